@@ -1,8 +1,8 @@
-//! The conformance suite: tests by clause of the standards, a folder for each part of them. Octets made by hand stand
-//! on the other side.
+//! The conformance suite: tests by clause of the standards, with a directory for each part. The octets on one side are
+//! made by hand.
 //!
 //! `spec/clauses.toml` lists the clauses with their tests. `cargo test -p deckwatch-conformance giop::` runs one
-//! folder alone.
+//! directory only.
 
 mod common;
 #[allow(

@@ -1,4 +1,4 @@
-//! The Naming Service by clause (version 1.3), spoken to in octets made by hand: every operation and every exception.
+//! The Naming Service by clause (version 1.3), called with octets made by hand: every operation and every exception.
 
 use std::cell::Cell;
 
@@ -65,7 +65,7 @@ impl Names {
         Wire::to(&self.orb).ask(&request.with(arguments)).reply()
     }
 
-    /// An operation that ends without a user exception.
+    /// Calls an operation that must not raise.
     #[track_caller]
     fn done(&self, key: &[u8], operation: &str, arguments: impl FnOnce(&mut Octets)) -> Cursor {
         let reply = self.ask(key, operation, arguments);
@@ -79,7 +79,7 @@ impl Names {
         reply.body
     }
 
-    /// The user exception an operation ends in, at its members.
+    /// The user exception that an operation raises; the cursor is at its members.
     #[track_caller]
     fn refused(
         &self,
@@ -117,7 +117,7 @@ impl Names {
         });
     }
 
-    /// A new context, bound here; its key.
+    /// Binds a new context; returns its key.
     fn bind_new_context(&self, name: Name) -> Vec<u8> {
         let mut results = self.done(ROOT, "bind_new_context", |o| write_name(o, name));
         key_of(&Ior::read(&mut results))
@@ -247,7 +247,7 @@ over_each! {
         assert_eq!(names.resolve(&[("c", ""), ("d", "x")]), object("D"));
         let mut inside = names.done(&key_of(&made), "resolve", |o| write_name(o, &[("d", "x")]));
         assert_eq!(Ior::read(&mut inside), object("D"));
-        // One bound as an object is not.
+        // A context that is bound as an object is not a context here.
         names.bind(&[("o", "")], &made);
         names.not_found("resolve", NOT_CONTEXT, &[("o", ""), ("d", "x")], |o| write_name(o, &[("o", ""), ("d", "x")]));
     }
@@ -435,7 +435,7 @@ over_each! {
         };
         names.done(ROOT, "bind_context", |o| { write_name(o, &[("far", "")]); gone.write(o); });
         let mut members = names.refused(ROOT, "resolve", CANNOT_PROCEED, |o| write_name(o, &[("far", ""), ("x", "y")]));
-        // Who asks learns from where to go on by itself, and with what.
+        // The exception gives the client the context and the rest of the name, to continue by itself.
         let context = Ior::read(&mut members);
         assert_eq!((context.profiles, read_name(&mut members)), (gone.profiles, owned(&[("x", "y")])));
     }

@@ -1,5 +1,5 @@
-//! The echo interface between this ORB and omniORB, each as client and as server, in each version of GIOP; and what a
-//! dissector of neither thinks of the octets.
+//! The echo interface between this ORB and omniORB, each as client and as server, in each version of GIOP. tshark
+//! checks the octets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,21 +16,21 @@ use deckwatch_orb::{
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 
-/// Structs in one message: 64 kB, several of omniORB's fragments.
+/// Number of structs in one message: 64 kB, several of omniORB's fragments.
 const MANY: i16 = 2_000;
-/// The same for their programs.
+/// The same number for omniORB's programs.
 const MANY_TEXT: &str = "2000";
 
-/// Structs that are sent where tshark looks on: it takes the first four octets of each fragment of GIOP 1.1 for a
-/// request id, which it does not have, and joins by it what does not belong together.
+/// Number of structs when tshark captures. tshark takes the first four octets of each GIOP 1.1 fragment for a request
+/// id, which the fragment does not have. So it joins fragments that do not belong together.
 fn structs_in_sight(version: &str) -> i16 {
     if version == "1.1" { 200 } else { MANY }
 }
 
-/// Octets of a fragment of ours, where we are told to divide what we send.
+/// The fragment size of this ORB where the test sets one.
 const FRAGMENT_SIZE: usize = 2_048;
 
-/// An ORB of ours that serves echo objects, its reference, and its port.
+/// A server of this ORB with echo objects, its reference, and its port.
 fn our_server() -> (Orb, String, u16) {
     serve_with(Orb::builder())
 }
@@ -55,7 +55,7 @@ fn serve_at(builder: OrbBuilder, endpoint: &str) -> (Orb, String) {
     (orb, reference.to_string())
 }
 
-/// omniORB's server, speaking at most `version`, and its reference.
+/// omniORB's server, with `version` as its highest GIOP version, and its reference.
 fn their_server(program: &Path, version: &str) -> (Running, String) {
     their_server_at(program, version, "giop:tcp:127.0.0.1:")
 }
@@ -65,7 +65,7 @@ fn their_server_at(program: &Path, version: &str, endpoint: &str) -> (Running, S
         Command::new(program)
             .args(["-ORBmaxGIOPVersion", version])
             .args(["-ORBendPoint", endpoint])
-            // Else it serves one connection's requests side by side, one-ways too.
+            // Otherwise omniORB serves the requests of one connection concurrently, one-ways too.
             .args(["-ORBmaxServerThreadPerConnection", "1"]),
     );
     let ior = process.line_with("IOR:");
@@ -118,7 +118,7 @@ fn omniorb_calls_us_and_we_call_omniorb_in_every_version_and_tshark_finds_nothin
     caller.shutdown(true).expect("it ends");
     ours.shutdown(true).expect("it ends");
     let (messages, malformed) = capture.finish();
-    // Three times some seventeen calls and their replies in each version; one-ways share their frames.
+    // Three runs of some seventeen calls and their replies in each version. One-ways share frames.
     assert!(
         messages.iter().all(|count| *count > 100),
         "only {messages:?} frames of GIOP captured"
@@ -135,7 +135,7 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     };
     let our_path = folder.join("ours.sock");
     let (ours, reference) = our_server_at(&format!("unix:{}", our_path.display()));
-    // A profile of IIOP 1.0 has no components, where the socket stands.
+    // A unix socket is in a component, and a profile of IIOP 1.0 has no components.
     for version in &VERSIONS[1..] {
         their_client(&client, version, &[&reference, MANY_TEXT])
             .unwrap_or_else(|said| panic!("omniORB calls us by GIOP {version}: {said}"));
@@ -154,8 +154,8 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
-/// A plain ORB knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by
-/// a URL is sent there.
+/// An ORB without real-time CORBA does not use the lanes in a reference. It calls the lane of the server's priority or
+/// of the object's. With a URL, it is forwarded there.
 #[test]
 fn omniorb_calls_objects_that_lanes_serve() {
     let Some((client, _)) = their_programs() else {
@@ -292,7 +292,7 @@ fn omniorb_answers_each_sync_scope_and_says_where_its_objects_are() {
                 .invoke_oneway("_non_existent", |_| Ok(()));
             assert_eq!(sent, Ok(()), "{scope:?} by GIOP {version}");
         }
-        // Nothing of that has hurt the connections.
+        // These calls have not broken the connections.
         assert_eq!(object.non_existent(), Ok(false), "GIOP {version}");
         assert_eq!(caller.counters().read(Counter::RepliesToNobody), 0);
     }

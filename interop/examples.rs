@@ -1,6 +1,6 @@
-//! The example programs of omniORB as Debian's package omniorb-doc ships them, built: each client of theirs calls a
-//! server of ours, each server of theirs is called by us. `gaps.toml` lists, under `beyond`, the folders for which
-//! there is nothing on our side, with reasons.
+//! The example programs of omniORB, as built from Debian's package omniorb-doc. Each of its clients calls a server of
+//! ours, and we call each of its servers. `gaps.toml` lists, under `beyond`, the directories that have no counterpart
+//! on our side, with reasons.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ mod idl {
 use idl::cb::{CallBack, CallBackRef, CallBackSkeleton, Server, ServerRef, ServerSkeleton};
 use idl::*;
 
-/// Where Debian puts them.
+/// Where Debian installs them.
 const EXAMPLES: &str = "/usr/lib/omniorb/examples";
 
-/// The folders whose programs are tried here.
+/// The directories whose programs are tested here.
 const TRIED: [&str; 9] = [
     "ami",
     "anyExample",
@@ -54,7 +54,7 @@ fn example(name: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Says what it hears.
+/// A servant that echoes its text.
 struct Parrot;
 
 impl Echo for Parrot {
@@ -63,7 +63,7 @@ impl Echo for Parrot {
     }
 }
 
-/// Wants one of the four values that the example sends, and answers as its own server does.
+/// A servant that accepts only the four values that the example sends, and replies as the example's own server does.
 struct Receiver;
 
 impl AnyExample for Receiver {
@@ -80,7 +80,7 @@ impl AnyExample for Receiver {
     }
 }
 
-/// Calls back as it is asked to; a registered caller twice, from a thread of its own.
+/// A servant that calls back on request: at once, or, for a registered callback, twice from another thread.
 struct CallingServer(Sender<()>);
 
 impl Server for CallingServer {
@@ -108,7 +108,7 @@ impl Server for CallingServer {
 const NIL: SystemException =
     SystemException::new(SystemExceptionKind::InvObjref, 0, Completion::No);
 
-/// Passes on what it is called with.
+/// A callback object that sends its arguments to a channel.
 struct Listening(Sender<String>);
 
 impl CallBack for Listening {
@@ -118,7 +118,7 @@ impl CallBack for Listening {
     }
 }
 
-/// An ORB of ours that serves, and its root POA.
+/// A listening ORB of ours, and its root POA.
 fn our_orb() -> (Orb, Poa) {
     let builder = Orb::builder().round_trip_timeout(Duration::from_secs(30));
     let builder = builder.listen("127.0.0.1:0").expect("an endpoint");
@@ -134,7 +134,7 @@ fn serve(root: &Poa, servant: impl Servant) -> ObjectRef {
         .expect("implicit activation")
 }
 
-/// Has a server call an object in this adapter back: at once, and as often as it has time to.
+/// Checks that a server calls an object in this adapter back, once at once and then repeatedly.
 #[track_caller]
 fn expect_called_back(server: &ServerRef, poa: &Poa) {
     let (heard, hearing) = channel();
@@ -150,7 +150,7 @@ fn expect_called_back(server: &ServerRef, poa: &Poa) {
     }
 }
 
-/// Runs a client of theirs; gives all lines it says.
+/// Runs a client of omniORB; returns all its output.
 fn their_client(name: &str, arguments: &[&str]) -> Option<String> {
     let program = example(name)?;
     let output = Command::new(program).args(arguments).output();
@@ -161,7 +161,7 @@ fn their_client(name: &str, arguments: &[&str]) -> Option<String> {
     Some(said)
 }
 
-/// Starts a server of theirs, and finds the object that it tells or is known to bind.
+/// Starts a server of omniORB, and finds its object: by the reference it prints, or by the name it binds.
 fn their_server(name: &str, arguments: &[&str]) -> Option<(Running, String)> {
     let mut process = Running::start(
         Command::new(example(name)?)
@@ -177,7 +177,7 @@ fn object(orb: &Orb, reference: &str) -> ObjectRef {
     object.expect("no nil reference")
 }
 
-/// omniNames, and its place as `-ORBInitRef` wants it.
+/// Starts omniNames; returns its address too, as an argument of `-ORBInitRef`.
 fn omninames(folder: &Path) -> Option<(Running, String)> {
     let program = deckwatch_testkit::program("omniNames")?;
     let port = free_port();
@@ -217,7 +217,7 @@ fn their_echo_clients_static_dynamic_and_asynchronous_call_our_server() {
             "ami/echo_pollable_set",
             &["returned: Hello async 1!", "returned: Hello async 2!"],
         ),
-        // Where both answers are there at once, the program takes one for the other.
+        // If both replies are ready at the same time, the program confuses them.
         ("ami/echo_dii_pollable_set", &["returned: Hello"]),
     ] {
         let Some(heard) = their_client(client, &[&reference]) else {
@@ -265,7 +265,7 @@ fn a_persistent_reference_of_theirs_outlives_its_server() {
         };
         let mut process = Running::start(Command::new(program).args(["-ORBendPoint", &endpoint]));
         let ior = process.line_with("IOR:");
-        // A client of its own each time: a connection that broke a moment ago may be noticed in the call alone.
+        // A new client for each attempt, because an old one might notice a broken connection only in its call.
         let (orb, _) = our_orb();
         let echo = EchoRef::unchecked_narrow(object(&orb, kept.get_or_insert(ior)));
         assert_eq!(echo.echo_string("ahoy").as_deref(), Ok("ahoy"));
@@ -307,7 +307,7 @@ fn both_find_each_others_echo_by_the_name_that_the_example_gives_it() {
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
-/// The object of a name, once it is bound: these servers say nothing when they are ready.
+/// The object bound to a name, once it is bound. These servers print nothing when they are ready.
 fn resolved(names: &NamingContextRef, name: &[NameComponent]) -> EchoRef {
     let begun = std::time::Instant::now();
     loop {
@@ -371,7 +371,7 @@ fn their_call_backs_come_and_go() {
     orb.shutdown(true).expect("it ends");
 }
 
-/// What makes either side of omniORB ask over a connection that the other has opened.
+/// Options that make omniORB use bidirectional GIOP, at the client and at the server.
 const OFFERS: [&str; 4] = [
     "-ORBofferBiDirectionalGIOP",
     "1",

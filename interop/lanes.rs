@@ -26,7 +26,7 @@ mod witness {
     include!(concat!(env!("OUT_DIR"), "/witness.rs"));
 }
 
-/// Who tells at which priority it is asked, and in which thread.
+/// A witness that returns the priority and the name of its thread.
 struct Watch(Orb);
 
 impl Witness for Watch {
@@ -76,7 +76,7 @@ fn bands(list: &[(i16, i16)]) -> Policies {
     }
 }
 
-/// A server of ours whose real-time threads are in the time-sharing class.
+/// A server of ours whose real-time threads run in the time-sharing class.
 struct Ours {
     orb: Orb,
 }
@@ -97,12 +97,12 @@ impl Ours {
         Self { orb }
     }
 
-    /// A witness in an adapter of this model, with lanes or without.
+    /// A witness in an adapter with this priority model, with lanes or without.
     fn object(&self, model: PriorityModelPolicy, lanes: &[i16]) -> String {
         self.object_with(model, lanes, &Policies::default())
     }
 
-    /// The same with what else these policies say.
+    /// As `object`, with further policies.
     fn object_with(&self, model: PriorityModelPolicy, lanes: &[i16], more: &Policies) -> String {
         let servant = Arc::new(WitnessSkeleton::new(Watch(self.orb.clone())));
         self.serve(servant, model, lanes, more).to_string()
@@ -156,8 +156,7 @@ fn client() -> Option<PathBuf> {
     Some(tao.real_time_program("tao/lanes/client.cc", IDL))
 }
 
-/// What TAO's client says of these words: each with the priority that was seen and the thread that served, or the
-/// exception.
+/// The output of TAO's client for these arguments: for each, the priority and the serving thread, or the exception.
 fn tao_calls(program: &Path, reference: &str, words: &[&str]) -> Vec<(String, String)> {
     let said = try_run(real_time(program).arg(reference).args(words));
     let said = said.unwrap_or_else(|said| panic!("TAO calls with {words:?}: {said}"));
@@ -174,7 +173,7 @@ fn tao_calls(program: &Path, reference: &str, words: &[&str]) -> Vec<(String, St
     said.lines().map(line).collect()
 }
 
-/// The priorities that were seen, or the exceptions.
+/// The priorities at which the calls were served, or the exceptions.
 fn seen(said: &[(String, String)]) -> Vec<&str> {
     said.iter().map(|(seen, _)| seen.as_str()).collect()
 }
@@ -183,11 +182,11 @@ fn seen(said: &[(String, String)]) -> Vec<&str> {
 fn a_tao_client_reaches_the_lane_of_its_priority_and_the_servant_sees_it() {
     let Some(client) = client() else { return };
     let ours = Ours::new();
-    // The lane of callers without a priority stands first in the reference, not in the pool.
+    // The lane for callers without a priority is first in the reference, but not in the pool.
     let reference = ours.object(propagated(90), &USUAL);
     let said = tao_calls(&client, &reference, &["5", "90", "5", "90", "42"]);
     assert_eq!(seen(&said)[..4], ["5", "90", "5", "90"]);
-    // TAO finds no endpoint for a priority without a lane, and asks nobody.
+    // For a priority without a lane, TAO finds no endpoint and sends no request.
     assert!(seen(&said)[4].starts_with("TRANSIENT"), "{said:?}");
     assert_eq!((&said[0].1, &said[1].1), (&said[2].1, &said[3].1));
     assert_ne!(said[0].1, said[1].1);
@@ -252,12 +251,11 @@ fn a_tao_client_reads_how_our_object_wants_to_be_asked_and_validates_its_connect
     };
     let reference = ours.object_with(propagated(5), &USUAL, &more);
     let said = tao_calls(&client, &reference, &["90", "v"]);
-    // In one band of all priorities TAO takes the first lane in it.
+    // In one band of all priorities, TAO takes the first lane.
     assert_eq!(seen(&said), ["5", "valid"]);
 }
 
-/// A URL tells nothing of lanes: the first call comes to the ORB's own endpoint and is sent on, with a reference that
-/// tells.
+/// A URL has no lanes. The first call goes to the ORB's own endpoint, which forwards it with a reference that has them.
 #[test]
 fn a_tao_client_that_comes_by_a_url_is_sent_to_the_lanes() {
     let Some(client) = client() else { return };
@@ -298,7 +296,7 @@ fn a_tao_client_finds_the_lanes_of_a_server_with_several_addresses() {
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
-/// Our client calls at these priorities, or at none.
+/// Our client calls at these priorities, or without a priority.
 fn we_call(reference: &str, numbers: &[Option<i16>]) -> Vec<Result<(i16, String), Kind>> {
     let builder = Orb::builder().scheduling(Scheduling::Other);
     let caller = builder.build().expect("a client needs nothing");
@@ -322,7 +320,7 @@ fn we_call(reference: &str, numbers: &[Option<i16>]) -> Vec<Result<(i16, String)
     said
 }
 
-/// TAO's server and its reference.
+/// TAO's server, and its reference.
 fn tao_serves(tao: &Tao, words: &[&str]) -> (Running, String) {
     let program = tao.real_time_program("tao/lanes/server.cc", IDL);
     let mut process = Running::start(
@@ -410,8 +408,8 @@ fn a_tao_without_real_time_and_we_call_each_other() {
     caller.shutdown(true).expect("it ends");
 }
 
-/// Both have ISO 8859-1 and UTF-8. TAO, which has the former inside, converts what it reads in UTF-8 wrongly, and
-/// chooses it where it calls.
+/// Both sides support ISO 8859-1 and UTF-8. TAO, whose native code set is the former, converts UTF-8 wrongly when it
+/// reads, and chooses UTF-8 when it calls.
 #[test]
 fn letters_beyond_ascii_go_to_tao_and_come_back() {
     let Some(tao) = Tao::find() else { return };
@@ -423,7 +421,7 @@ fn letters_beyond_ascii_go_to_tao_and_come_back() {
     let object = caller.string_to_object(&theirs).expect("a reference");
     let echo = echo::mirror::EchoRef::unchecked_narrow(object.expect("not nil"));
     assert_eq!(echo.echo_string("Grüße").as_deref(), Ok("Grüße"));
-    // TAO has no letter for it, and neither has what is spoken with it.
+    // TAO has no such letter, and ISO 8859-1 does not have it either.
     let anchor = echo.echo_string("\u{2693}");
     assert_eq!(anchor.map_err(|e| e.kind), Err(Kind::DataConversion));
     caller.shutdown(true).expect("it ends");
@@ -438,8 +436,8 @@ fn letters_beyond_ascii_go_to_tao_and_come_back() {
     called(&["-ORBNegotiateCodesets", "0"]).expect("without a choice it is ISO 8859-1");
 }
 
-/// It knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is
-/// sent there.
+/// Without real-time CORBA, TAO does not use the lanes in a reference. It calls the lane of the server's priority or of
+/// the object's. With a URL, it is forwarded there.
 #[test]
 fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {
     let Some(tao) = Tao::find() else { return };

@@ -1,4 +1,4 @@
-//! This ORB and foreign ones, each as client and as server. `gaps.toml` gives each gap a reason.
+//! This ORB and foreign ORBs, each as client and as server. `gaps.toml` gives a reason for each gap.
 //!
 //! The tests of the `deckwatch` command with foreign programs are in `command/`; they belong to the crate that builds
 //! the command.

@@ -1,5 +1,5 @@
-//! End times of requests between this ORB and JacORB, each as client and as server. One end's clock is set wrong by
-//! an hour, so that what one sends in time comes too late by the other's.
+//! End times of requests between this ORB and JacORB, each as client and as server. One clock is wrong by an hour, so
+//! that a request that is sent in time arrives too late by the other clock.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use deckwatch_orb::{
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTES: Duration = Duration::from_secs(600);
 
-/// It is only asked whether it is there.
+/// A servant without operations; clients only call `_non_existent`.
 struct Nothing;
 
 impl Servant for Nothing {
@@ -28,7 +28,7 @@ impl Servant for Nothing {
     }
 }
 
-/// An ORB whose clock is ahead by so many seconds, and that takes it to be exact.
+/// An ORB whose clock is ahead by this many seconds and has a bound of zero.
 fn wrong_by(ahead_s: i64) -> Orb {
     let transport = Around::with_utc_ahead(ahead_s * 1_000_000_000);
     let builder = Orb::builder().transport(Arc::new(transport));
@@ -56,7 +56,7 @@ fn the_end_times_of_jacorb_are_kept_and_those_that_have_passed_by_our_clock_are_
             let line = said.lines().find_map(|said| said.strip_prefix(&line));
             let (end, came) = line.and_then(|line| line.split_once(' ')).expect("a line");
             assert_eq!(came, told, "{ahead_s} {kind}: {said}");
-            // What JacORB takes for ten minutes from now is so for us.
+            // JacORB's time ten minutes from now is the same time here.
             let end = UtcT::new(end.parse().expect("a number"), 0, 0).unix_ns();
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             let ahead = Duration::from_nanos(end).saturating_sub(now.expect("later"));
@@ -78,7 +78,7 @@ fn jacorb_keeps_our_end_times_and_drops_what_has_passed_by_its_clock() {
     let ports = [0, 1, 2].map(|_| free_port().to_string());
     let mut server = Running::start(command.arg("server").args(ports));
     let references = [0, 1, 2].map(|_| server.line_with("IOR:"));
-    // By our clock it is an hour ago.
+    // By this ORB's clock, the end time was an hour ago.
     let orb = wrong_by(-3_600);
     let object = orb.string_to_object(&references[2]);
     let object = object.expect("a reference").expect("not nil");

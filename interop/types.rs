@@ -1,5 +1,4 @@
-//! Something of every IDL type between this ORB and foreign ones, each as client and as server, in each version of
-//! GIOP.
+//! Values of every IDL type between this ORB and foreign ORBs, each as client and as server, in each version of GIOP.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +12,7 @@ use crate::tables::servant;
 use deckwatch_giop::Ior;
 use deckwatch_orb::{Orb, OrbBuilder};
 
-/// An ORB of ours that listens, and divides what it sends where the version has fragments.
+/// A listening ORB of ours that sends fragments where the GIOP version has them.
 fn our_orb() -> Orb {
     our_orb_with(Orb::builder().fragment_size(8 * 1024))
 }
@@ -24,7 +23,7 @@ fn our_orb_with(builder: OrbBuilder) -> Orb {
     builder.build().expect("an ORB")
 }
 
-/// omniORB's client, speaking at most `version`.
+/// omniORB's client, with `version` as its highest GIOP version.
 fn omniorb_calls(
     program: &Path,
     reference: &str,
@@ -40,7 +39,7 @@ fn omniorb_calls(
     )
 }
 
-/// omniORB's server, speaking at most `version`, and its reference.
+/// omniORB's server, with `version` as its highest GIOP version, and its reference.
 fn omniorb_serves(program: &Path, version: &str, port: u16, words: &[&str]) -> (Running, String) {
     let endpoint = format!("giop:tcp:127.0.0.1:{port}");
     let mut server = Running::start(
@@ -48,7 +47,7 @@ fn omniorb_serves(program: &Path, version: &str, port: u16, words: &[&str]) -> (
             .arg("server")
             .args(["-ORBmaxGIOPVersion", version])
             .args(["-ORBendPoint", &endpoint])
-            // Else it serves one connection's requests side by side, one-ways too.
+            // Otherwise omniORB serves the requests of one connection concurrently, one-ways too.
             .args(["-ORBmaxServerThreadPerConnection", "1"])
             .args(words),
     );
@@ -56,8 +55,8 @@ fn omniorb_serves(program: &Path, version: &str, port: u16, words: &[&str]) -> (
     (server, reference)
 }
 
-/// What omniORB is asked and tested with in a version: wide characters in 1.2 alone; and where UTF-8 is agreed upon,
-/// which is from 1.1 on, there are no letters of one octet beyond ASCII.
+/// The tests of omniORB in each version. Wide characters are in 1.2 only. From 1.1 on, both sides choose UTF-8, which
+/// has no letter of one octet beyond ASCII.
 const OMNIORB_RUNS: [(&str, &[&str], Scope); 4] = [
     (
         "1.0",
@@ -86,7 +85,7 @@ const OMNIORB_RUNS: [(&str, &[&str], Scope); 4] = [
     ),
 ];
 
-/// Ends a capture in which every version of GIOP was spoken and tshark finds nothing malformed; its folder goes.
+/// Ends a capture that must contain every version of GIOP and nothing malformed. Removes its directory.
 #[track_caller]
 fn expect_well_formed(capture: Capture, folder: &Path) {
     let (messages, malformed) = capture.finish();
@@ -152,7 +151,7 @@ fn the_gaps_of_omniorb_are_those_that_are_listed() {
     orb.shutdown(true).expect("it ends");
 }
 
-/// What JacORB is tested with in the versions from 1.0 on: wide characters came with 1.1.
+/// The tests of JacORB in the versions from 1.0 on. Wide characters exist since 1.1.
 const JACORB_RUNS: [(&str, Scope); 3] = [
     (
         "1.0",
@@ -179,14 +178,14 @@ const JACORB_WIDE: Scope = Scope {
     ..Scope::NARROW
 };
 
-/// The reference with a profile of IIOP 1.`minor`: that is the version JacORB's client speaks.
+/// The reference with a profile of IIOP 1.`minor`, which is the version that JacORB's client then uses.
 fn with_version(reference: &str, minor: u8) -> String {
     let ior: Ior = reference.parse().expect("an IOR");
     let profile = ior.iiop_profiles().next().expect("an IIOP profile");
     let mut profile = profile.expect("a whole one");
     profile.minor = minor;
     if minor == 0 {
-        // Those came with IIOP 1.1.
+        // Components exist since IIOP 1.1.
         profile.components.clear();
     }
     let ior = Ior::with_iiop(&ior.type_id, &profile);
@@ -233,7 +232,7 @@ fn jacorb_and_we_pass_every_type_in_every_version_and_tshark_finds_nothing_malfo
     let Some(program) = jacorb_program("deckwatch/types.idl") else {
         return;
     };
-    // JacORB reads fragments of GIOP 1.2 alone.
+    // JacORB reads fragments of GIOP 1.2 only.
     let whole = our_orb_with(Orb::builder());
     let orb = our_orb();
     let references = [

@@ -1,4 +1,4 @@
-//! Values of value types in Anys, to foreign ORBs and back.
+//! Values of value types in Anys, sent to foreign ORBs and back.
 
 use std::process::Command;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn text(text: &str) -> Value {
 
 const NULL: Value = Value::Valuetype(None);
 
-/// What is sent, and what it becomes.
+/// Name, type, the value sent, and the value that comes back.
 fn rows() -> Vec<(&'static str, TypeCode, Value, Value)> {
     let place_of = |x, name, next| instance("Place", vec![Value::Long(x), text(name), next]);
     let point_of = |x| instance("Point", vec![Value::Long(x)]);
@@ -95,7 +95,7 @@ fn rows() -> Vec<(&'static str, TypeCode, Value, Value)> {
     ]
 }
 
-/// A pair of one point, as octets by hand: a tree has no sharing.
+/// A pair with the same point twice, in octets made by hand: a [`Value`] tree cannot share a point.
 fn shared_pair() -> Any {
     let mut octets = Vec::new();
     let mut w = Writer::new(&mut octets);
@@ -129,7 +129,7 @@ fn asked(object: &ObjectRef, operation: &str, data: Option<Any>) -> Result<Any, 
     Ok(back.expect("a result").expect("an any"))
 }
 
-/// The kilos and mark of a chest that nobody here knows, as its own code would read them.
+/// Weight and mark of a chest, an unknown type here, read from its state as the type's own code does.
 fn chest_in(any: &Any) -> Option<(i32, String)> {
     let value = any.to_dynamic().ok().filter(|_| any.is_opaque())?;
     let Value::Valuetype(Some(chest)) = value else {
@@ -147,7 +147,7 @@ fn chest_in(any: &Any) -> Option<(i32, String)> {
     (is_whole && chest.type_id == id("Chest")).then_some((kilos, mark))
 }
 
-/// A chest in place of its abstract interface comes in chunks, and goes back as it came.
+/// A chest declared as its abstract interface comes in chunks, and is sent back unchanged.
 fn ask_for_a_chest(object: &ObjectRef) -> Vec<String> {
     let sealed = asked(object, "sealed", None);
     let first = sealed.as_ref().ok().and_then(chest_in);
@@ -159,7 +159,7 @@ fn ask_for_a_chest(object: &ObjectRef) -> Vec<String> {
     vec![format!("a chest: {first:?}, then {second:?} of {again:?}")]
 }
 
-/// Everything, to one peer in one version of GIOP.
+/// Makes all calls to one peer in one version of GIOP.
 fn ask_all(object: &ObjectRef) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, code, sent, expected) in rows() {
@@ -170,7 +170,7 @@ fn ask_all(object: &ObjectRef) -> Vec<String> {
             other => wrong.push(format!("{name}: {other:?}")),
         }
     }
-    // A point that two places share is changed once, and comes back shared: as many octets as it went.
+    // A point that is shared is changed once, and comes back shared: the reply has as many octets as the request.
     let sent = shared_pair();
     let size = sent.reader().remaining();
     match asked(object, "changed", Some(sent)) {
@@ -219,7 +219,7 @@ fn omniorb_takes_values_in_anys_and_gives_them_back() {
 
 type Ask = fn(&ObjectRef) -> Vec<String>;
 
-/// Asks the server of a reference for everything.
+/// Makes all calls to the server of a reference.
 fn answers_all(reference: &str, version: &str, ask: Ask) {
     let orb = Orb::builder().round_trip_timeout(Duration::from_secs(30));
     let orb = orb.build().expect("an ORB");

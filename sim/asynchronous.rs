@@ -1,5 +1,5 @@
-//! Asynchronous calls between two ORBs in one thread, in virtual time: replies in whichever order, handlers,
-//! deadlines, one outcome for each call.
+//! Asynchronous calls between two ORBs in one thread, in virtual time: replies in any order, handlers, deadlines, one
+//! outcome for each call.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ fn two(world: &World) -> (Orb, Orb, ObjectRef) {
     (client, server, reference)
 }
 
-/// The client's reference to an object that the server has from here on.
+/// The client's reference to a new object of the server.
 fn reference_to(client: &Orb, server: &Orb) -> ObjectRef {
     let root = server.root_poa().unwrap();
     root.the_poa_manager().activate().unwrap();
@@ -91,7 +91,7 @@ fn a_cut_wire_ends_calls_at_exactly_their_deadline() {
     world.end();
 }
 
-/// Whatever the latencies, each call has one outcome, its own.
+/// With any latencies, each call gets one outcome, its own.
 #[test]
 fn every_call_is_told_to_its_handler_once_whatever_the_latencies() {
     for seed in 0..300 {

@@ -1,5 +1,5 @@
-//! Two ORBs in one thread, in virtual time: the protocol, the adapter and both sides of a connection without a socket,
-//! a thread or a clock.
+//! Two ORBs in one thread, in virtual time: the protocol, the adapter and both sides of a connection, without sockets,
+//! threads and clocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn two(world: &World) -> (Orb, Orb, Arc<Bench>, ObjectRef) {
     (client, server, bench, reference)
 }
 
-/// A client whose connections may be idle for so long, two servers, and the client's references to their objects.
+/// A client whose connections have this idle timeout, two servers, and the client's references to their objects.
 fn client_of_two(world: &World, idle_timeout: Duration) -> (Orb, [Orb; 2], [ObjectRef; 2]) {
     let servers = ["one", "other"].map(|host| world.orb(host));
     let client = world.orb_with("client", |builder| {
@@ -68,7 +68,7 @@ fn a_cut_wire_interrupts_the_call_at_exactly_its_deadline() {
     call(&reference, "ping").unwrap();
     world.cut();
     let begun = now(&client);
-    // An hour costs no time.
+    // An hour of virtual time takes no real time.
     let patient = reference.with_round_trip_timeout(Some(Duration::from_secs(3_600)));
     let raised = call(&patient, "ping").unwrap_err();
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_cut_wire_interrupts_the_call_at_exactly_its_deadline() {
     world.end();
 }
 
-/// Calls and one-ways over a wire of uneven latency; what was sent when.
+/// Makes calls and one-ways over a connection with varying latency; returns the trace of what was sent and when.
 fn run(seed: u64) -> Vec<(u64, u64, usize)> {
     let world = World::new(seed, (1_000, 900_000));
     let (_client, server, bench, reference) = two(&world);
@@ -132,7 +132,7 @@ fn calls_that_are_given_up_never_get_the_reply_of_another_whatever_the_latencies
             }
         }
         world.settle();
-        // Whatever was late has come: one connection has room for the next call.
+        // All late replies have arrived; the connection can be used for the next call.
         let made = count(&client, Counter::ConnectionsMade);
         assert_eq!(call_octets(&reference, b"last").unwrap(), b"last");
         assert_eq!(count(&client, Counter::ConnectionsMade), made);
@@ -170,7 +170,7 @@ fn one_ways_keep_their_order_whatever_is_waited_for_and_given_up() {
             assert!(matches!(sent, Ok(()) | Err(Kind::Timeout)), "seed {seed}");
         }
         world.settle();
-        // One that was given up had been sent.
+        // The one-ways that timed out had been sent.
         let order = bench.order.lock().unwrap().clone();
         assert!(order.into_iter().eq(0..60), "seed {seed}");
         assert_eq!(count(&client, Counter::ConnectionsMade), 1, "seed {seed}");
@@ -213,7 +213,7 @@ fn who_takes_a_reply_slowly_has_time_for_the_message_behind_it() {
     let first = request_of(&reference, (1, 3), "call_back", &argument);
     let second = request(&reference, 2, 8);
     let (begun, rest) = second.split_at(20);
-    // It has begun to arrive while the first is served.
+    // The second request starts to arrive while the first is served.
     peer.write_all(&first, None).unwrap();
     peer.write_all(begun, None).unwrap();
     world.narrow(16);
@@ -231,7 +231,7 @@ fn who_takes_a_reply_slowly_has_time_for_the_message_behind_it() {
     peer.write_all(rest, None).unwrap();
     while take(&world) < first_reply + 12 + 12 + 4 + 8 {}
     assert_eq!(count(&server, Counter::ArrivalsTimedOut), 0);
-    // A message that nothing keeps from ending has its time as ever.
+    // A message that nothing delays has the usual time limit.
     peer.write_all(begun, None).unwrap();
     world.pass(limit * 2);
     assert_eq!(count(&server, Counter::ArrivalsTimedOut), 1);
@@ -255,7 +255,7 @@ fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again()
     assert_eq!(count(&server, Counter::ConnectionsIdle), 0);
     world.pass(limit);
     assert_eq!(count(&server, Counter::ConnectionsIdle), 1);
-    // The farewell has come: nothing is lost, and nothing asked twice.
+    // The client has read CloseConnection: no request is lost or sent twice.
     call(&reference, "ping").unwrap();
     assert_eq!(count(&client, Counter::ConnectionsMade), 2);
     assert_eq!(count(&server, Counter::Requests), 3);
@@ -295,7 +295,7 @@ fn idle_connections_are_looked_for_behind_a_reply_and_not_before_a_request() {
     world.pass(limit / 2);
     call(&other, "ping").unwrap();
     assert_eq!(count(&client, Counter::ClientConnectionsIdle), 1);
-    // What went before the request would have arrived with it.
+    // A close sent before the request would have arrived with it.
     assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 0);
     world.settle();
     assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 1);

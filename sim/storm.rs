@@ -1,10 +1,15 @@
-//! Two ORBs in one thread, in virtual time, under faults that a seed chooses: connections reset, ORBs that stall,
-//! servers that end and come back, windows of any size, callers without patience.
+//! Two ORBs in one thread, in virtual time, under faults that a seed chooses: connections are reset, ORBs stall,
+//! servers shut down and start again, windows have any size, calls have short timeouts.
 //!
-//! Of every seed it is asked: each request has one outcome, and it tells the truth; nothing is served twice; no
-//! caller gets the reply of another; one-ways keep their order; what is held is bounded and given back. A failure
-//! names its seed: `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm` replays it alone.
-//! DECKWATCH_SEEDS=500 runs so many from 0 on.
+//! For each seed, the test checks:
+//! - each request has one outcome, and the outcome is true;
+//! - no request is served twice;
+//! - no caller gets the reply to another request;
+//! - one-ways keep their order;
+//! - memory and other resources are bounded and released.
+//!
+//! A failure names its seed: `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm` replays it alone.
+//! DECKWATCH_SEEDS=500 runs the seeds from 0 to 499.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,25 +27,25 @@ use deckwatch_orb::{
     SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind,
 };
 
-/// Seeds of one run, unless DECKWATCH_SEEDS says how many.
+/// Number of seeds, unless DECKWATCH_SEEDS is set.
 const SEEDS: u64 = 10_000;
 
-/// Steps of one seed.
+/// Steps for each seed.
 const STEPS: u32 = 25;
 
-/// Deferred requests that wait at one time.
+/// Maximum number of deferred requests in progress.
 const DEFERRED_MAX: usize = 6;
 
-/// What two ORBs, their world and 25 requests of up to 3,000 octets may hold at one time: buffers of 20 connections
-/// with room to spare.
+/// Memory that two ORBs, their world and 25 requests of up to 3,000 octets may use at one time: the buffers of 20
+/// connections, with room to spare.
 const HELD_MAX: i64 = 8 << 20;
 
-/// What has been served, by number.
+/// How often each request was served, by number.
 #[derive(Default)]
 struct Ledger {
     served: Mutex<HashMap<u32, u32>>,
     notes: Mutex<Vec<u32>>,
-    /// Whom `bounce` asks in turn.
+    /// The object that `bounce` calls in turn.
     peer: Mutex<Option<ObjectRef>>,
 }
 
@@ -115,7 +120,7 @@ fn bounce(object: &ObjectRef, number: u32) -> Result<u32, SystemException> {
     object.invoke("bounce", |w| number.write(w), |r| r.read_u32(), nothing)
 }
 
-/// A request that is waited for later.
+/// Sends a deferred request.
 fn defer(object: &ObjectRef, number: u32) -> Result<Request, SystemException> {
     let mut request = object.create_request("serve");
     let ulong = |number: u32| Any::from_value(&number).unwrap();
@@ -138,12 +143,12 @@ impl Random {
     }
 }
 
-/// What a caller was told.
+/// The outcome that a caller got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Served,
     Raised(Completion),
-    /// A one-way that was handed over, when so many connections had been made.
+    /// A one-way that was accepted, with the number of connections made until then.
     Sent(u64),
 }
 
@@ -151,7 +156,7 @@ struct Storm {
     random: Random,
     world: World,
     client: Orb,
-    /// The server that is there now.
+    /// The current server.
     server: Orb,
     ledger: Arc<Ledger>,
     own: Arc<Ledger>,
@@ -161,7 +166,7 @@ struct Storm {
     is_narrow: bool,
 }
 
-/// The ledger, active under an id of its own choice, so that it is the same object in the next life of its server.
+/// Activates the ledger under a fixed id, so that it is the same object after a restart of its server.
 fn activate(orb: &Orb, ledger: &Arc<Ledger>) -> (Poa, ObjectRef) {
     let root = orb.root_poa().unwrap();
     let manager = root.the_poa_manager().clone();
@@ -201,10 +206,10 @@ impl Storm {
         }
     }
 
-    /// The object, with as much patience as the seed wants.
+    /// The object, with a timeout that the seed chooses.
     fn object(&mut self) -> ObjectRef {
         let limit_us = [0, 100, 800, 3_000, 100_000][self.random.next(5) as usize];
-        // Nothing is waited for without end: a reset that nobody hears of would be.
+        // No call waits without a limit: after a reset that is never noticed, it would wait forever.
         let limit = Duration::from_micros(if limit_us == 0 { 60_000_000 } else { limit_us });
         self.object.with_round_trip_timeout(Some(limit))
     }
@@ -236,7 +241,7 @@ impl Storm {
                 self.tell(number, outcome);
             }
             7..=10 => self.note(number),
-            // In a narrow window the one thread would have to wait for room and to send again on the same connection.
+            // In a narrow window, the only thread would have to wait for room and send again on the same connection.
             11 | 12 if self.deferred.len() < DEFERRED_MAX && !self.is_narrow => {
                 let object = self.object();
                 match defer(&object, number) {
@@ -287,7 +292,7 @@ impl Storm {
         self.tell(number, sent.map(|()| Told::Sent(made)));
     }
 
-    /// Takes the response of one of those that wait.
+    /// Gets the response of one of the deferred requests.
     fn fetch(&mut self) {
         if self.deferred.is_empty() {
             return;
@@ -306,7 +311,7 @@ impl Storm {
         }
     }
 
-    /// The server ends as it should, and another comes in its place.
+    /// Shuts down the server, and starts another in its place.
     fn restart(&mut self) {
         self.world.end_one("server");
         self.server = self.world.orb("server");
@@ -321,7 +326,7 @@ impl Storm {
         poa.id_to_reference(b"ledger").unwrap().to_string()
     }
 
-    /// Lets all end that is under way, then asks whether what was told is what happened.
+    /// Waits for the end of all that is in progress, then checks that the outcomes are true.
     fn audit(mut self) {
         while !self.deferred.is_empty() {
             self.fetch();
@@ -342,7 +347,7 @@ impl Storm {
             assert!(self.own.count(*number) <= 1, "callback {number}");
         }
         self.require_order();
-        // A fresh call works: whatever happened left nothing behind.
+        // A new call works: no fault has left state behind.
         let fresh = u32::MAX;
         let patient = self
             .object
@@ -360,9 +365,8 @@ impl Storm {
 }
 
 impl Storm {
-    /// One-ways come in the order in which they were sent, unless another connection had to be made between them:
-    /// what is under way on the one before may come later. One that was given up may come whenever its connection
-    /// lets it.
+    /// One-ways arrive in the order in which they were sent. There are two exceptions: if a new connection was made
+    /// between them, those on the old one may arrive later; and a one-way that timed out may arrive at any later time.
     fn require_order(&self) {
         let notes = self.ledger.notes.lock().unwrap();
         let mut latest: HashMap<u64, u32> = HashMap::new();
@@ -390,7 +394,7 @@ fn run(seed: u64) {
     assert!(left <= LEFT_MAX, "{left} octets were not given back");
 }
 
-/// What a first run leaves: what threads and libraries keep for themselves.
+/// Memory that may remain after a first run: threads and libraries keep some.
 const LEFT_MAX: i64 = 64 << 10;
 
 #[test]

@@ -25,8 +25,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `bounds`: how far off the clocks of client and server may be, where that is known; `ahead_ns`: how far the
-    /// server's is.
+    /// `bounds`: the known clock bounds of client and server; `ahead_ns`: how far the server's clock is ahead.
     fn new(bounds: [Option<Duration>; 2], ahead_ns: i64) -> Self {
         let world = World::new(1, (LATENCY_NS, LATENCY_NS));
         let orb = |world: &World, host, bound: Option<Duration>| {
@@ -42,7 +41,7 @@ impl Pair {
         let bench = Arc::new(Bench::default());
         let servant: Arc<dyn Servant> = bench.clone();
         let object = seen_by(&client, &root.servant_to_reference(&servant).unwrap());
-        // A connection is there before the times begin to count.
+        // Opens the connection before any time is measured.
         assert_eq!(call(&object, "ping"), Ok(()));
         Self {
             world,
@@ -62,7 +61,7 @@ impl Pair {
         self.world.now().0
     }
 
-    /// UTC so long from now.
+    /// The UTC time that is `ahead_ns` from now.
     fn utc(&self, ahead_ns: i64) -> UtcT {
         let unix_ns = BEGUN_UTC_NS + self.now_ns();
         UtcT::from_unix_ns(unix_ns.saturating_add_signed(ahead_ns), Duration::ZERO)
@@ -72,7 +71,7 @@ impl Pair {
         self.bench.order.lock().unwrap().clone()
     }
 
-    /// Calls that have reached the servant besides the first.
+    /// Calls that have reached the servant, without the first.
     fn served(&self) -> u64 {
         self.bench.calls.load(Ordering::SeqCst) - 1
     }
@@ -121,7 +120,7 @@ fn a_request_whose_end_has_passed_is_not_sent() {
 #[test]
 fn a_request_that_comes_past_its_end_is_dropped_where_the_clocks_are_known() {
     let pair = Pair::new([Some(EXACT), Some(EXACT)], 0);
-    // It arrives after one latency.
+    // A request arrives after one latency.
     for (limit_ns, outcome) in [(LATENCY_NS - 10_000, ENDED), (LATENCY_NS + 10_000, Ok(()))] {
         let limit = Duration::from_nanos(limit_ns);
         let object = pair.with(&[Policy::RelativeRequestTimeout(limit)]);
@@ -153,7 +152,7 @@ fn a_oneway_past_its_end_is_dropped_without_a_word() {
     let object = pair.with(&[Policy::RelativeRequestTimeout(limit)]);
     assert_eq!(note(&object, 1), Ok(()));
     pair.world.settle();
-    // One that waits for the servant's outcome is told.
+    // A caller that waits for the servant's outcome gets the exception.
     let object = object
         .set_policy_overrides(
             &[Policy::SyncScope(SyncScope::WithTarget)],
@@ -177,7 +176,7 @@ fn without_a_bound_of_its_clock_a_server_drops_nothing_and_counts_it() {
 
 #[test]
 fn a_clock_that_is_off_within_its_bound_drops_nothing_that_is_in_time() {
-    // The server's clock is a second ahead: by it every request is late.
+    // The server's clock is a second ahead: by this clock, every request is late.
     let in_time = Policy::RelativeRequestTimeout(Duration::from_millis(1));
     let off = |bound_ms| {
         let bound = Duration::from_millis(bound_ms);
@@ -190,7 +189,7 @@ fn a_clock_that_is_off_within_its_bound_drops_nothing_that_is_in_time() {
     };
     assert_eq!(off(1_000), (Ok(()), 0));
     assert_eq!(off(900), (ENDED, 1), "a bound that is a lie has its price");
-    // The same where the caller is the one who does not know better.
+    // The same if the bound of the caller's clock is the large one.
     let bounds = [Some(Duration::from_secs(1)), Some(EXACT)];
     let pair = Pair::new(bounds, 1_000 * MS);
     assert_eq!(call(&pair.with(&[in_time]), "ping"), Ok(()));
@@ -219,8 +218,8 @@ fn a_request_waits_for_its_start_at_the_caller() {
     assert_eq!(pair.now_ns() - before, 2 * LATENCY_NS);
 }
 
-/// Its caller's clock is 3 ms ahead of the server's: a request that starts in 2 ms comes 5 ms too early, less one
-/// latency.
+/// The caller's clock is 3 ms ahead of the server's. A request with a start time in 2 ms arrives 5 ms too early, less
+/// one latency.
 fn hasty() -> Pair {
     Pair::new([None, Some(EXACT)], -3 * MS)
 }
@@ -248,7 +247,7 @@ fn requests_put_aside_are_served_by_their_starts_and_equals_as_they_came() {
     let base = pair.utc(0);
     for (number, start_us) in [(1, 1_900), (2, 1_700), (3, 1_900), (4, 1_800)] {
         let start = UtcT::new(base.time + start_us * 10, 0, 0);
-        // A caller does not wait for what its own clock has passed.
+        // A caller does not wait for a start time that its own clock has passed.
         pair.world
             .pass(Duration::from_micros(u64::from(number == 1) * 1_950));
         let object = pair.with(&[Policy::RequestStartTime(start)]);
@@ -275,7 +274,7 @@ fn no_more_requests_are_put_aside_than_may_be() {
     );
     pair.world.pass(Duration::from_millis(5));
     assert_eq!(pair.notes(), (0..max).collect::<Vec<_>>());
-    // There is room again.
+    // There is room for another request again.
     assert_eq!(pair.server.counters().read(Counter::RequestsDiscarded), 1);
     let early = pair.with(&[Policy::RequestStartTime(pair.utc(2 * MS))]);
     assert_eq!(note(&early, max), Ok(()));

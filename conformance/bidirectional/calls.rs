@@ -1,5 +1,5 @@
-//! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9.1): requests and replies of both sides over one
-//! connection. Octets made by hand on the other side.
+//! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9.1): requests and replies in both directions of one
+//! connection. The other side's octets are made by hand.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn a_server_calls_back_over_the_connection_while_its_own_request_is_under_way() 
     let asks = Arc::clone(&opener);
     let peer = Peer::start(Over::Tcp, move |_, wire, tell| {
         while let Some(asked) = wire.hear() {
-            // A request, a one-way and a question where the object is, before the answer.
+            // A one-way, a request and a LocateRequest, before the reply.
             wire.say(&asks.request(9, "note").flags(SYNC_NONE).with(|octets| {
                 octets.u32(4);
             }));
@@ -43,7 +43,7 @@ fn a_server_calls_back_over_the_connection_while_its_own_request_is_under_way() 
 #[test]
 fn calls_of_many_threads_share_the_connection_and_each_gets_its_own_reply() {
     let opener = Opener::new(&both());
-    // Answers two at a time, the later one first.
+    // Replies to two requests at a time, the later one first.
     let peer = Peer::start(Over::Tcp, |_, wire, _| {
         while let (Some(one), Some(other)) = (wire.hear(), wire.hear()) {
             for asked in [other, one] {
@@ -89,7 +89,7 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
         let answer = wire.hear().expect("a reply").reply();
         assert_eq!((answer.id, answer.status), (4, NO_EXCEPTION));
     }
-    // Between requests of its opener, too, and one-ways.
+    // Callbacks between requests of the opener, and one-way callbacks.
     let kept = server.caller.kept();
     let calls = std::thread::spawn(move || ping(&kept));
     let asked = wire.hear().expect("a request");
@@ -155,7 +155,7 @@ fn no_servant_waits_for_an_asynchronous_reply_that_none_but_its_thread_could_rea
             if threads == 2 {
                 wire.say(&done(&asked));
             }
-            // Who does not wait any more has the request cancelled.
+            // The server cancels a request that its caller no longer waits for.
             let answer = std::iter::from_fn(|| wire.hear()).find(|heard| heard.kind() == REPLY);
             let mut answer = answer.expect("a reply").reply();
             assert_eq!(answer.id, 4);
@@ -181,7 +181,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     };
     let send = |wire: &mut Wire| {
         wire.say(&acceptor.request(4, "send").bare());
-        // Its own reply may come before the call or behind it.
+        // The reply may come before the callback or after it.
         let (one, other) = (wire.hear().unwrap(), wire.hear().unwrap());
         let asked = [one, other].into_iter().find(|one| one.kind() == REQUEST);
         asked.expect("a call over this very connection")
@@ -190,13 +190,13 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     assert_eq!(asked.asked().id % 2, 1);
     wire.say(&done(&asked));
     assert_eq!(told(1), [true]);
-    // One that the end of the connection finds waiting.
+    // The connection closes while this call waits.
     send(&mut wire);
     drop(wire);
     assert_eq!(told(2), [true, false]);
     assert_eq!(acceptor.orb.counters().read(Counter::ConnectionsMade), 0);
 
-    // By who has opened it, several at a time, with replies in any order.
+    // Calls by the opener of the connection: several at a time, replies in any order.
     let peer = Peer::start(Over::Tcp, |_, wire, tell| {
         let asked: Vec<_> = (0..3).map_while(|_| wire.hear()).collect();
         for asked in asked.iter().rev() {
@@ -215,7 +215,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
         assert_eq!(peer.heard().asked().id % 2, 0);
     }
     assert_eq!(opener.orb.counters().read(Counter::ConnectionsMade), 1);
-    // One that nobody waits for any more.
+    // The poller is dropped, so nothing waits for this reply.
     drop(Poller::send(&server, "ping", |_| Ok(())).unwrap());
 }
 

@@ -1,5 +1,5 @@
-//! How requests over a connection of both sides end (CORBA 3.3 part 2, clause 9.9.1; part 1, clause 17.2.4): by its
-//! end, by that of their ORB, by their own. Octets made by hand on the other side.
+//! The end of requests over a bidirectional connection (CORBA 3.3 part 2, clause 9.9.1; part 1, clause 17.2.4): the
+//! connection closes, the ORB shuts down, or the request times out. The other side's octets are made by hand.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -132,7 +132,7 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
         }
     });
     let server = peer.seen_by(&opener.orb, 2);
-    // Its time is for the request alone: the connection is there.
+    // The connection is open, so the timeout below covers the request alone.
     assert_eq!(ping(&server), Ok(()));
     let hasty = server.with_round_trip_timeout(Some(Duration::from_millis(500)));
     assert_eq!(ping(&hasty).unwrap_err().kind, Kind::Timeout);
@@ -168,7 +168,7 @@ fn a_callback_that_the_end_of_the_connection_finds_waiting_fails() {
         let kept = server.caller.kept();
         let calls = std::thread::spawn(move || ping(&kept));
         if farewell {
-            // The connection is gone, and the address in the reference leads nowhere.
+            // The connection is closed, and the address in the reference has no listener.
             let gone = calls.join().unwrap().unwrap_err();
             assert_eq!(gone.kind, Kind::Transient);
             continue;
@@ -189,7 +189,7 @@ fn a_servant_whose_peer_ends_its_side_instead_of_answering_it_hears_of_that_and_
     let server = Acceptor::new(&both());
     let mut wire = Wire::to(&server.orb);
     server.keep(&mut wire, &[NOWHERE]);
-    // Without a timeout: nothing but the end of the connection can end its call.
+    // Without a timeout, only the close of the connection ends the call.
     let without_end = server.caller.kept().with_round_trip_timeout(None);
     *server.caller.kept.lock().unwrap() = Some(without_end);
     wire.say(&server.request(4, "call").bare());

@@ -1,5 +1,5 @@
-//! Who may ask whom over a connection (CORBA 3.3 part 2, clauses 9.9.1.1 and 9.9.2): listen points, trust, and the
-//! policy. Octets made by hand on the other side.
+//! Permission for requests in both directions of a connection (CORBA 3.3 part 2, clauses 9.9.1.1 and 9.9.2): listen
+//! points, trust, and the policy. The other side's octets are made by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn what_an_opener_says_of_where_it_listens_counts_before_the_start_of_its_reques
     let early = keep(2).context(BI_DIR_IIOP, &said(&[NOWHERE]));
     let early = early.context(INVOCATION_POLICIES, &starting_in(Duration::from_secs(50)));
     wire.say(&early.with(|octets| nowhere(FORM.0).write(octets)));
-    // It is said once, and what comes behind is served.
+    // The listen points are announced once, and the requests after it are served.
     let answer = wire.ask(&keep(4).with(|octets| nowhere(FORM.0).write(octets)));
     assert_eq!(
         (answer.reply().id, answer.reply().status),
@@ -125,7 +125,7 @@ fn a_server_without_the_policy_connects_to_whom_it_calls_back() {
     let mut answer = wire.ask(&server.request(4, "call").bare()).reply();
     assert_eq!(answer.status, SYSTEM_EXCEPTION);
     assert_eq!(answer.body.string(), "IDL:omg.org/CORBA/TRANSIENT:1.0");
-    // And a reply is nothing that it has to read.
+    // The server does not accept a reply on this connection either.
     wire.say(&message(FORM, REPLY, |octets| {
         octets.u32(1).u32(NO_EXCEPTION).u32(0);
     }));
@@ -138,12 +138,14 @@ fn a_server_without_the_policy_connects_to_whom_it_calls_back() {
 fn what_a_peer_announces_is_believed_of_the_references_that_it_sends_alone() {
     let server = Acceptor::new(&both());
     let mut wire = Wire::to(&server.orb);
-    // It says that it is somebody else, whose reference the server has from another source.
+    // The client announces listen points of another server. A reference to that server from another source is not
+    // called over this connection.
     server.keep(&mut wire, &[NOWHERE]);
     let elsewhere = server.orb.string_to_object(&nowhere(2).text(Order::Big));
     let failed = ping(&elsewhere.unwrap().unwrap()).unwrap_err();
     assert_eq!(failed.kind, Kind::Transient);
-    // And a reference that leads to none of the points that it announces is not called over its connection.
+    // A reference from the client whose address is not among the announced points is not called over the connection
+    // either.
     let mut other = Wire::to(&server.orb);
     server.keep(&mut other, &[("127.0.0.1", 2)]);
     let failed = ping(&server.caller.kept()).unwrap_err();

@@ -1,5 +1,5 @@
-//! Requests that arrive over a connection of both sides never keep replies from being read (CORBA 3.3 part 2, clause
-//! 9.9.1), and keep their order. Octets made by hand on the other side.
+//! Requests that arrive over a bidirectional connection keep their order, and never keep replies from being read (CORBA
+//! 3.3 part 2, clause 9.9.1). The other side's octets are made by hand.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -16,10 +16,10 @@ use deckwatch_orb::{
     Counter, ObjectRef, Policies, RequestBuffering, Servant, ServerRequest, SystemException,
 };
 
-/// More than may wait in one line.
+/// More requests than may wait in one queue.
 const MANY: u32 = 3 * REQUEST_QUEUE_MAX as u32;
 
-/// A [`Probe`] that keeps the reference it is given, and calls it.
+/// A [`Probe`] that keeps the reference passed to it, and calls it.
 #[derive(Default)]
 struct Relay {
     probe: Probe,
@@ -59,7 +59,7 @@ impl Servant for Relay {
     }
 }
 
-/// A server that calls back over the connections that are opened to it.
+/// A server that calls back over the connections of its clients.
 struct Server {
     world: LaneWorld,
     relay: Arc<Relay>,
@@ -67,7 +67,7 @@ struct Server {
 }
 
 impl Server {
-    /// Its object is served by a pool of one thread with these limits, or by the threads of the ORB.
+    /// The object is served by a pool of one thread with these limits; `None`: by the threads of the ORB.
     fn new(limits: Option<(u32, u32)>) -> Self {
         let world = LaneWorld::new(Over::Tcp);
         let rt = world.orb.rt_orb();
@@ -91,7 +91,7 @@ impl Server {
         Self { world, relay, told }
     }
 
-    /// A connection over which it calls back.
+    /// Opens a connection and makes the server keep a reference for callbacks over it.
     fn connect(&self) -> Wire {
         let mut wire = Wire::at(&self.told.address());
         let keep = self.keep("keep").with(|octets| nowhere(2).write(octets));
@@ -99,7 +99,7 @@ impl Server {
         wire
     }
 
-    /// The first request of a connection, with a reference of its opener.
+    /// The first request of a connection, with a reference to an object of the opener.
     fn keep(&self, operation: &str) -> Request {
         let points = said(&[NOWHERE]);
         self.told.request(operation).context(BI_DIR_IIOP, &points)
@@ -119,13 +119,13 @@ impl Server {
         numbers.flat_map(note).collect()
     }
 
-    /// Has its object serve a one-way until the gate opens.
+    /// Occupies the thread with a one-way until the gate opens.
     fn occupy(&self, wire: &mut Wire) {
         wire.say(&self.oneway("meet"));
         self.relay.probe.gate.wait_for_arrivals(1);
     }
 
-    /// Calls back, from a thread of the application.
+    /// Calls back from a thread of the application.
     fn call(&self) -> JoinHandle<Result<(), SystemException>> {
         let kept = self.relay.kept();
         std::thread::spawn(move || ping(&kept))
@@ -152,7 +152,7 @@ impl Drop for Server {
     }
 }
 
-/// What calls back next.
+/// The next callback.
 fn heard(wire: &mut Wire) -> Received {
     let asked = wire.hear().expect("a request");
     assert_eq!(asked.kind(), REQUEST);
@@ -179,7 +179,7 @@ fn a_caller_gets_its_reply_past_oneways_that_come_back_over_its_connection() {
     assert_eq!(ping(&peer.seen_by(&opener.orb, 2)), Ok(()));
     assert_eq!(opener.probe.notes(), []);
     opener.probe.gate.open();
-    // What came behind them waited for them.
+    // The reply to the request after the one-ways comes after them.
     let answered = peer.heard().reply();
     assert_eq!((answered.id, answered.status), (13, NO_EXCEPTION));
     assert_eq!(opener.probe.notes(), (0..100).collect::<Vec<_>>());
@@ -188,7 +188,7 @@ fn a_caller_gets_its_reply_past_oneways_that_come_back_over_its_connection() {
 #[test]
 fn a_servant_of_a_oneway_calls_back_over_the_connection_that_it_came_over() {
     let server = Server::new(None);
-    // The very first message, too.
+    // The first message of the connection may call back too.
     let mut wire = Wire::at(&server.told.address());
     let first = server.keep("keep_and_call").flags(SYNC_NONE);
     wire.say(&first.with(|octets| nowhere(2).write(octets)));
@@ -307,7 +307,7 @@ fn oneways_that_came_before_the_end_of_their_connection_are_served() {
         }
         wire.end();
         let buffered = || server.world.orb.counters().read(Counter::RequestsBuffered);
-        // The first may have waited for its thread, too.
+        // The first request may have waited for its thread too.
         wait_for(|| buffered() >= 50);
         server.relay.probe.gate.open();
         wait_for(|| server.served() == (0..50).collect::<Vec<_>>());
@@ -330,7 +330,7 @@ fn what_waits_at_the_end_of_the_orb_is_not_served() {
     server.relay.probe.gate.open();
     assert_eq!(wire.hear().expect("a farewell").kind(), CLOSE_CONNECTION);
     wire.expect_end();
-    // It waits for the end of the lanes: nothing is served later.
+    // `destroy` waits for the threads of the lanes to end, so nothing is served later.
     server.world.orb.destroy().expect("once");
     assert_eq!(server.served(), []);
 }

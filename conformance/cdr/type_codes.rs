@@ -1,4 +1,4 @@
-//! TypeCodes and Anys by clause (CORBA 3.3 part 2, clause 9.3.5): each through a server and back.
+//! TypeCodes and Anys by clause (CORBA 3.3 part 2, clause 9.3.5): each is sent to a server and back.
 
 use crate::common::anys::{
     ALIAS, ANY, ARRAY, BOOLEAN, CHAR, DOUBLE, ENUM, EXCEPT, FIXED, FLOAT, Form, LONG, LONGDOUBLE,
@@ -70,7 +70,7 @@ const SIMPLE: &[(&str, Form)] = &[
     }),
 ];
 
-/// Types with parameters that stand beside the kind.
+/// Types with simple parameters, directly after the kind.
 const BESIDE: &[(&str, Form)] = &[
     ("string", |o| {
         o.u32(STRING).u32(0).string("abc");
@@ -132,7 +132,7 @@ const ENCAPSULATED: &[(&str, Form)] = &[
         complex(o, UNION, |p| {
             named(p, "U").u32(SHORT).u32(1).u32(3);
             p.u16(1).string("one").u32(LONG);
-            // The default's label is an octet 0 that stands for nothing.
+            // The label of the default member is a zero octet without a meaning.
             p.u16(0).string("other").u32(OCTET);
             p.u16(2).string("two").u32(STRING).u32(0);
         });
@@ -224,7 +224,7 @@ const ENCAPSULATED: &[(&str, Form)] = &[
     }),
 ];
 
-/// Types with indirections: an index back to a type that encloses them.
+/// Types with indirections: an offset back to an enclosing type.
 const RECURSIVE: &[(&str, Form)] = &[("a tree", |o| {
     // struct Tree { long value; sequence<Tree> children; }
     complex(o, STRUCT, |p| {
@@ -235,7 +235,7 @@ const RECURSIVE: &[(&str, Form)] = &[("a tree", |o| {
             .string("children");
         complex(p, SEQUENCE, |q| {
             q.u32(u32::MAX);
-            // From here back over 8 octets of this encapsulation, its length and kind, to the kind of the struct.
+            // Back over 8 octets of this encapsulation, its length and kind, to the kind of the struct.
             let back = 8 + 8 + p_offset();
             q.u32(0_u32.wrapping_sub(back)).u32(0);
         });
@@ -243,9 +243,9 @@ const RECURSIVE: &[(&str, Form)] = &[("a tree", |o| {
     o.u32(1).u32(2).u32(2).u32(0).u32(3).u32(0);
 })];
 
-/// From the kind of the struct to the kind of the sequence within it.
+/// The distance from the kind of the struct to the kind of the sequence in it.
 fn p_offset() -> u32 {
-    // Kind and length; then order, id, name, count, member name, type, member name.
+    // Kind and length; then byte order, id, name, count, member name, type, member name.
     let mut inside = Octets::encapsulation(Order::Big);
     named(&mut inside, "Tree")
         .u32(2)
@@ -256,7 +256,7 @@ fn p_offset() -> u32 {
     8 + u32::try_from(inside.octets.len()).expect("short")
 }
 
-/// Each Any comes back as it was sent.
+/// Checks that each Any comes back as it was sent.
 #[track_caller]
 fn come_back(world: &World, cases: &[(&str, Form)], minors: &[u8]) {
     for (name, form) in cases {

@@ -1,4 +1,4 @@
-//! CDR by clause (CORBA 3.3 part 2, clause 9.3): every type against octets made by hand.
+//! CDR by clause (CORBA 3.3 part 2, clause 9.3): every type compared with octets made by hand.
 
 use crate::common::{ORDERS, Octets, Order};
 use deckwatch_cdr::{
@@ -13,7 +13,7 @@ fn byte_order(order: Order) -> ByteOrder {
     }
 }
 
-/// Behind one octet, so that alignment shows.
+/// Writes the value after one octet, so that alignment matters.
 fn written<T: Write>(value: &T, order: Order) -> Vec<u8> {
     let mut buffer = vec![0xee];
     let mut w = Writer::new(&mut buffer)
@@ -30,7 +30,7 @@ fn read<T: for<'a> Parse<'a>>(octets: &[u8], order: Order) -> Result<T, DecodeEr
     Ok(value)
 }
 
-/// The value is written as these octets, and they are read as the value, in either byte order.
+/// Checks in both byte orders that the value is written as these octets, and that they are read as the value.
 #[track_caller]
 fn is_written_as<T: Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug>(
     value: &T,
@@ -213,7 +213,7 @@ fn a_fixed_is_packed_decimal_with_the_sign_in_its_last_half_octet() {
     is_written_as(&fixed("-1.2"), |o| {
         o.raw(&[0x00, 0x12, 0x0d]);
     });
-    // An even count of digits begins with a half octet of 0.
+    // An even number of digits starts with a half octet of 0.
     let even: Fixed<4, 1> = "-123.4".parse().unwrap();
     is_written_as(&even, |o| {
         o.raw(&[0x01, 0x23, 0x4d]);
@@ -242,7 +242,7 @@ fn an_encapsulation_has_its_own_byte_order_and_its_own_alignment() {
     for inner in ORDERS {
         let mut body = Octets::encapsulation(inner);
         body.u64(0x0102_0304_0506_0708);
-        // The long long stands at octet 8 of the encapsulation, wherever that begins.
+        // The long long is at octet 8 of the encapsulation, wherever the encapsulation starts.
         assert_eq!(body.octets.len(), 16);
         let mut octets = Octets::new(Order::Big);
         octets.u8(0xee).sequence(&body.octets);

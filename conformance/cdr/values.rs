@@ -1,4 +1,4 @@
-//! Values of value types within an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): each through a server and back,
+//! Values of value types in an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): each is sent to a server and back, in
 //! octets made by hand.
 
 use crate::common::anys::{
@@ -11,7 +11,7 @@ use crate::common::values::{
 };
 use crate::common::{Octets, in_each_world};
 
-/// A point as it comes back.
+/// A `Point` as our server sends it.
 fn a_point(o: &mut Octets) {
     point(o);
     o.u32(ONE_ID).string(POINT).u32(7);
@@ -56,7 +56,7 @@ in_each_world! {
         comes_back(world, "a place", |o| {
             place(o);
             o.u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
-            // A chunk for each member, and some within them.
+            // A chunk for each member, and some within a member.
             chunk(o, |o| { o.u32(7); });
             chunk(o, |o| { o.u32(8).raw(b"har"); });
             chunk(o, |o| { o.raw(b"bour\0"); });
@@ -181,7 +181,7 @@ in_each_world! {
             o.u32(2).u32(0);
         }, twice);
         comes_back(world, "the id in front of an Any", |o| {
-            // A struct whose first member is a text that looks like an id.
+            // A struct whose first member is a string that looks like a repository id.
             complex(o, STRUCT, |p| {
                 named(p, "S").u32(2).string("t").u32(STRING).u32(0).string("n").u32(ANY);
             });
@@ -202,7 +202,7 @@ in_each_world! {
     }
 
     fn values_in_chunks_end_with_the_number_of_their_level(world) {
-        // One tag ends all values that end at once.
+        // One end tag ends all values that end at the same place.
         let expected: Form = |o| {
             node(o, TRUNCATABLE);
             o.u32(ONE_ID | CHUNKED);
@@ -234,7 +234,7 @@ in_each_world! {
             o.u32(ONE_ID | CHUNKED).string(NODE);
             chunk(o, |o| { o.u32(2); });
             o.u32(WITHOUT_ID | CHUNKED);
-            // Null may stand between chunks.
+            // A null value may be between chunks.
             chunk(o, |o| { o.u32(3); });
             o.u32(0).u32(u32::MAX);
         }, expected);

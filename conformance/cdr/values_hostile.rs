@@ -1,4 +1,4 @@
-//! Values within an Any that lie, by clause (CORBA 3.3 part 2, clause 9.3.4): refused, and nobody is hurt.
+//! Hostile values in an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): the server refuses them and still serves.
 
 use crate::common::anys::{
     DOUBLE, Form, LONG, NULL, STRUCT, VALUE, VALUE_BOX, complex, is_refused, named,

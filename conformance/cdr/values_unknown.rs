@@ -1,5 +1,5 @@
-//! Values within an Any whose types are not known where they arrive, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and
-//! part 1, clause 9.5): cut down, passed on, or refused.
+//! Values in an Any whose types the receiver does not know, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and part 1,
+//! clause 9.5): truncated, passed on, or refused.
 
 use crate::common::anys::{
     ABSTRACT_INTERFACE, Form, LOCAL_INTERFACE, LONG, NATIVE, NULL, VALUE, comes_back, complex,
@@ -20,7 +20,7 @@ fn custom(o: &mut Octets) {
     });
 }
 
-/// A state that its type does not describe: a number that is aligned, values within, one end of several.
+/// A state that its TypeCode does not describe: an aligned number, nested values, one end tag for several values.
 fn a_state(o: &mut Octets) {
     chunk(o, |o| {
         o.u32(7).u64(0x0102_0304_0506_0708).string("own");
@@ -42,8 +42,8 @@ fn a_state(o: &mut Octets) {
 
 const NOTHING: Form = |_| ();
 
-/// What is sent, in what stands before a state, the state, and what follows it, comes back as it was in the byte
-/// order of the answer; in the other it is refused.
+/// Sends a message of these three parts: before the state, the state, after it. Checks that it comes back unchanged if
+/// the reply has the same byte order, and that it is refused otherwise.
 #[track_caller]
 fn keeps_its_form(world: &World, name: &str, [before, state, behind]: [Form; 3]) {
     for order in ORDERS {
@@ -70,7 +70,7 @@ fn keeps_its_form(world: &World, name: &str, [before, state, behind]: [Form; 3])
             state(&mut octets);
             let end = octets.octets.len();
             behind(&mut octets);
-            // Before 1.2 a body begins where it may, and one more number may align the state.
+            // Before GIOP 1.2 the body is not aligned; one more number may align the state.
             if minor == 2 {
                 assert_eq!(body, octets.octets, "{name} in 1.{minor} {order:?}");
             }
@@ -89,7 +89,7 @@ in_each_world! {
             place(o);
             o.u32(ID_LIST | CHUNKED).u32(3).string("IDL:Harbour:1.0").string(PLACE).string(POINT);
             chunk(o, |o| { o.u32(7).string("harbour").sequence(&[1, 2, 3]).u64(99); });
-            // What the base does not know: a value, one within it that both end at once, a further chunk.
+            // State that the base type does not know: a value, a nested value with the same end tag, a further chunk.
             o.u32(ONE_ID | CHUNKED).string("IDL:Quay:1.0");
             chunk(o, |o| { o.u8(1); });
             o.u32(WITHOUT_ID | CHUNKED);
@@ -125,7 +125,7 @@ in_each_world! {
             chunk(o, |o| { o.u8(1); });
             o.u32(u32::MAX);
         }, |o| {
-            // Over the state, the id and the tag.
+            // Back over the state, the id and the tag.
             let start = o.octets.len() - (12 + 16 + 4);
             back_to(o, start);
         }]);

@@ -1,5 +1,5 @@
-//! Anys made by hand: a type by its number of table 9.2 and a value, and what a server that gives them back must make
-//! of them.
+//! Anys encoded by hand: a TCKind number (table 9.2) and a value, and checks of how a server that echoes an Any treats
+//! them.
 
 use super::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
 use super::{ORDERS, Octets, World};
@@ -39,28 +39,28 @@ pub(crate) const NATIVE: u32 = 31;
 pub(crate) const ABSTRACT_INTERFACE: u32 = 32;
 pub(crate) const LOCAL_INTERFACE: u32 = 33;
 
-/// An Any: the type, then the value.
+/// Encodes one Any: its TypeCode, then its value.
 pub(crate) type Form = fn(&mut Octets);
 
-/// A TypeCode of this kind whose parameters stand in an encapsulation.
+/// Encodes a TypeCode of this kind whose parameters are in an encapsulation.
 pub(crate) fn complex(o: &mut Octets, kind: u32, parameters: impl FnOnce(&mut Octets)) {
     let mut inside = Octets::encapsulation(o.order);
     parameters(&mut inside);
     o.u32(kind).sequence(&inside.octets);
 }
 
-/// The repository id and name that such parameters begin with.
+/// Encodes the repository id and the name, the first two parameters of a complex TypeCode.
 pub(crate) fn named<'o>(o: &'o mut Octets, name: &str) -> &'o mut Octets {
     o.string(&format!("IDL:{name}:1.0")).string(name)
 }
 
-/// What is sent comes back as `expected` in the byte order of the reply, octet for octet.
+/// Checks that an echo of `sent` returns exactly the octets of `expected`, in the byte order of the reply.
 #[track_caller]
 pub(crate) fn comes_back(world: &World, name: &str, sent: Form, expected: Form) {
     comes_back_in(world, &[0, 1, 2], name, sent, expected);
 }
 
-/// As [`comes_back`], in these versions of GIOP.
+/// As [`comes_back`], for the given GIOP versions.
 #[track_caller]
 pub(crate) fn comes_back_in(world: &World, minors: &[u8], name: &str, sent: Form, expected: Form) {
     for minor in minors.iter().copied() {
@@ -74,8 +74,8 @@ pub(crate) fn comes_back_in(world: &World, minors: &[u8], name: &str, sent: Form
                 status, NO_EXCEPTION,
                 "{name} in 1.{minor} {order:?}: {body:02x?}"
             );
-            // Before 1.2 the reply's body begins behind 12 octets of header and 12 of reply header: a multiple of 8
-            // too.
+            // Before GIOP 1.2 the reply body starts at octet 24 (12 of message header, 12 of reply header), so it is
+            // 8-aligned too.
             let mut octets = Octets::new(answer.order());
             expected(&mut octets);
             assert_eq!(body, octets.octets, "{name} in 1.{minor} {order:?}");
@@ -83,7 +83,7 @@ pub(crate) fn comes_back_in(world: &World, minors: &[u8], name: &str, sent: Form
     }
 }
 
-/// What is sent is refused by one of these exceptions before it was served, and the server goes on.
+/// Checks that the server refuses the value with one of these exceptions, does not run the servant, and still serves.
 #[track_caller]
 pub(crate) fn is_refused(world: &World, name: &str, sent: Form, kinds: &[&str]) {
     for order in ORDERS {

@@ -1,4 +1,4 @@
-//! Asynchronous calls of an operation that takes a number and gives one, and peers that answer them.
+//! Asynchronous calls of an operation that takes and returns a number, and peers that reply to them.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -9,10 +9,10 @@ use deckwatch_orb::{Deliver, ExceptionHolder, ObjectRef, SystemException};
 use super::message::NO_EXCEPTION;
 use super::{Over, PATIENCE, Peer, Received};
 
-/// What a handler has been told.
+/// The outcome that a reply handler receives.
 pub(crate) type Told = Result<u64, ExceptionHolder>;
 
-/// A handler that passes on what it gets.
+/// A reply handler that forwards its outcome to a channel.
 pub(crate) fn passing_on(told: Sender<Told>) -> Deliver {
     Box::new(move |reply| {
         let _test_is_over = told.send(reply.results(number_of));
@@ -20,7 +20,7 @@ pub(crate) fn passing_on(told: Sender<Told>) -> Deliver {
     })
 }
 
-/// Asks for a number and has the handler pass on what it gets.
+/// Calls the operation asynchronously; the outcome arrives on the returned channel.
 pub(crate) fn ask(object: &ObjectRef, number: u64) -> Receiver<Told> {
     let (told, heard) = channel();
     let deliver = Some(passing_on(told));
@@ -42,7 +42,7 @@ pub(crate) fn poll(poller: &Poller, timeout_ms: u32) -> Result<u64, SystemExcept
     poller.poll("number", timeout_ms, number_of, |_, _| Ok(None))
 }
 
-/// What a holder of a system exception holds.
+/// The system exception in an exception holder.
 #[track_caller]
 pub(crate) fn system(told: Told) -> SystemException {
     let holder = told.expect_err("an exception");
@@ -54,7 +54,7 @@ pub(crate) fn number_of(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
     u64::parse(r)
 }
 
-/// The reply of a server that gives the number it was sent.
+/// A reply that returns the number of its request.
 pub(crate) fn same(asked: &Received) -> Vec<u8> {
     let number = asked.asked().body.u64();
     asked.answered(NO_EXCEPTION, |octets| {
@@ -62,7 +62,7 @@ pub(crate) fn same(asked: &Received) -> Vec<u8> {
     })
 }
 
-/// A peer that gives the number it was sent, each time when the test lets it.
+/// A peer that echoes each number, once per message on the returned channel.
 pub(crate) fn answering_when_let(over: Over) -> (Peer, Sender<()>) {
     let (open, opened) = channel();
     let peer = Peer::answering(over, move |_, asked| {

@@ -1,4 +1,4 @@
-//! Both ends of connections that both sides ask over.
+//! Both ends of bidirectional connections.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -27,7 +27,7 @@ pub(crate) fn both() -> Policies {
     }
 }
 
-/// An ORB that listens, and this servant's object in an adapter of these policies.
+/// Starts a listening ORB and activates this servant in an adapter with these policies.
 fn serving(
     builder: OrbBuilder,
     policies: &Policies,
@@ -42,7 +42,7 @@ fn serving(
     (orb, object)
 }
 
-/// An ORB whose objects may be asked over the connections that it opens, and one of them.
+/// An ORB that opens bidirectional connections, and one of its objects.
 pub(crate) struct Opener {
     pub(crate) orb: Orb,
     pub(crate) probe: Arc<Probe>,
@@ -58,7 +58,7 @@ impl Opener {
         Self { orb, probe, object }
     }
 
-    /// A request for its object, as a server sends it back.
+    /// A request for the object, as a server sends it back over the connection.
     pub(crate) fn request(&self, id: u32, operation: &str) -> Request {
         Request::new(FORM, self.object.object_key().unwrap(), operation).id(id)
     }
@@ -78,7 +78,7 @@ pub(crate) fn ping(object: &ObjectRef) -> Result<(), SystemException> {
     object.invoke("ping", |_| Ok(()), |_| Ok(()), |_, _| Ok(None))
 }
 
-/// The listen points that a request announces, if it does.
+/// The listen points that a request announces, if any.
 pub(crate) fn announced(asked: &Received) -> Option<Vec<(String, u16)>> {
     let contexts = asked.asked().contexts;
     let (_, data) = contexts.into_iter().find(|(id, _)| *id == BI_DIR_IIOP)?;
@@ -87,11 +87,11 @@ pub(crate) fn announced(asked: &Received) -> Option<Vec<(String, u16)>> {
     Some((0..count).map(|_| (r.string(), r.u16())).collect())
 }
 
-/// Keeps the reference it is given, and calls it, or the one it has been given before.
+/// Keeps the reference that `keep` passes to it; the other operations call the kept object in different ways.
 #[derive(Default)]
 pub(crate) struct Caller {
     pub(crate) kept: Mutex<Option<ObjectRef>>,
-    /// Whether its asynchronous calls had results.
+    /// For each asynchronous call, whether it returned results.
     pub(crate) told: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -148,7 +148,7 @@ impl Servant for Caller {
     }
 }
 
-/// A server that calls back, and the key of its object.
+/// A server that calls back over the connection, and the key of its object.
 pub(crate) struct Acceptor {
     pub(crate) orb: Orb,
     pub(crate) caller: Arc<Caller>,
@@ -174,8 +174,8 @@ impl Acceptor {
         Request::new(FORM, &self.key, operation).id(id)
     }
 
-    /// Has it keep a reference to the object `Fake` at a port where nobody listens, by a caller that says it listens
-    /// at `points`.
+    /// Makes the server keep a reference to the object `Fake` at a port without a listener. The request announces
+    /// `points` as the caller's listen points.
     pub(crate) fn keep(&self, wire: &mut Wire, points: &[(&str, u16)]) {
         let request = self.request(2, "keep").context(BI_DIR_IIOP, &said(points));
         let answer = wire.ask(&request.with(|octets| nowhere(FORM.0).write(octets)));
@@ -190,7 +190,7 @@ impl Drop for Acceptor {
     }
 }
 
-/// A service context that says where its sender listens.
+/// The data of a BI_DIR_IIOP service context with these listen points.
 pub(crate) fn said(points: &[(&str, u16)]) -> Vec<u8> {
     let mut octets = Octets::encapsulation(Order::Little);
     octets.u32(points.len().try_into().unwrap());
@@ -200,14 +200,14 @@ pub(crate) fn said(points: &[(&str, u16)]) -> Vec<u8> {
     octets.octets
 }
 
-/// So long from now.
+/// The UTC time that is `wait` from now.
 pub(crate) fn time_in(wait: Duration) -> UtcT {
     let since_1970 = (SystemTime::now() + wait).duration_since(SystemTime::UNIX_EPOCH);
     let unix_ns = u64::try_from(since_1970.unwrap().as_nanos()).unwrap();
     UtcT::from_unix_ns(unix_ns, Duration::ZERO)
 }
 
-/// A service context by which its request is not to be served before so long.
+/// The data of a service context with a request start time that is `wait` from now.
 pub(crate) fn starting_in(wait: Duration) -> Vec<u8> {
     let mut time = Octets::encapsulation(Order::Big);
     time.u64(time_in(wait).time).u32(0).u16(0).u16(0);
@@ -216,7 +216,7 @@ pub(crate) fn starting_in(wait: Duration) -> Vec<u8> {
     octets.octets
 }
 
-/// Nobody listens there.
+/// An address without a listener.
 pub(crate) const NOWHERE: (&str, u16) = ("127.0.0.1", 1);
 
 pub(crate) fn nowhere(minor: u8) -> Ior {

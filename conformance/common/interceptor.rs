@@ -1,4 +1,4 @@
-//! Interceptors that write down where they are called, and do there what a test wants.
+//! Interceptors that log each interception point and then run an action of the test.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use deckwatch_orb::interceptor::{
 };
 use deckwatch_orb::{Completion, OrbBuilder, SystemException, SystemExceptionKind as Kind};
 
-/// What has been called, in order: name and point.
+/// The interceptor and the point of each call, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -20,7 +20,7 @@ impl Log {
             .push(line.into());
     }
 
-    /// What has been noted since the last time.
+    /// Returns and removes the entries logged since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
     }
@@ -30,7 +30,7 @@ type Done = Result<(), InterceptorError>;
 type ClientAct = dyn Fn(&str, &mut ClientRequestInfo) -> Done + Send + Sync;
 type ServerAct = dyn Fn(&str, &mut ServerRequestInfo<'_>) -> Done + Send + Sync;
 
-/// An interceptor of the client's side that notes each point, and then does what it is told.
+/// A client request interceptor that logs each point, then runs the test's action.
 pub(crate) struct AtClient {
     pub(crate) name: &'static str,
     pub(crate) log: Log,
@@ -44,7 +44,7 @@ impl AtClient {
     }
 }
 
-/// Where no place to go may be raised.
+/// For points that must not raise ForwardRequest.
 fn exception_alone(done: Done) -> Result<(), SystemException> {
     done.map_err(|error| match error {
         InterceptorError::System(exception) => exception,
@@ -78,7 +78,7 @@ impl ClientRequestInterceptor for AtClient {
     }
 }
 
-/// The same on the server's side.
+/// A server request interceptor that logs each point, then runs the test's action.
 pub(crate) struct AtServer {
     pub(crate) name: &'static str,
     pub(crate) log: Log,
@@ -122,7 +122,7 @@ impl ServerRequestInterceptor for AtServer {
     }
 }
 
-/// An initializer that is a function, called in `post_init`.
+/// An ORB initializer that calls a function in `post_init`.
 pub(crate) struct Init<F>(pub(crate) F);
 
 impl<F: Fn(&mut OrbInitInfo) -> Result<(), OrbInitError> + Send + Sync + 'static> OrbInitializer
@@ -133,7 +133,7 @@ impl<F: Fn(&mut OrbInitInfo) -> Result<(), OrbInitError> + Send + Sync + 'static
     }
 }
 
-/// An ORB with interceptors of these names on its client's side; `act` is told name and point.
+/// Builds an ORB with client request interceptors of these names; `act` gets the name and the point.
 pub(crate) fn with_clients<const N: usize>(
     builder: OrbBuilder,
     names: [&'static str; N],
@@ -154,7 +154,7 @@ pub(crate) fn with_clients<const N: usize>(
     }))
 }
 
-/// The same on the server's side.
+/// Builds an ORB with server request interceptors of these names; `act` gets the name and the point.
 pub(crate) fn with_servers<const N: usize>(
     builder: OrbBuilder,
     names: [&'static str; N],
@@ -175,6 +175,6 @@ pub(crate) fn with_servers<const N: usize>(
     }))
 }
 
-/// What tests have interceptors raise.
+/// The exception that interceptors raise in these tests.
 pub(crate) const RAISED: SystemException =
     SystemException::new(Kind::NoPermission, 99, Completion::No);

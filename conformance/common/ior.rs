@@ -1,4 +1,4 @@
-//! References formed and taken apart by hand.
+//! References encoded and decoded by hand.
 
 use super::octets::{Cursor, Octets, Order};
 
@@ -30,7 +30,7 @@ impl Ior {
         }
     }
 
-    /// `IOR:` and the digits of its encapsulation.
+    /// The stringified form: `IOR:` and the hexadecimal digits of the encapsulation.
     pub(crate) fn text(&self, order: Order) -> String {
         let mut octets = Octets::encapsulation(order);
         self.write(&mut octets);
@@ -42,7 +42,7 @@ impl Ior {
         format!("IOR:{digits}")
     }
 
-    /// From `IOR:` and digits.
+    /// Decodes a stringified `IOR:` reference.
     pub(crate) fn of_text(text: &str) -> Self {
         let digits = text.strip_prefix("IOR:").expect("it begins with IOR:");
         let octets: Vec<u8> = (0..digits.len() / 2)
@@ -52,7 +52,7 @@ impl Ior {
     }
 }
 
-/// The body of an IIOP profile.
+/// The profile data of an IIOP profile.
 pub(crate) fn iiop_profile(
     order: Order,
     minor: u8,
@@ -71,7 +71,7 @@ pub(crate) fn iiop_profile(
     octets.octets
 }
 
-/// An IIOP profile, taken apart.
+/// A decoded IIOP profile.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) version: (u8, u8),

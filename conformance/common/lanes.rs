@@ -1,4 +1,4 @@
-//! Servers with threadpools, and a servant that tells at which priority it was asked.
+//! Servers with threadpools, and a servant that reports the priority of its thread.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use super::{Over, listening};
 
 pub(crate) const TAG_POLICIES: u32 = 2;
 pub(crate) const TAO_TAG_ENDPOINTS: u32 = 0x5441_4F02;
-/// Our own, for lanes within a host.
+/// A component of this ORB: lanes reachable within the host.
 const TAG_DECKWATCH_LANES: u32 = 0x4457_0002;
 pub(crate) const RT_CORBA_PRIORITY: u32 = 10;
 pub(crate) const RT_CORBA_PRIORITY_RANGE: u32 = 11;
 
-/// A server whose real-time threads are in the time-sharing class, so that every host permits their priorities.
+/// A server whose real-time threads run in the time-sharing class, so that every host permits their priorities.
 pub(crate) struct LaneWorld {
     pub(crate) orb: Orb,
     pub(crate) root: Poa,
     pub(crate) witness: Arc<Witness>,
 }
 
-/// A [`Probe`] that also tells the priority of its thread: `the_priority`, -1 where it has none.
+/// A [`Probe`] with one more operation: `the_priority` returns the priority of the serving thread, -1 if it has none.
 pub(crate) struct Witness {
     orb: std::sync::OnceLock<Orb>,
     pub(crate) probe: Probe,
@@ -54,7 +54,7 @@ impl Servant for Witness {
     }
 }
 
-/// The priority of this number.
+/// The [`Priority`] with this number.
 pub(crate) fn priority(number: i16) -> Priority {
     Priority::new(number).expect("not negative")
 }
@@ -101,7 +101,7 @@ impl LaneWorld {
         Self { orb, root, witness }
     }
 
-    /// A pool with a lane of one thread for each of these priorities.
+    /// Creates a threadpool with one lane of one thread for each priority.
     pub(crate) fn pool(&self, priorities: &[i16]) -> ThreadpoolId {
         let lanes: Vec<_> = priorities.iter().map(|number| lane(*number)).collect();
         let rt = self.orb.rt_orb();
@@ -109,14 +109,14 @@ impl LaneWorld {
         made.expect("the time-sharing class needs no permission")
     }
 
-    /// An adapter of the root.
+    /// Creates a child adapter of the root adapter.
     pub(crate) fn adapter(&self, name: &str, policies: &Policies) -> Poa {
         let manager = self.root.the_poa_manager();
         let made = self.root.create_poa(name, Some(manager), policies);
         made.expect("policies that go together")
     }
 
-    /// The witness, active in an adapter.
+    /// Activates the witness in an adapter and decodes its reference.
     pub(crate) fn object(&self, poa: &Poa) -> Told {
         let id = poa.activate_object(self.servant()).expect("an id");
         Told::of(&poa.id_to_reference(&id).expect("it is active"))
@@ -134,16 +134,16 @@ impl Drop for LaneWorld {
     }
 }
 
-/// What a reference tells, taken apart by hand.
+/// A reference of such a server, decoded by hand.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) text: String,
     pub(crate) profile: Profile,
     /// Host, port and priority of each lane.
     pub(crate) lanes: Vec<(String, u16, i16)>,
-    /// Lanes within the host, and the priority of each.
+    /// Endpoint and priority of each lane within the host.
     local: Vec<(Endpoint, i16)>,
-    /// Numbers of policies, and their values.
+    /// Types and values of the policies in the reference.
     pub(crate) policies: Vec<(u32, Vec<u8>)>,
 }
 
@@ -192,19 +192,19 @@ impl Told {
         (value.u32(), value.u16().cast_signed())
     }
 
-    /// The address that the profile itself has.
+    /// The host and port of the profile itself.
     pub(crate) fn address(&self) -> (String, u16) {
         (self.profile.host.clone(), self.profile.port)
     }
 
-    /// The address of the lane of a priority.
+    /// The host and port of the lane with this priority.
     pub(crate) fn lane(&self, number: i16) -> (String, u16) {
         let is_it = |(_, _, priority): &&(String, u16, i16)| *priority == number;
         let (host, port, _) = self.lanes.iter().find(is_it).expect("such a lane");
         (host.clone(), *port)
     }
 
-    /// Where the profile itself leads, over whichever transport.
+    /// The endpoint of the profile itself, over any transport.
     pub(crate) fn place(&self) -> Endpoint {
         if self.profile.port != 0 {
             return Endpoint::tcp(&self.profile.host, self.profile.port);
@@ -221,12 +221,12 @@ impl Told {
         components.find(is_it).map(place).expect("a place")
     }
 
-    /// A connection to where the profile itself leads.
+    /// Connects to the endpoint of the profile itself.
     pub(crate) fn dial(&self) -> Wire {
         Wire::reach(&self.place()).expect("it listens")
     }
 
-    /// Where the lane of a priority is, over whichever transport.
+    /// The endpoint of the lane with this priority, over any transport.
     pub(crate) fn place_of(&self, number: i16) -> Endpoint {
         let is_it = |(_, priority): &&(Endpoint, i16)| *priority == number;
         match self.local.iter().find(is_it) {
@@ -238,12 +238,12 @@ impl Told {
         }
     }
 
-    /// A connection to the lane of a priority.
+    /// Connects to the lane with this priority.
     pub(crate) fn dial_lane(&self, number: i16) -> Wire {
         Wire::reach(&self.place_of(number)).expect("it listens")
     }
 
-    /// The priorities of the lanes, in the order in which they are told.
+    /// The priorities of the lanes, in the order of the reference.
     pub(crate) fn order(&self) -> Vec<i16> {
         let by_tcp = self.lanes.iter().map(|(_, _, number)| *number);
         by_tcp
@@ -251,7 +251,8 @@ impl Told {
             .collect()
     }
 
-    /// Asks the witness at the lane of this priority, which the request says: its priority and the name of its thread.
+    /// Calls `the_priority` at this lane, with the lane's priority in the request. Returns the priority and the name of
+    /// the serving thread.
     #[track_caller]
     pub(crate) fn ask_lane(&self, number: i16) -> (i16, String) {
         self.ask_over(self.dial_lane(number), Some(number))
@@ -261,7 +262,8 @@ impl Told {
         Request::new((2, Order::Big), &self.profile.key, operation)
     }
 
-    /// Asks the witness at this address, with this priority if any: its priority and the name of its thread.
+    /// Calls `the_priority` at this address, with a priority in the request if given. Returns the priority and the name
+    /// of the serving thread.
     #[track_caller]
     pub(crate) fn ask_priority(
         &self,
@@ -271,7 +273,7 @@ impl Told {
         self.ask_over(Wire::at(address), number)
     }
 
-    /// The same over a connection.
+    /// As `ask_priority`, over an open connection.
     #[track_caller]
     pub(crate) fn ask_over(&self, mut wire: Wire, number: Option<i16>) -> (i16, String) {
         let mut request = self.request("the_priority");
@@ -306,7 +308,7 @@ fn local_lanes(profile: &Profile) -> Vec<(Endpoint, i16)> {
     (0..count).map(one).collect()
 }
 
-/// What the witness said.
+/// Decodes the reply of `the_priority`.
 #[track_caller]
 pub(crate) fn heard_priority(mut reply: Reply) -> (i16, String) {
     assert_eq!(reply.status, NO_EXCEPTION, "{reply:?}");
@@ -316,7 +318,7 @@ pub(crate) fn heard_priority(mut reply: Reply) -> (i16, String) {
     (priority, String::from_utf8(name).expect("plain names"))
 }
 
-/// The data of RTCorbaPriority.
+/// The data of an RTCorbaPriority service context.
 pub(crate) fn priority_context(number: i16) -> Vec<u8> {
     let mut data = Octets::encapsulation(Order::Big);
     data.u16(number.cast_unsigned());

@@ -1,4 +1,4 @@
-//! GIOP messages formed and taken apart by hand.
+//! GIOP messages encoded and decoded by hand.
 
 use super::octets::{Cursor, ORDERS, Octets, Order};
 
@@ -20,12 +20,12 @@ pub(crate) const LOCATION_FORWARD: u32 = 3;
 pub(crate) const LOCATION_FORWARD_PERM: u32 = 4;
 pub(crate) const NEEDS_ADDRESSING_MODE: u32 = 5;
 
-/// No reply; a reply when the request has come; a reply when it is done.
+/// Response flags: no reply; a reply once the server has received the request; a reply after the operation.
 pub(crate) const SYNC_NONE: u8 = 0;
 pub(crate) const SYNC_WITH_SERVER: u8 = 1;
 pub(crate) const SYNC_WITH_TARGET: u8 = 3;
 
-/// Every minor version and byte order.
+/// Every GIOP minor version with every byte order.
 pub(crate) const FORMS: [(u8, Order); 6] = [
     (0, Order::Big),
     (0, Order::Little),
@@ -35,7 +35,7 @@ pub(crate) const FORMS: [(u8, Order); 6] = [
     (2, Order::Little),
 ];
 
-/// A whole message: its header, and what `write` adds, aligned from the header's first octet.
+/// A whole message: its header, and the body that `write` adds, aligned from the first octet of the header.
 pub(crate) fn message(
     (minor, order): (u8, Order),
     kind: u8,
@@ -54,13 +54,13 @@ pub(crate) fn message(
     octets.octets
 }
 
-/// How GIOP 1.2 names an object.
+/// A TargetAddress of GIOP 1.2.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Key(Vec<u8>),
-    /// Tag and encapsulation.
+    /// Profile tag and profile data.
     Profile(u32, Vec<u8>),
-    /// Index of the chosen profile, and the IOR's octets.
+    /// Index of the selected profile, and the IOR.
     Reference(u32, super::ior::Ior),
 }
 
@@ -84,7 +84,7 @@ impl Address {
     }
 }
 
-/// A request, ready to be changed before it is formed.
+/// A request; the test may change its fields before it is encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) form: (u8, Order),
@@ -131,12 +131,12 @@ impl Request {
         self
     }
 
-    /// Without arguments.
+    /// The encoded request, without arguments.
     pub(crate) fn bare(&self) -> Vec<u8> {
         message(self.form, REQUEST, |octets| self.head(octets))
     }
 
-    /// With arguments.
+    /// The encoded request, with arguments.
     pub(crate) fn with(&self, arguments: impl FnOnce(&mut Octets)) -> Vec<u8> {
         message(self.form, REQUEST, |octets| {
             self.head(octets);
@@ -175,7 +175,7 @@ fn write_contexts(octets: &mut Octets, contexts: &[(u32, Vec<u8>)]) {
     }
 }
 
-/// A reply of the tests' own servers.
+/// An encoded reply.
 pub(crate) fn reply(
     form: (u8, Order),
     id: u32,
@@ -192,12 +192,12 @@ pub(crate) fn reply(
     })
 }
 
-/// Answers a request without results.
+/// The reply to an operation without results.
 pub(crate) fn done(asked: &Received) -> Vec<u8> {
     asked.answered(NO_EXCEPTION, |_| ())
 }
 
-/// Answers a request without results, where its caller wants an answer.
+/// The reply to an operation without results, if the request expects one.
 pub(crate) fn done_if_wanted(asked: &Received) -> Vec<u8> {
     match asked.asked().response_flags {
         SYNC_NONE => Vec::new(),
@@ -205,7 +205,7 @@ pub(crate) fn done_if_wanted(asked: &Received) -> Vec<u8> {
     }
 }
 
-/// Answers a request by the octets it came with.
+/// The reply that echoes the octets of the arguments.
 pub(crate) fn mirror(asked: &Received) -> Vec<u8> {
     let arguments = asked.asked().body;
     asked.answered(NO_EXCEPTION, |octets| {
@@ -213,7 +213,7 @@ pub(crate) fn mirror(asked: &Received) -> Vec<u8> {
     })
 }
 
-/// A LocateRequest.
+/// An encoded LocateRequest.
 pub(crate) fn locate(form: (u8, Order), id: u32, target: &Address) -> Vec<u8> {
     message(form, LOCATE_REQUEST, |octets| {
         octets.u32(id);
@@ -221,23 +221,23 @@ pub(crate) fn locate(form: (u8, Order), id: u32, target: &Address) -> Vec<u8> {
     })
 }
 
-/// A message as it was received.
+/// A received message, header included.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) octets: Vec<u8>,
 }
 
-/// A reply, taken apart.
+/// A decoded reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) id: u32,
     pub(crate) status: u32,
     pub(crate) contexts: Vec<(u32, Vec<u8>)>,
-    /// At the body.
+    /// Positioned at the body.
     pub(crate) body: Cursor,
 }
 
-/// A request as a client of ours has sent it, taken apart.
+/// A decoded request of our client.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) form: (u8, Order),
@@ -246,7 +246,7 @@ pub(crate) struct Asked {
     pub(crate) reserved: Vec<u8>,
     /// Addressing disposition; 0 before GIOP 1.2.
     pub(crate) addressing: u16,
-    /// The object key where it is addressed by it.
+    /// The object key, if the target address is a key.
     pub(crate) key: Vec<u8>,
     pub(crate) operation: String,
     pub(crate) contexts: Vec<(u32, Vec<u8>)>,
@@ -274,7 +274,7 @@ impl Received {
         (self.minor(), self.order())
     }
 
-    /// Behind the header.
+    /// A cursor that starts after the message header.
     pub(crate) fn body(&self) -> Cursor {
         Cursor::new(self.order(), &self.octets, 12)
     }
@@ -306,7 +306,7 @@ impl Received {
         }
     }
 
-    /// The reply to this request, in its version and byte order.
+    /// The reply to this request, in the GIOP version and byte order of the request.
     #[track_caller]
     pub(crate) fn answered(&self, status: u32, body: impl FnOnce(&mut Octets)) -> Vec<u8> {
         reply(self.form(), self.asked().id, status, body)

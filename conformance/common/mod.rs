@@ -1,8 +1,8 @@
-//! What the conformance suite shares: a world of one server over any transport and lane shape, raw connections to it,
-//! and servers of the tests' own that answer our client with given octets.
+//! Shared code of the conformance suite: a server over any transport and lane shape, raw connections to it, and
+//! hand-written servers that send given octets to our client.
 //!
-//! The octets on one side are always made by hand ([`octets`], [`message`], [`ior`]): client and server of ours
-//! cannot agree on the same mistake.
+//! The octets on one side are always made by hand ([`octets`], [`message`], [`ior`]). So our client and our server
+//! cannot pass a test by sharing a mistake.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(
@@ -39,7 +39,7 @@ pub(crate) use octets::{Cursor, ORDERS, Octets, Order};
 pub(crate) use servant::Probe;
 pub(crate) use wire::{Peer, Wire};
 
-/// What a test runs over.
+/// The transport of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// TCP on loopback.
@@ -53,17 +53,17 @@ pub(crate) enum Over {
 /// The threads of the server's lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
-    /// One, which accepts, reads and serves.
+    /// One thread, which accepts, reads and serves.
     OneThread,
-    /// As many as an ORB has where nothing is said, and more as they are needed.
+    /// The default of an ORB: more threads are started as needed.
     Many,
-    /// As many, and a connection has been adopted by one of them before the test speaks on it.
+    /// As `Many`; a thread has adopted the connection before the test sends its messages.
     Adopted,
-    /// As many, adopted, and the thread looks for requests for a while before it sleeps.
+    /// As `Adopted`; the thread polls for requests for a while before it sleeps.
     Spinning,
 }
 
-/// Makes tests over every transport of functions that take an [`Over`].
+/// Makes one test per transport from each function that takes an [`Over`].
 macro_rules! over_each {
     ($($(#[$meta:meta])* fn $name:ident($over:ident) $body:block)*) => { $(
         $(#[$meta])*
@@ -89,7 +89,7 @@ macro_rules! over_each {
 }
 pub(crate) use over_each;
 
-/// Makes tests over every transport and lane shape of functions that take a [`World`].
+/// Makes one test per transport and lane shape from each function that takes a [`World`].
 macro_rules! in_each_world {
     ($($(#[$meta:meta])* fn $name:ident($world:ident) $body:block)*) => { $(
         $(#[$meta])*
@@ -157,10 +157,10 @@ macro_rules! in_each_world {
 }
 pub(crate) use in_each_world;
 
-/// The upper half of the minor codes that the standard gives.
+/// The vendor minor codeset id of the OMG, in the upper half of standard minor codes.
 pub(crate) const OMG: u32 = 0x4f4d_0000;
 
-/// The longest that anything of a test may take on a loaded machine.
+/// Time limit for each wait of a test, long enough for a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with one [`Probe`].
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// A raw connection to the server.
+    /// Opens a raw connection to the server.
     pub(crate) fn dial(&self) -> Wire {
         let mut wire = Wire::to(&self.orb);
         if matches!(self.lanes, Lanes::Adopted | Lanes::Spinning) {
@@ -217,8 +217,8 @@ impl World {
         wire
     }
 
-    /// Asks what no servant answers until a thread has adopted the connection. A machine that is busy may give it
-    /// back at once: what the test then sees must be the same.
+    /// Sends requests that no servant serves, until a thread has adopted the connection. On a busy machine the thread
+    /// may release the connection at once; the result of the test must be the same.
     fn have_adopted(&self, wire: &mut Wire) {
         let adoptions = || self.orb.counters().read(Counter::Adoptions);
         let before = adoptions();
@@ -231,14 +231,14 @@ impl World {
         }
     }
 
-    /// Asks the object once more, on a connection of its own: nobody else was hurt.
+    /// Checks that the server still serves: calls the object on a new connection.
     #[track_caller]
     pub(crate) fn expect_served(&self) {
         let ping = self.request((2, Order::Big), "ping").bare();
         assert_eq!(self.dial().ask(&ping).reply().status, message::NO_EXCEPTION);
     }
 
-    /// The object as a client of ours sees it.
+    /// The reference to the object in a client of ours.
     pub(crate) fn seen_by(&self, client: &Orb) -> ObjectRef {
         let text = self.orb.object_to_string(&self.object);
         client
@@ -252,7 +252,7 @@ impl World {
         Request::new(form, &self.key, operation)
     }
 
-    /// The object's IIOP profile, as it stands in its reference.
+    /// The IIOP profile of the object's reference.
     pub(crate) fn profile(&self) -> (u32, Vec<u8>) {
         let ior = ior::Ior::of_text(&self.orb.object_to_string(&self.object));
         let found = ior
@@ -270,7 +270,7 @@ impl Drop for World {
     }
 }
 
-/// An ORB that listens where nobody else does.
+/// An ORB that listens at an unused address.
 pub(crate) fn listening(over: Over, builder: OrbBuilder) -> Orb {
     let endpoint = match over {
         Over::Tcp => "127.0.0.1:0".to_owned(),
@@ -283,7 +283,7 @@ pub(crate) fn listening(over: Over, builder: OrbBuilder) -> Orb {
         .expect("a free endpoint")
 }
 
-/// A path for a unix socket that nobody else has.
+/// A path for a unix socket that no other test uses.
 pub(crate) fn fresh_path() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -294,7 +294,7 @@ pub(crate) fn fresh_path() -> String {
         .to_owned()
 }
 
-/// A client whose calls end, whatever happens.
+/// A client whose calls always end: they have a timeout.
 pub(crate) fn client() -> Orb {
     Orb::builder()
         .round_trip_timeout(PATIENCE)
@@ -302,7 +302,7 @@ pub(crate) fn client() -> Orb {
         .expect("a client needs nothing")
 }
 
-/// Waits for what another thread brings about.
+/// Waits until another thread makes the condition true.
 #[track_caller]
 pub(crate) fn wait_for(what: impl Fn() -> bool) {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Sockets that tell how each was asked for.
+//! A transport that records the endpoint and the options of each socket.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,23 +6,23 @@ use deckwatch_orb::transport::{Endpoint, StreamOptions, TransportError};
 
 use super::around::Around;
 
-/// Places to connect to or to listen at, and with which options.
+/// The recorded endpoints, to connect to or to listen at, with their options.
 #[derive(Clone, Default)]
 pub(crate) struct Asked(Arc<Mutex<Vec<(Endpoint, StreamOptions)>>>);
 
 impl Asked {
-    /// The sockets of the system, with a note of each.
+    /// The sockets of the operating system; each is recorded.
     pub(crate) fn transport(&self) -> Around {
         let asked = self.clone();
         Around::asking(move |endpoint, options| asked.note(endpoint, options))
     }
 
-    /// What has been asked for since this was taken last.
+    /// Returns and removes what was recorded since the last call.
     pub(crate) fn take(&self) -> Vec<(Endpoint, StreamOptions)> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
     }
 
-    /// What needs a permission is denied.
+    /// Records one socket. Denies options that need a permission.
     fn note(&self, endpoint: &Endpoint, options: &StreamOptions) -> Result<(), TransportError> {
         let mut asked = self.0.lock().expect("nobody panics with it");
         asked.push((endpoint.clone(), *options));

@@ -1,19 +1,19 @@
-//! CDR written and read by hand, in few lines and apart from the crate `cdr`: our own writer and reader could share a
-//! misreading.
+//! CDR written and read by hand, in few lines and without the crate `cdr`: the crate's writer and reader could share a
+//! misreading of the standard.
 
-/// Which octet of a number comes first.
+/// Byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The highest: flag 0.
+    /// Most significant octet first: flag 0.
     Big,
-    /// The lowest: flag 1.
+    /// Least significant octet first: flag 1.
     Little,
 }
 
 pub(crate) const ORDERS: [Order; 2] = [Order::Big, Order::Little];
 
 impl Order {
-    /// The flag that says so in message headers and encapsulations.
+    /// The byte-order flag of message headers and encapsulations.
     pub(crate) fn flag(self) -> u8 {
         u8::from(self == Self::Little)
     }
@@ -27,7 +27,7 @@ impl Order {
     }
 }
 
-/// Octets as they grow. Alignment counts from the first of them.
+/// A CDR writer. Alignment counts from the first octet.
 #[derive(Clone, Debug)]
 pub(crate) struct Octets {
     pub(crate) order: Order,
@@ -42,7 +42,7 @@ impl Octets {
         }
     }
 
-    /// An encapsulation: its byte order stands first.
+    /// An encapsulation: its first octet is the byte-order flag.
     pub(crate) fn encapsulation(order: Order) -> Self {
         let mut octets = Self::new(order);
         octets.u8(order.flag());
@@ -84,7 +84,7 @@ impl Octets {
         self.u32(len(octets)).raw(octets)
     }
 
-    /// A `string`, with its NUL.
+    /// A `string`, with its terminating NUL.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         self.u32(len(text.as_bytes()) + 1)
             .raw(text.as_bytes())
@@ -96,7 +96,7 @@ fn len(octets: &[u8]) -> u32 {
     u32::try_from(octets.len()).expect("tests are short")
 }
 
-/// What has been received, read from front to back. Alignment counts from the first octet.
+/// A CDR reader. Alignment counts from the first octet.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     pub(crate) order: Order,
@@ -113,7 +113,7 @@ impl Cursor {
         }
     }
 
-    /// Over an encapsulation, which says its byte order itself.
+    /// Reads an encapsulation; its first octet gives the byte order.
     pub(crate) fn encapsulated(octets: &[u8]) -> Self {
         let order = ORDERS[usize::from(octets[0])];
         Self::new(order, octets, 1)
@@ -161,14 +161,14 @@ impl Cursor {
         self.raw(count as usize)
     }
 
-    /// A `string`; it must end with its NUL.
+    /// A `string`; panics if the terminating NUL is missing.
     pub(crate) fn string(&mut self) -> String {
         let mut octets = self.sequence();
         assert_eq!(octets.pop(), Some(0), "a string ends with NUL");
         String::from_utf8(octets).expect("the tests' strings are ASCII")
     }
 
-    /// What has not been read.
+    /// The octets not read yet.
     pub(crate) fn rest(&self) -> &[u8] {
         self.octets.get(self.at..).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Adapters as a client sees them: requests made by hand to keys that adapters have made.
+//! Adapters as a client sees them: hand-made requests to object keys that adapters have created.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn ask(world: &World, key: &[u8], operation: &str) -> Reply {
         .reply()
 }
 
-/// The id under which the request arrived.
+/// The object id under which the servant received the request.
 #[track_caller]
 pub(crate) fn who(world: &World, key: &[u8]) -> Vec<u8> {
     let mut reply = ask(world, key, "who");

@@ -1,4 +1,4 @@
-//! References of real-time servers as TAO makes them, formed by hand, and callers with a priority.
+//! References of real-time servers in TAO's form, made by hand, and callers with a priority.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received
 use super::octets::{Cursor, Octets, Order};
 use super::wire::Peer;
 
-/// Whether this process may have real-time threads; a counted skip if it may not.
+/// Whether this process may have real-time threads. Counts a skip if not.
 pub(crate) fn may_be_real_time() -> bool {
     limit_real_time();
     let tried = std::thread::spawn(|| schedule::set_class(Class::Fifo(99)).is_ok());
@@ -27,8 +27,8 @@ pub(crate) fn may_be_real_time() -> bool {
     may
 }
 
-/// From now on the kernel ends this process if a real-time thread computes for two seconds without blocking. All
-/// tests of a program set the same limit: only a privileged process may raise it again.
+/// Sets a limit: the kernel ends this process if a real-time thread runs for two seconds without blocking. All tests of
+/// a program set the same limit, because only a privileged process may raise it again.
 pub(crate) fn limit_real_time() {
     schedule::limit_real_time(Duration::from_secs(2)).expect("no lower limit");
 }
@@ -36,18 +36,18 @@ pub(crate) fn limit_real_time() {
 /// A reference as a real-time server makes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
-    /// Ports of lanes with their priorities; the first is the profile's own.
+    /// Ports of the lanes with their priorities. The first port is also that of the profile.
     pub(crate) lanes: Vec<(u16, i16)>,
-    /// The port of the profile where it tells of no lanes.
+    /// The port of the profile if the reference has no lanes.
     pub(crate) port: u16,
-    /// Numbers of policies, and their values.
+    /// Types and values of the policies.
     pub(crate) policies: Vec<(u32, Vec<u8>)>,
-    /// Further components.
+    /// Other components.
     pub(crate) components: Vec<(u32, Vec<u8>)>,
 }
 
 impl Reference {
-    /// To lanes with one peer each.
+    /// A reference to lanes; each lane is one peer.
     pub(crate) fn with_lanes(lanes: &[(&Peer, i16)]) -> Self {
         let lanes = lanes.iter().map(|(peer, number)| (peer.port(), *number));
         Self {
@@ -56,7 +56,7 @@ impl Reference {
         }
     }
 
-    /// To a server without lanes.
+    /// A reference to a server without lanes.
     pub(crate) fn without_lanes(peer: &Peer) -> Self {
         Self {
             port: peer.port(),
@@ -64,12 +64,12 @@ impl Reference {
         }
     }
 
-    /// Requests are served at the priority of their caller, or at this one.
+    /// CLIENT_PROPAGATED: requests run at their caller's priority, or at this one if the caller has none.
     pub(crate) fn propagated(self, number: i16) -> Self {
         self.model(0, number)
     }
 
-    /// Requests are served at this priority.
+    /// SERVER_DECLARED: requests run at this priority.
     pub(crate) fn declared(self, number: i16) -> Self {
         self.model(1, number)
     }
@@ -80,7 +80,7 @@ impl Reference {
         })
     }
 
-    /// Calls of these bands share a connection each.
+    /// Priority bands: calls in the same band share a connection.
     pub(crate) fn bands(self, bands: &[(i16, i16)]) -> Self {
         self.policy(45, |o| {
             o.u32(u32::try_from(bands.len()).expect("tests are short"));
@@ -131,7 +131,7 @@ impl Reference {
         }
     }
 
-    /// As a client of ours sees it.
+    /// The reference in a client of ours.
     pub(crate) fn seen_by(&self, client: &Orb) -> ObjectRef {
         let text = self.ior().text(Order::Little);
         let object = client.string_to_object(&text).expect("a reference");
@@ -139,7 +139,7 @@ impl Reference {
     }
 }
 
-/// A client whose priorities need no permission.
+/// A client whose native priorities need no permission.
 pub(crate) fn client() -> Orb {
     client_of(Orb::builder())
 }
@@ -159,7 +159,7 @@ pub(crate) fn at<T: Send>(client: &Orb, number: i16, work: impl FnOnce() -> T + 
     })
 }
 
-/// Runs `work` in a thread that was never given a priority.
+/// Runs `work` in a new thread, which has no CORBA priority.
 pub(crate) fn fresh<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(work);
@@ -169,7 +169,7 @@ pub(crate) fn fresh<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// A server's answer without results, to requests and questions alike.
+/// The reply of a server without results, to requests and LocateRequests.
 pub(crate) fn done(heard: &Received) -> Vec<u8> {
     if heard.kind() == LOCATE_REQUEST {
         let id = heard.body().u32();
@@ -180,7 +180,7 @@ pub(crate) fn done(heard: &Received) -> Vec<u8> {
     heard.answered(NO_EXCEPTION, |_| ())
 }
 
-/// The priority that a request says of its caller.
+/// The priority in the request's RTCorbaPriority service context.
 pub(crate) fn said_priority(asked: &Asked) -> Option<i16> {
     let context = asked
         .contexts
@@ -192,7 +192,7 @@ pub(crate) fn said_priority(asked: &Asked) -> Option<i16> {
     })
 }
 
-/// The lowest and the highest priority that a request says will come over its connection.
+/// The lowest and the highest priority in the request's RTCorbaPriorityRange service context.
 pub(crate) fn said_range(asked: &Asked) -> Option<(i16, i16)> {
     let is_range = |(id, _): &&(u32, Vec<u8>)| *id == RT_CORBA_PRIORITY_RANGE;
     asked.contexts.iter().find(is_range).map(|(_, data)| {
@@ -206,12 +206,12 @@ pub(crate) fn said_range(asked: &Asked) -> Option<(i16, i16)> {
     })
 }
 
-/// A server that answers everything.
+/// A server that replies to every request.
 pub(crate) fn lane() -> Peer {
     Peer::answering_all(Over::Tcp, |_, heard| done(heard))
 }
 
-/// Two lanes, at priorities 5 and 20.
+/// Two lanes, at priorities 5 and 20, and a reference to them.
 pub(crate) fn two_lanes() -> (Peer, Peer, Reference) {
     let (low, high) = (lane(), lane());
     let reference = Reference::with_lanes(&[(&low, 5), (&high, 20)]);

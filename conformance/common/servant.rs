@@ -1,4 +1,4 @@
-//! The servant of the suite, written by hand against what generated code uses.
+//! The servant of the suite, written by hand against the interface that generated code uses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -14,7 +14,7 @@ pub(crate) const PROBE_ID: &str = "IDL:conformance/Probe:1.0";
 pub(crate) const BASE_ID: &str = "IDL:conformance/Base:1.0";
 pub(crate) const REFUSED_ID: &str = "IDL:conformance/Refused:1.0";
 
-/// A door that a test opens.
+/// A gate that a test opens; servants wait at it.
 #[derive(Default)]
 pub(crate) struct Gate {
     open: Mutex<bool>,
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// Gives back what it gets, and notes in which order it was called.
+/// Echoes its arguments, and records the order of its calls.
 #[derive(Default)]
 pub(crate) struct Probe {
     pub(crate) calls: AtomicU64,
@@ -163,12 +163,12 @@ fn echo<'r, T: Write + for<'a> Parse<'a>>(
     Ok(value.write(&mut request.reply()?)?)
 }
 
-/// Calls an operation without arguments and results.
+/// Calls an operation without arguments or results.
 pub(crate) fn call(object: &ObjectRef, operation: &str) -> Result<(), SystemException> {
     object.invoke(operation, |_| Ok(()), |_| Ok(()), |_, _| Ok(None))
 }
 
-/// Calls an operation that gives back what it gets.
+/// Calls an operation that echoes its argument.
 pub(crate) fn call_with<T: Write + for<'a> Parse<'a>>(
     object: &ObjectRef,
     operation: &str,

@@ -1,17 +1,17 @@
-//! Value types and their values within an Any, octets made by hand (CORBA 3.3 part 2, clause 9.3.4).
+//! Value types and their values in an Any, as octets made by hand (CORBA 3.3 part 2, clause 9.3.4).
 
 use super::Octets;
 use super::anys::{
     Form, LONG, NULL, OCTET, SEQUENCE, STRING, STRUCT, VALUE, WSTRING, complex, named,
 };
 
-/// The modifiers of value types.
+/// ValueModifier of a value type.
 pub(crate) const NONE: u16 = 0;
 pub(crate) const CUSTOM: u16 = 1;
 pub(crate) const ABSTRACT: u16 = 2;
 pub(crate) const TRUNCATABLE: u16 = 3;
 
-/// Tags of values: with one repository id, with a list of them; chunks.
+/// Value tags: with one repository id; with a list of ids; the flag for chunks.
 pub(crate) const ONE_ID: u32 = 0x7fff_ff02;
 pub(crate) const ID_LIST: u32 = 0x7fff_ff06;
 pub(crate) const WITHOUT_ID: u32 = 0x7fff_ff00;
@@ -23,7 +23,7 @@ pub(crate) const POINT: &str = "IDL:Point:1.0";
 pub(crate) const PLACE: &str = "IDL:Place:1.0";
 pub(crate) const NODE: &str = "IDL:Node:1.0";
 
-/// Back to `target`, an index of the octets.
+/// An indirection to `target`, an index into the octets.
 pub(crate) fn back_to(o: &mut Octets, target: usize) {
     o.u32(INDIRECTION);
     let offset = target as i64 - o.octets.len() as i64;
@@ -61,20 +61,21 @@ pub(crate) fn node(o: &mut Octets, modifier: u16) {
             .u16(1)
             .string("next")
             .u32(INDIRECTION);
-        // From here back over this encapsulation, its length and kind.
+        // Offset back to the start of the enclosing TypeCode: this encapsulation, its length and the kind.
         let back = 8 + p.octets.len() as u32;
         p.u32(0_u32.wrapping_sub(back)).u16(1);
     });
 }
 
-/// A place as it comes back: truncatable values travel in chunks, with all that they may be read as.
+/// A `Place` as our server sends it: a truncatable value goes in chunks, with the ids of all types it can be truncated
+/// to.
 pub(crate) fn a_place(o: &mut Octets) {
     place(o);
     o.u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
     chunk(o, |o| {
         o.u32(7).string("harbour");
     });
-    // Texts and arrays end their chunk.
+    // A string or an array ends its chunk.
     chunk(o, |o| {
         o.sequence(&[1, 2, 3]);
     });
@@ -90,7 +91,7 @@ pub(crate) fn chunk(o: &mut Octets, content: impl FnOnce(&mut Octets)) {
     o.octets[start - 4..start].copy_from_slice(&size.octets);
 }
 
-/// `struct S` of two members.
+/// `struct S` with two members.
 pub(crate) fn pair(o: &mut Octets, a: (&str, Form), b: (&str, Form)) {
     complex(o, STRUCT, |p| {
         named(p, "S").u32(2);

@@ -1,4 +1,4 @@
-//! Value types and their values, to build tests of.
+//! Value types and values for tests.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -6,7 +6,7 @@ use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
 use deckwatch_cdr::value::{Instance, Value};
 
-/// A value type whose members are all public. Its name is what stands last in its repository id.
+/// A value type whose members are all public. Its name is the last part of its repository id.
 pub(crate) fn valuetype(
     id: &str,
     modifier: ValueModifier,
@@ -23,7 +23,7 @@ pub(crate) fn valuetype(
     TypeCode::value(id, name, modifier, base, &members.collect::<Vec<_>>())
 }
 
-/// A value of a value type.
+/// A value of this value type.
 pub(crate) fn instance(type_id: &str, state: Vec<Value>) -> Value {
     let type_id = type_id.to_owned();
     Value::Valuetype(Some(Box::new(Instance { type_id, state })))

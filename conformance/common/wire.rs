@@ -1,4 +1,4 @@
-//! Raw connections, and servers of the tests' own.
+//! Raw connections, and hand-written servers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ impl Socket for UnixStream {
     }
 }
 
-/// Shared memory, read with patience.
+/// A shared-memory connection with a time limit for reads and writes.
 struct Shared(SharedStream);
 
 fn patience_ns() -> Option<u64> {
@@ -64,7 +64,7 @@ impl Socket for Shared {
     }
 }
 
-/// A connection that speaks octets.
+/// A raw connection; tests exchange octets over it.
 pub(crate) struct Wire(Box<dyn Socket>);
 
 impl Wire {
@@ -79,18 +79,18 @@ impl Wire {
         Self(Box::new(stream))
     }
 
-    /// To a host and port.
+    /// Connects to a host and port.
     pub(crate) fn at(address: &(String, u16)) -> Self {
         let (host, port) = address;
         Self::of_tcp(TcpStream::connect((host.as_str(), *port)).expect("it listens"))
     }
 
-    /// To the first endpoint of a server of ours.
+    /// Connects to the first endpoint of a server of ours.
     pub(crate) fn to(orb: &Orb) -> Self {
         Self::reach(&orb.endpoints()[0]).expect("it listens")
     }
 
-    /// To an endpoint of a server of ours, if it listens.
+    /// Connects to an endpoint of a server of ours. Returns an error if nothing listens there.
     pub(crate) fn reach(endpoint: &Endpoint) -> std::io::Result<Self> {
         Ok(match endpoint {
             Endpoint::Tcp { host, port } => {
@@ -105,12 +105,12 @@ impl Wire {
         })
     }
 
-    /// Sends octets; a server may have closed already.
+    /// Sends octets. Ignores an error, because the server may have closed the connection already.
     pub(crate) fn say(&mut self, octets: &[u8]) {
         let _closed = self.0.write_all(octets);
     }
 
-    /// The next message; `None` where the other side has closed instead.
+    /// Reads the next message. Returns `None` if the other side has closed the connection.
     pub(crate) fn hear(&mut self) -> Option<Received> {
         let mut octets = vec![0; 12];
         match self.0.read_exact(&mut octets) {
@@ -138,14 +138,14 @@ impl Wire {
         Some(Received { octets })
     }
 
-    /// Sends octets and gives the answer.
+    /// Sends octets and reads the reply.
     #[track_caller]
     pub(crate) fn ask(&mut self, octets: &[u8]) -> Received {
         self.say(octets);
         self.hear().expect("an answer")
     }
 
-    /// That the other side closes, having said nothing more.
+    /// Checks that the other side closes the connection without another message.
     #[track_caller]
     pub(crate) fn expect_end(&mut self) {
         if let Some(message) = self.hear() {
@@ -153,13 +153,13 @@ impl Wire {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub(crate) fn end(&self) {
         self.0.end();
     }
 }
 
-/// A server of the test's own: its script is given each connection in turn, one after the other.
+/// A hand-written server; its script handles one connection after the other.
 pub(crate) struct Peer {
     address: Address,
     heard: Mutex<Receiver<Received>>,
@@ -173,10 +173,10 @@ pub(crate) enum Address {
     Shared(String),
 }
 
-/// omniORB's component for a unix socket: the name of the host, then the path. The profile around it has port 0.
+/// omniORB's component for a unix socket: the host name, then the path. The port of its profile is 0.
 pub(crate) const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 
-/// Our own for shared memory, of the same form.
+/// A component of this ORB for shared memory, in the same form.
 pub(crate) const TAG_DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
 
 type Connections = Box<dyn Iterator<Item = Wire> + Send>;
@@ -213,7 +213,7 @@ fn listen(over: Over) -> (Address, Connections) {
     }
 }
 
-/// Waits until a connection can be taken.
+/// Waits until a connection can be accepted.
 fn wait_readable(listener: &SharedListener) {
     let poller = deckwatch_os::poller::Poller::new().expect("a poller");
     let watched = poller.watch(listener, 1, deckwatch_os::poller::Interest::Pending);
@@ -222,7 +222,7 @@ fn wait_readable(listener: &SharedListener) {
 }
 
 impl Peer {
-    /// Plays `script` with connection 0, 1 and so on. What it passes on is what the test gets by [`Peer::heard`].
+    /// Runs `script` for connection 0, 1 and so on. [`Peer::heard`] returns the messages that the script passes on.
     pub(crate) fn start(
         over: Over,
         mut script: impl FnMut(usize, &mut Wire, &mut dyn FnMut(Received)) + Send + 'static,
@@ -240,7 +240,7 @@ impl Peer {
         Self { address, heard }
     }
 
-    /// As [`Peer::answering`], with all connections at once; `answer` is told which of them has asked.
+    /// As [`Peer::answering`], but serves all connections at the same time; `answer` also gets the connection's number.
     pub(crate) fn answering_all(
         over: Over,
         answer: impl Fn(usize, &Received) -> Vec<u8> + Send + Sync + 'static,
@@ -264,7 +264,7 @@ impl Peer {
         Self { address, heard }
     }
 
-    /// Answers every request by `answer` of its message, and the test hears the requests.
+    /// Replies to every request with the octets that `answer` returns, and passes the requests on to the test.
     pub(crate) fn answering(
         over: Over,
         mut answer: impl FnMut(usize, &Received) -> Vec<u8> + Send + 'static,
@@ -280,7 +280,7 @@ impl Peer {
         })
     }
 
-    /// Hears and does not answer.
+    /// Reads requests, passes them on and does not reply.
     pub(crate) fn silent(over: Over) -> Self {
         Self::start(over, |_, wire, tell| {
             while let Some(message) = wire.hear() {
@@ -289,7 +289,7 @@ impl Peer {
         })
     }
 
-    /// The next message that the script has passed on.
+    /// Waits for the next message that the script has passed on.
     #[track_caller]
     pub(crate) fn heard(&self) -> Received {
         let heard = self.heard.lock().expect("nobody panics with it");
@@ -298,13 +298,14 @@ impl Peer {
             .expect("the peer hears something")
     }
 
-    /// The messages passed on so far.
+    /// The number of messages passed on so far.
     pub(crate) fn heard_so_far(&self) -> usize {
         let heard = self.heard.lock().expect("nobody panics with it");
         heard.try_iter().count()
     }
 
-    /// The minor versions in which it can be called: profiles of 1.0 have no components, and a unix socket is one.
+    /// The GIOP minor versions for calls to this peer. A profile of IIOP 1.0 has no components, and a unix socket needs
+    /// one.
     pub(crate) fn minors(&self) -> std::ops::Range<u8> {
         match self.address {
             Address::Tcp(_) => 0..3,
@@ -312,7 +313,7 @@ impl Peer {
         }
     }
 
-    /// The port of a peer over TCP.
+    /// The port of a TCP peer.
     pub(crate) fn port(&self) -> u16 {
         match self.address {
             Address::Tcp(port) => port,
@@ -320,7 +321,7 @@ impl Peer {
         }
     }
 
-    /// A profile that leads to it.
+    /// A profile with this peer's address.
     pub(crate) fn profile(
         &self,
         minor: u8,
@@ -348,7 +349,7 @@ impl Peer {
         (TAG_INTERNET_IOP, profile)
     }
 
-    /// A reference to an object of it.
+    /// A reference to an object of this peer.
     pub(crate) fn ior(&self, minor: u8, key: &[u8]) -> Ior {
         Ior {
             type_id: "IDL:conformance/Fake:1.0".to_owned(),
@@ -356,7 +357,7 @@ impl Peer {
         }
     }
 
-    /// A reference to its object `Fake` in a client of ours.
+    /// The reference to the object `Fake` of this peer, in a client of ours.
     pub(crate) fn seen_by(&self, client: &Orb, minor: u8) -> ObjectRef {
         let text = self.ior(minor, b"Fake").text(Order::Big);
         client

@@ -27,7 +27,7 @@ fn point() -> TypeCode {
     TypeCode::structure("IDL:Point:1.0", "Point", &members)
 }
 
-/// A union over `Color`: red is a long, green a string; blue is nothing, or a double where there is a default.
+/// A union over `Color`: red is a long, green a string; blue has no member, or the default member, a double.
 fn union(has_default: bool) -> TypeCode {
     let (long, text, double) = (
         TypeCode::long(),
@@ -154,7 +154,7 @@ fn the_current_position_walks_over_components() {
     assert_eq!(value.insert_long(8), Err(INVALID));
     assert_eq!(value.long(), Err(INVALID));
     assert_eq!(value.current_component(), Ok(None));
-    // Behind -1 comes 0.
+    // After position -1 comes position 0.
     assert!(value.next());
     assert_eq!(value.long(), Ok(7));
     assert!(value.seek(1) && !value.seek(2) && !value.seek(-1) && value.rewind());
@@ -242,7 +242,7 @@ fn a_unions_discriminator_decides_its_member() {
     assert_eq!(of.discriminator_kind(), Kind::Enum);
     assert_eq!(of.member_name().as_deref(), Ok("number"));
     assert_eq!(of.member().and_then(|member| member.insert_long(4)), Ok(()));
-    // The member it selects already stays.
+    // The selected member keeps its value.
     assert_eq!(of.set_discriminator(&enumerator(0)), Ok(()));
     assert_eq!(of.member().and_then(|member| member.long()), Ok(4));
     assert_eq!(of.set_discriminator(&enumerator(1)), Ok(()));

@@ -1,4 +1,4 @@
-//! Dynamic invocation by clause (CORBA 3.3 part 1, clause 11), octets made by hand on the other side.
+//! Dynamic invocation by clause (CORBA 3.3 part 1, clause 11). The other side's octets are made by hand.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn any<T: Typed + Write + ?Sized>(value: &T) -> Any {
     Any::from_value(value).expect("a value that can be written")
 }
 
-/// A request whose result is what it sends.
+/// A request that returns its argument.
 fn number(object: &ObjectRef, number: u64) -> Request {
     let mut request = object.create_request("number");
     request.add_arg(NamedValue::of_in("number", any(&number)));
@@ -38,7 +38,7 @@ fn number(object: &ObjectRef, number: u64) -> Request {
     request
 }
 
-/// The reply of a server that gives the number 7.
+/// A reply with the number 7.
 fn seven(asked: &Received) -> Vec<u8> {
     asked.answered(NO_EXCEPTION, |octets| {
         octets.u64(7);
@@ -163,7 +163,7 @@ over_each! {
 
     fn a_declared_exception_comes_as_an_any_and_another_as_unknown(over) {
         let client = common::client();
-        // Deferred requests have a connection of their own, and a peer serves one after the other.
+        // Deferred requests use another connection, and a peer serves one connection after the other.
         for is_deferred in [false, true] {
             let peer = Peer::answering(over, |_, asked| {
                 asked.answered(USER_EXCEPTION, |octets| {
@@ -349,7 +349,7 @@ over_each! {
     }
 
     fn several_requests_are_given_back_as_their_replies_come(over) {
-        // The first is answered when all have come.
+        // The first request gets its reply after all others have arrived.
         let mut first = None;
         let peer = Peer::answering(over, move |count, asked| {
             let value = asked.asked().body.u64();
@@ -389,7 +389,7 @@ over_each! {
 
     fn one_thread_may_poll_while_another_waits_for_the_same_requests(over) {
         let peer = Peer::answering(over, |_, asked| {
-            // The one that is waited for is never answered.
+            // The request that is waited for gets no reply.
             let number = asked.asked().body.u64();
             if number == 0 { Vec::new() } else { seven(asked) }
         });
@@ -407,7 +407,7 @@ over_each! {
         });
         let (told, done) = channel();
         std::thread::spawn(move || {
-            // Whoever waits is woken by the end of each of these.
+            // The completion of each of these requests wakes the waiting thread.
             for _ in 0..300 {
                 let mut other = number(&object, 1);
                 other.send_deferred().unwrap();

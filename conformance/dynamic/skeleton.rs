@@ -1,5 +1,5 @@
-//! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12): octets made by hand, and generated stubs,
-//! on the other side.
+//! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12). The other side is octets made by hand, or
+//! generated stubs.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,10 +21,10 @@ use deckwatch_orb::{
 
 const SHAPE_ID: &str = "IDL:conformance/Shape:1.0";
 
-/// Serves whatever it is asked; its objects have an interface each.
+/// Serves every operation; each of its objects has an interface of its own.
 #[derive(Default)]
 struct Anything {
-    /// The minor codes of BAD_INV_ORDER and BAD_PARAM that `out_of_order` met.
+    /// The BAD_INV_ORDER and BAD_PARAM exceptions, with minor codes, that `out_of_order` got.
     met: Mutex<Vec<(Kind, u32)>>,
 }
 
@@ -180,7 +180,7 @@ struct Shapes {
 }
 
 impl Shapes {
-    /// An adapter whose objects are all served by one dynamic servant.
+    /// An adapter with one dynamic servant for all its objects.
     fn new(over: Over) -> Self {
         let orb = listening(over, Orb::builder());
         let root = orb.root_poa().expect("it listens");

@@ -139,7 +139,7 @@ fn null_becomes_a_value_and_a_value_null() {
     assert_eq!(of.current_member_name().as_deref(), Ok("x"));
     assert_eq!(value.to_value(), a_place(0, "", NOTHING));
     assert_eq!(value.insert_long(5), Ok(()));
-    // One that is a value already stays as it is.
+    // A value that is not null stays unchanged.
     assert_eq!(
         value.as_value().and_then(|mut of| of.set_to_value()),
         Ok(())
@@ -172,7 +172,7 @@ fn members_of_a_value_are_walked_over_with_those_of_its_base() {
     let of = value.as_value().expect("a value");
     assert_eq!(of.current_member_name().as_deref(), Ok("next"));
     assert_eq!(of.current_member_kind(), Ok(Kind::Value));
-    // A component is part of its whole, at any depth.
+    // A component is part of the whole value, at any depth.
     let next = value.current_component().expect("it has components");
     let next = next.expect("the third");
     next.as_value()
@@ -211,7 +211,7 @@ fn members_of_a_value_are_given_and_taken_in_order() {
         ("", text.clone()),
         ("next", last.clone()),
     ];
-    // What cannot be set leaves null.
+    // A failed `set_members` leaves the value null.
     assert_eq!(of.set_members(&given[..2]), Err(INVALID));
     let swapped = [("", text.clone()), ("", number.clone()), ("", last.clone())];
     assert_eq!(of.set_members(&swapped), Err(MISMATCH));
@@ -262,7 +262,7 @@ fn values_are_assigned_compared_and_copied() {
         .expect("a value")
         .set_to_null();
     assert!(!copy.equal(&other));
-    // A deep copy: what it was made of is as it was.
+    // The copy is deep: its source has not changed.
     assert!(other.equal(&value));
     assert_eq!(value.assign(&made(&boxed())), Err(MISMATCH));
     assert_eq!(value.assign(&made(&alias)), Ok(()));
@@ -323,7 +323,7 @@ fn values_and_abstract_interfaces_are_inserted_and_extracted() {
     };
     assert_eq!(value.insert_val(Some(short)), Err(MISMATCH));
     assert_eq!(value.val(), Ok(Some(*given.clone())));
-    // As the component of a struct, where a derived type may stand for its base.
+    // As a component of a struct, where a derived type may replace its base.
     let (a, b) = (place(), point());
     let members = [
         Member {
@@ -383,7 +383,7 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     );
     let mut value = made(&code);
     assert_eq!(value.to_value(), NOTHING);
-    // Only its own code could make one.
+    // Only the type's own code can create a custom value.
     let made_first = value.as_value().and_then(|mut of| of.set_to_value());
     assert_eq!(made_first, Err(INVALID));
     let came = any_of(&code, |w| {
@@ -418,7 +418,7 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     assert!(of.is_null());
     let plain = instance("C", vec![Value::Long(7)]);
     assert!(DynAny::from_value(&code, plain).is_err());
-    // The same where nothing but an abstract interface is declared, whatever the type.
+    // The same for a declared abstract interface, with any type.
     let mut of = made(&TypeCode::abstract_interface("IDL:I:1.0", "I"));
     assert_eq!(of.insert_abstract(given.clone()), Ok(()));
     assert_eq!(of.abstract_base().as_ref(), Ok(&given));
@@ -426,7 +426,7 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     assert_eq!(DynAny::from_any(&written), Ok(of));
 }
 
-/// An Any in big-endian octets behind its TypeCode.
+/// An Any from its TypeCode and big-endian octets.
 fn any_of(code: &TypeCode, write: impl FnOnce(&mut Writer<'_>)) -> Any {
     let mut octets = Vec::new();
     let mut w = Writer::new(&mut octets).with_order(ByteOrder::Big);
@@ -493,7 +493,7 @@ fn what_is_shared_stands_at_each_place_and_what_contains_itself_has_no_dyn_any()
         w.write_u32(0x7fff_ff00 | 0x0a).expect("room");
         let start = w.position() - 4;
         place().id().unwrap_or_default().write(w).expect("room");
-        // Number, text, and back to the value's tag.
+        // The number, the string, and an indirection to the value's tag.
         for number in [20, 7, 2] {
             w.write_u32(number).expect("room");
         }
@@ -514,7 +514,8 @@ fn a_value_that_is_too_large_as_a_tree_has_no_dyn_any() {
     let members = [("left", &itself), ("right", &itself)];
     let pair = value_code("Pair", ValueModifier::None, None, &members);
     let any = any_of(&pair, |w| {
-        // The left of each is the next, the right is the same again: 2 to the 40th in all.
+        // `left` is the next value, and `right` is an indirection to the same value. As a tree, this has 2 to the power
+        // of 40 values.
         let mut starts = Vec::new();
         for _ in 0..40 {
             w.write_u32(0x7fff_ff00).expect("room");

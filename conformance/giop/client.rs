@@ -1,5 +1,4 @@
-//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: servers of the tests' own answer it with
-//! octets made by hand.
+//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: hand-written servers send octets made by hand.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind,
 };
 
-/// A peer that gives every request this answer, and the object in it.
+/// A peer that sends this reply to every request, and the reference to its object.
 fn answered(
     over: Over,
     minor: u8,
@@ -81,7 +80,8 @@ over_each! {
         let heard = peer.heard();
         let stated = heard.body();
         assert_eq!(heard.asked().body.rest(), b"");
-        // id, flags, reserved, address, key, operation, and no service contexts: 12 + 4 + 4 + 4 + 8 + 9 + 3 + 4.
+        // Request id, flags and reserved octets, addressing disposition, key, operation, and an empty service context
+        // list.
         assert_eq!(stated.rest().len(), 4 + 4 + 4 + 4 + 4 + 4 + 5 + 3 + 4);
     }
 
@@ -134,7 +134,7 @@ over_each! {
                 let id = asked.asked().id;
                 message((2, Order::Big), REPLY, |o| {
                     o.u32(id).u32(NO_EXCEPTION).u32(2).u32(0x4242_4242).sequence(&vec![1; length]).u32(9).sequence(&[]);
-                    // The body begins at a multiple of 8, whatever stands before it.
+                    // The body starts at a multiple of 8 after any header.
                     o.align(8).sequence(b"results");
                 })
             });
@@ -145,7 +145,7 @@ over_each! {
     fn the_body_of_a_request_of_1_2_begins_at_a_multiple_of_eight(over) {
         let (peer, client, _) = answered(over, 2, mirror);
         for minor in peer.minors() {
-            // Keys of every length move the end of the header through all places.
+            // Keys of different lengths put the end of the header at every alignment.
             for length in 1..9 {
                 let ior = peer.ior(minor, &vec![b'k'; length]).text(Order::Big);
                 let object = client.string_to_object(&ior).unwrap().unwrap();
@@ -163,7 +163,7 @@ over_each! {
             });
             let raised: Result<(), Raised> = object.invoke("refuse", |_| Ok(()), |_| Ok(()), known);
             assert_eq!(raised, Err(Raised::Refused(17)));
-            // Who does not know it gets UNKNOWN, and it has been done.
+            // A caller that does not know the user exception gets UNKNOWN, COMPLETED_YES.
             let unknown = call(&object, "refuse").unwrap_err();
             assert_eq!(unknown, SystemException::new(Kind::Unknown, OMG | 1, Completion::Yes));
         }
@@ -256,7 +256,7 @@ over_each! {
                 wire.say(&done(&asked));
                 tell(asked);
                 if index == 0 {
-                    // The next request on this connection is read, and answered by the farewell alone.
+                    // The peer reads the next request on this connection and sends only CloseConnection.
                     tell(wire.hear().expect("a second request"));
                     wire.say(&message((minor, Order::Big), CLOSE_CONNECTION, |_| ()));
                 }
@@ -301,8 +301,8 @@ over_each! {
             let asked = wire.hear().expect("a request");
             wire.say(&done(&asked));
             wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
-            // The client's end comes before its next connection is served; a request that crosses the farewell may
-            // stand before it.
+            // The client closes this connection before the peer serves the next one. A request may have crossed the
+            // CloseConnection message.
             while let Some(crossing) = wire.hear() {
                 assert_eq!(crossing.kind(), REQUEST);
             }
@@ -433,7 +433,7 @@ over_each! {
 
     fn a_call_that_is_given_up_is_cancelled(over) {
         for minor in 0..3 {
-            // The connection is set aside: the peer listens to one at a time.
+            // The client does not use the connection again; the peer serves one connection at a time.
             let peer = Peer::start(over, |_, wire, tell| {
                 while let Some(message) = wire.hear() {
                     tell(message);

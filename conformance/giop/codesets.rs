@@ -1,5 +1,4 @@
-//! Code sets by clause (CORBA 3.3 part 2, clauses 7.10 and 9.3.1.6): what is offered, what is chosen, and how text
-//! then travels.
+//! Code sets by clause (CORBA 3.3 part 2, clauses 7.10 and 9.3.1.6): offer, choice, and the encoding of text.
 
 use crate::common;
 use crate::common::ior::Profile;
@@ -13,7 +12,7 @@ use deckwatch_orb::{Completion, SystemExceptionKind as Kind};
 
 const TAG_ORB_TYPE: u32 = 0;
 const TAG_CODE_SETS: u32 = 1;
-/// The service context.
+/// The id of the service context.
 const CODE_SETS: u32 = 1;
 const ISO_8859_1: u32 = 0x0001_0001;
 const UTF_16: u32 = 0x0001_0109;
@@ -27,7 +26,7 @@ fn context(order: Order, chars: u32, wide: u32) -> Vec<u8> {
     octets.octets
 }
 
-/// A component: native and conversion code sets, for char and for wchar.
+/// A CodeSets component: native code set, then conversion code sets, for char and for wchar.
 fn component(order: Order, chars: &[u32], wide: &[u32]) -> (u32, Vec<u8>) {
     let mut octets = Octets::encapsulation(order);
     for sets in [chars, wide] {
@@ -46,7 +45,7 @@ fn read_context(data: &[u8]) -> (u32, u32) {
     (body.u32(), body.u32())
 }
 
-/// A peer that gives back the octets of the arguments.
+/// A peer that echoes the octets of the arguments.
 fn mirroring(over: Over) -> Peer {
     Peer::answering(over, |_, asked| mirror(asked))
 }
@@ -100,7 +99,7 @@ in_each_world! {
                 assert_eq!((reply.status, reply.body.sequence()), (NO_EXCEPTION, anchor.to_vec()), "{form:?}");
                 let mut counted = world.dial().ask(&told("characters").with(|o| { o.sequence(anchor); })).reply();
                 assert_eq!(counted.body.u32(), 1, "three octets are a character");
-                // What is no UTF-8 cannot be read.
+                // Octets that are not UTF-8 cannot be decoded.
                 let raised = world.dial().ask(&told("text").with(|o| { o.sequence(b"gr\xfcn\0"); })).reply().exception();
                 assert_eq!((raised.0.as_str(), raised.2), ("IDL:omg.org/CORBA/DATA_CONVERSION:1.0", 1), "{form:?}");
             }
@@ -114,7 +113,7 @@ in_each_world! {
         let first = ask(world.request(form, "characters").context(CODE_SETS, &context(Order::Big, UTF_8, UTF_16)));
         assert_eq!(wire.ask(&first).reply().body.u32(), 1);
         assert_eq!(wire.ask(&ask(world.request(form, "characters").id(8))).reply().body.u32(), 1);
-        // And for no other connection.
+        // The choice does not hold for another connection.
         assert_eq!(world.dial().ask(&ask(world.request(form, "characters"))).reply().body.u32(), 3);
     }
 
@@ -194,7 +193,7 @@ in_each_world! {
 }
 
 over_each! {
-    // It converts each letter beyond ASCII that comes in UTF-8 to another.
+    // TAO replaces each letter beyond ASCII that it receives in UTF-8.
     fn a_server_that_tao_made_is_spoken_to_in_its_own_iso_8859_1(over) {
         for (orb_type, expected) in [(0x5441_4F00, &b"gr\xfcn\0"[..]), (0x4154_5400, "gr\u{fc}n\0".as_bytes())] {
             let (peer, client) = (mirroring(over), common::client());
@@ -214,7 +213,7 @@ over_each! {
                 (component(order, &[ISO_8859_1, UTF_8], &[UTF_16]), UTF_8),
                 (component(order, &[EBCDIC, UTF_8], &[UTF_16]), UTF_8),
                 (component(order, &[ISO_8859_1], &[UTF_16]), ISO_8859_1),
-                // Nothing in common: the fallback that every server must have.
+                // No common code set: the fallback that every server supports.
                 (component(order, &[EBCDIC], &[UCS_2]), UTF_8),
             ] {
                 let (peer, client) = (mirroring(over), common::client());
@@ -287,7 +286,7 @@ over_each! {
     }
 }
 
-/// Over TCP: unix sockets stand in components, which 1.0 has not.
+/// TCP only: a unix socket is in a component, and IIOP 1.0 has no components.
 #[test]
 fn wide_text_of_a_client_in_1_0_is_marshal() {
     let peer = mirroring(Over::Tcp);

@@ -1,5 +1,5 @@
-//! Fragments by clause (CORBA 3.3 part 2, clauses 9.4.9 and 9.5), at the server: octets made by hand go in, octets
-//! come out.
+//! Fragments by clause (CORBA 3.3 part 2, clauses 9.4.9 and 9.5), at the server: tests send octets made by hand and
+//! check the octets of the replies.
 
 use crate::common;
 use crate::common::message::{
@@ -65,7 +65,7 @@ in_each_world! {
         let mut wire = world.dial();
         wire.say(&fragments(&whole, form, &[64, 64])[0]);
         wire.say(&message(form, CANCEL_REQUEST, |o| { o.u32(1); }));
-        // Its number is free again.
+        // The request id can be used again.
         let mut reply = wire.ask(&world.request(form, "octets").id(1).with(|o| { o.sequence(b"new"); })).reply();
         assert_eq!((reply.id, reply.body.sequence()), (1, b"new".to_vec()));
         assert_eq!(world.probe.calls(), 1);
@@ -86,8 +86,8 @@ in_each_world! {
     fn fragments_of_1_1_are_aligned_each_from_its_own_header(world) {
         for order in ORDERS {
             let form = (1, order);
-            // The operation's name makes the first fragment end at no multiple of 8; the number is put behind the
-            // next header as if a message began there.
+            // With this operation name, the first fragment does not end at a multiple of 8. The number after the next
+            // header is aligned as if a message started there.
             let head = world.request(form, "number").bare();
             let mut first = head.clone();
             first[6] |= MORE_FRAGMENTS;
@@ -186,8 +186,8 @@ common::over_each! {
     }
 }
 
-/// Cuts a whole message into fragments: the first of `sizes[0]` octets with its header, the others of so many octets
-/// of data, then the rest.
+/// Divides a message into fragments. The first has `sizes[0]` octets, header included; the next ones have the other
+/// sizes as data; the last has the rest.
 fn fragments(whole: &[u8], form: (u8, Order), sizes: &[usize]) -> Vec<Vec<u8>> {
     let (first, mut rest) = whole.split_at(sizes[0]);
     let mut first = first.to_vec();

@@ -23,7 +23,7 @@ fn refused(orb: &Orb, text: &str) -> SystemException {
     }
 }
 
-/// The only profile of what a URL stands for.
+/// The profiles of the reference that a URL denotes.
 fn profiles(orb: &Orb, url: &str) -> Vec<Profile> {
     let ior = Ior::of_text(&orb.object_to_string(&object(orb, url)));
     ior.profiles
@@ -35,7 +35,7 @@ fn profiles(orb: &Orb, url: &str) -> Vec<Profile> {
         .collect()
 }
 
-/// The profile of the world's object, with its key and address but of another version and with more components.
+/// A profile with the key and address of the world's object, but with another version and more components.
 fn profile_like(world: &World, minor: u8, components: &[(u32, Vec<u8>)]) -> (u32, Vec<u8>) {
     let own = Profile::read(&world.profile().1);
     let all = [own.components, components.to_vec()].concat();
@@ -100,7 +100,7 @@ over_each! {
         };
         let found = object(&client, &ior.text(Order::Big));
         assert_eq!(Ior::of_text(&client.object_to_string(&found)), ior);
-        // Also on its way through a call and back.
+        // The same holds for a reference that was sent in a call and back.
         let here = object(&client, &world.orb.object_to_string(&world.object));
         let back = call_with(&here, "object", &Some(found)).unwrap().unwrap();
         assert_eq!(Ior::of_text(&client.object_to_string(&back)), ior);
@@ -114,7 +114,8 @@ over_each! {
         profiles.push(world.profile());
         let ior = Ior { type_id: String::new(), profiles };
         assert_eq!(call(&object(&client, &ior.text(Order::Big)), "ping"), Ok(()));
-        // A hundred addresses at which nobody listens end in the standard's answer, and not all of them are tried.
+        // A reference with 100 addresses without a listener ends with a standard exception; not all addresses are
+        // tried.
         let (host, port) = nowhere();
         let dead = (TAG_INTERNET_IOP, iiop_profile(Order::Big, 2, (&host, port), b"K", &[]));
         let ior = Ior { type_id: String::new(), profiles: vec![dead; 100] };
@@ -140,7 +141,7 @@ over_each! {
             asked.answered(NO_EXCEPTION, |_| ())
         });
         let client = common::client();
-        // A minor version that is not known here is one that understands those before it.
+        // An unknown minor version: the server also understands the lower versions, so 1.2 is used.
         for (minor, spoken) in [(0, 0), (1, 1), (2, 2), (3, 2), (99, 2)] {
             if !peer.minors().contains(&spoken) {
                 continue;
@@ -256,7 +257,7 @@ fn a_stringified_nil_is_nil() {
 #[test]
 fn texts_that_are_no_reference_are_bad_param_with_the_minor_that_says_why() {
     let client = common::client();
-    // 7: the scheme; 8: the address; 9: what follows; 10: anything else.
+    // Minor codes of BAD_PARAM: 7, the scheme; 8, the address; 9, the rest of the URL; 10, anything else.
     for (text, minor) in [
         ("", 7),
         ("gopher://ship/", 7),
@@ -383,7 +384,7 @@ fn rir_is_what_resolve_initial_references_gives_and_nothing_is_the_name_service(
         assert_eq!(profile.host, host, "{url}");
     }
     assert_eq!(refused(&orb, "corbaloc:rir:/Nobody").kind, Kind::BadParam);
-    // It stands alone.
+    // `rir:` must be the only address.
     assert_eq!(
         refused(&orb, "corbaloc:rir:,:ship/Other").kind,
         Kind::BadParam
@@ -446,7 +447,7 @@ fn the_components_of_a_profile_are_tag_and_encapsulation() {
     }
 }
 
-/// Over TCP: the component is a host and a port.
+/// TCP only: the component holds a host and a port.
 #[test]
 fn an_alternate_address_of_a_profile_is_tried_too() {
     let world = World::new(Over::Tcp, Lanes::Many);
@@ -472,7 +473,7 @@ fn an_alternate_address_of_a_profile_is_tried_too() {
     }
 }
 
-/// Over TCP: unix sockets stand in components, which 1.0 has not.
+/// TCP only: a unix socket is in a component, and IIOP 1.0 has no components.
 #[test]
 fn a_profile_of_1_0_has_no_components_and_serves_all_the_same() {
     let world = World::new(Over::Tcp, Lanes::Many);
@@ -488,7 +489,7 @@ fn a_profile_of_1_0_has_no_components_and_serves_all_the_same() {
     );
 }
 
-/// Over TCP: a URL has no unix sockets.
+/// TCP only: a URL cannot hold a unix socket.
 #[test]
 fn a_corbaname_is_resolved_by_the_naming_context_it_names() {
     let found = Ior {
@@ -523,7 +524,7 @@ fn a_corbaname_is_resolved_by_the_naming_context_it_names() {
             assert_eq!(components, expected, "{url}");
         }
     }
-    // Without a name it is the context itself, and nobody is asked.
+    // Without a name, the URL denotes the context itself, and no request is sent.
     assert_eq!(
         profiles(&client, &format!("corbaname::127.0.0.1:{port}"))[0].key,
         b"NameService"

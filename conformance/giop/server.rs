@@ -1,4 +1,5 @@
-//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 and 9.5), at the server: octets made by hand go in, octets come out.
+//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 and 9.5), at the server: tests send octets made by hand and check the
+//! octets of the replies.
 
 use crate::common;
 use crate::common::ior::{Ior, Profile};
@@ -97,7 +98,7 @@ in_each_world! {
     }
 
     fn the_size_counts_all_octets_behind_the_header(world) {
-        // Two messages in one write, cut apart by their sizes alone.
+        // Two messages in one write; only their sizes separate them.
         let mut wire = world.dial();
         let both = [
             world.request((1, Order::Big), "octets").id(1).with(|o| { o.sequence(&[1; 33]); }),
@@ -124,7 +125,7 @@ in_each_world! {
         for (id, form) in (0..).zip(FORMS) {
             wire.say(&world.request(form, "note").flags(SYNC_NONE).id(id).with(|o| { o.u32(id); }));
         }
-        // Nor does one that fails.
+        // A request that fails gets no response either.
         wire.say(&world.request((2, Order::Big), "fail").flags(SYNC_NONE).id(90).bare());
         wire.say(&world.request((2, Order::Big), "nonsense").flags(SYNC_NONE).id(91).bare());
         let first = wire.ask(&world.request((2, Order::Big), "ping").id(99).bare());
@@ -138,7 +139,7 @@ in_each_world! {
         let reply = wire.ask(&request).reply();
         assert_eq!((reply.id, reply.status, reply.body.rest()), (7, NO_EXCEPTION, &[][..]));
         wait_for(|| world.probe.notes() == [5]);
-        // There is one reply and no second.
+        // The server sends one reply only.
         assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").id(8).bare()).reply().id, 8);
     }
 
@@ -172,8 +173,8 @@ in_each_world! {
 
     fn the_body_of_1_2_begins_at_a_multiple_of_eight_and_of_no_other_version(world) {
         for form in FORMS {
-            // Contexts of every length move the end of the header through all places; the argument itself asks for 4
-            // alone.
+            // Service contexts of different lengths put the end of the header at every alignment. The argument itself
+            // needs an alignment of 4 only.
             for length in 0..8 {
                 let request = world.request(form, "octets").context(0x4242_4242, &vec![0; length]);
                 let mut reply = world.dial().ask(&request.with(|o| { o.sequence(b"abc"); })).reply();
@@ -365,7 +366,7 @@ in_each_world! {
                         state ^= state << 13;
                         state ^= state >> 7;
                         state ^= state << 17;
-                        // From a few octets to several messages.
+                        // Each part is from a few octets to several messages long.
                         let size = 1 + (state % 8) as usize * (state >> 8 & 63) as usize;
                         let (now, later) = rest.split_at(size.min(rest.len()));
                         wire.say(now);
@@ -429,7 +430,7 @@ common::over_each! {
     }
 
     fn requests_of_one_connection_do_not_wait_for_each_other_however_they_arrive(over) {
-        // Each round lets the third request arrive at another moment of the first two.
+        // In each round, the third request arrives at another moment of the first two.
         for round in 0..100 {
             let lanes = [common::Lanes::Many, common::Lanes::Adopted][round % 2];
             let world = World::new(over, lanes);
@@ -449,7 +450,7 @@ common::over_each! {
     }
 
     fn replies_of_one_connection_come_in_the_order_they_are_ready(over) {
-        // More than one thread: the first request waits in the servant.
+        // More than one thread is needed: the first request waits in the servant.
         let world = World::new(over, common::Lanes::Many);
         let mut wire = world.dial();
         wire.say(&world.request((2, Order::Big), "meet").id(1).bare());

@@ -1,5 +1,5 @@
-//! Portable interceptors on the client's side, by clause (CORBA 3.3 part 1, clause 16.4): octets made by hand on the
-//! other side.
+//! Portable interceptors at the client, by clause (CORBA 3.3 part 1, clause 16.4). The other side's octets are made by
+//! hand.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ use deckwatch_orb::{
 
 type Done = Result<(), InterceptorError>;
 
-/// A context that nobody else knows.
+/// A service context id that nothing else uses.
 const OURS: u32 = 0x4455_0001;
 
 fn quiet(_: &str, _: &str, _: &mut ClientRequestInfo) -> Done {
@@ -41,7 +41,7 @@ fn orb<const N: usize>(
     built.expect("nothing is refused")
 }
 
-/// An empty reply of this status with a service context, in the form that the request came in.
+/// A reply with this status and a service context, in the form of the request.
 fn replied(asked: &Received, status: u32, body: impl FnOnce(&mut common::Octets)) -> Vec<u8> {
     let asked = asked.asked();
     message(asked.form, REPLY, |octets| {
@@ -65,7 +65,8 @@ fn pong(over: Over) -> Peer {
     Peer::answering(over, |_, asked| replied(asked, NO_EXCEPTION, |_| ()))
 }
 
-/// Has a request made that an interceptor adds a context to, and sees it come. Which ending point it came to.
+/// Makes a request to which an interceptor adds a service context, and checks that it arrives. Returns the ending point
+/// that the interceptor reached.
 fn travels(over: Over, minor: u8, request: impl Fn(&ObjectRef)) -> String {
     let log = Log::default();
     let peer = Peer::answering(over, |_, asked| match asked.asked().response_flags {
@@ -272,7 +273,7 @@ over_each! {
     }
 
     fn an_exception_can_be_turned_into_a_forward(over) {
-        // Deferred requests have a connection of their own, and a peer serves one after the other.
+        // Deferred requests use another connection, and a peer serves one connection after the other.
         for is_deferred in [false, true] {
             let (log, there) = (Log::default(), pong(over));
             let here = Peer::answering(over, |_, asked| {
@@ -408,8 +409,7 @@ over_each! {
                     let value = info.slot(id).unwrap().extract::<u32>();
                     note.note(format!("{value:?}"));
                     if point == "send_request" && value == Ok(7) {
-                        // The call of the interceptor's own is seen by it too, and told apart by what it puts into
-                        // the slot.
+                        // The interceptor also sees its own call; the value in the slot tells the two apart.
                         let (orb, object) = within.lock().unwrap().clone().unwrap();
                         let current = orb.pi_current();
                         assert!(current.slot(id).unwrap().is_empty());

@@ -14,7 +14,7 @@ use deckwatch_orb::{
     BuildError, Orb, Policy, PolicyErrorCode, PolicyType, SystemExceptionKind as Kind,
 };
 
-/// What an initializer has seen at its points.
+/// An initializer that logs its calls.
 struct Watching(Log);
 
 impl OrbInitializer for Watching {
@@ -85,7 +85,7 @@ fn a_name_is_taken_once_and_no_name_as_often_as_one_likes() {
     );
 }
 
-/// Makes a timeout of a kind of its own.
+/// Creates a timeout policy with a policy type of its own.
 struct Seconds;
 
 impl PolicyFactory for Seconds {
@@ -143,7 +143,8 @@ fn a_codec_reads_back_what_it_has_written_with_and_without_its_type() {
             Ok(text.clone())
         );
     }
-    // By hand: byte order, padding, length, characters, null; the type before it in the other form.
+    // Encoded by hand: byte order, padding, length, characters, NUL. The other form starts with the
+    // TypeCode.
     let mut by_hand = common::Octets::encapsulation(Order::Big);
     by_hand.string("drei");
     assert_eq!(

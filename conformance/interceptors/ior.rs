@@ -1,4 +1,4 @@
-//! Interceptors of references, by clause (CORBA 3.3 part 1, clause 16.6).
+//! IOR interceptors, by clause (CORBA 3.3 part 1, clause 16.6).
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind,
 };
 
-/// A component that nobody else knows.
+/// A component tag that nothing else uses.
 const OURS: u32 = 0x4455_0001;
 
-/// Adds its name to references, notes what it hears, and refuses the adapter of its name.
+/// Adds its name to references, logs its calls, and refuses the adapter with its name.
 struct Stamp {
     name: &'static str,
     log: Log,
@@ -45,7 +45,7 @@ impl IorInterceptor for Stamp {
         let other = other.unwrap_err();
         assert_eq!((other.kind, other.minor), (Kind::BadParam, OMG | 29));
         assert!(!info.manager_id().is_empty());
-        // Passed over.
+        // The ORB ignores this exception.
         Err(RAISED)
     }
 
@@ -78,7 +78,7 @@ fn stamped(names: &'static [&'static str], log: &Log) -> OrbBuilder {
     }))
 }
 
-/// The components of these tags in the IIOP profile of a reference, in order.
+/// The components with these tags in the IIOP profile of a reference, in order.
 fn components(text: &str) -> Vec<(u32, Vec<u8>)> {
     let profiles = Ior::of_text(text).profiles;
     let iiop = profiles

@@ -1,5 +1,5 @@
-//! Portable interceptors on the server's side, by clause (CORBA 3.3 part 1, clause 16.5): octets made by hand on the
-//! other side.
+//! Portable interceptors at the server, by clause (CORBA 3.3 part 1, clause 16.5). The other side's octets are made by
+//! hand.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ use deckwatch_orb::{
 
 type Done = Result<(), InterceptorError>;
 
-/// A context that nobody else knows.
+/// A service context id that nothing else uses.
 const OURS: u32 = 0x4455_0001;
 
 fn world<const N: usize>(
@@ -38,7 +38,7 @@ fn quiet(_: &str, _: &str, _: &mut ServerRequestInfo<'_>) -> Done {
     Ok(())
 }
 
-/// What a system exception in the body of a reply says: id and minor code.
+/// The system exception in a reply: id and minor code.
 fn raised(mut reply: common::message::Reply) -> (String, u32) {
     assert_eq!(reply.status, SYSTEM_EXCEPTION);
     (reply.body.string(), reply.body.u32())
@@ -292,7 +292,7 @@ over_each! {
     }
 }
 
-/// Answers with what its thread has in slot 0, and leaves twice that there.
+/// Returns the value of slot 0 in its thread, and then stores twice that value there.
 struct Slotted(Mutex<Option<Orb>>);
 
 impl Servant for Slotted {
@@ -395,7 +395,7 @@ over_each! {
 }
 
 in_each_world! {
-    /// Where nothing is registered, a reply has no contexts.
+    /// If no interceptor is registered, a reply has no service contexts.
     fn a_server_without_interceptors_says_nothing_with_its_replies(world) {
         let mut wire = world.dial();
         for form in FORMS {

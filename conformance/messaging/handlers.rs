@@ -1,5 +1,5 @@
-//! Asynchronous calls and their handlers by clause (CORBA 3.3 part 1, clauses 17.6 to 17.8), octets made by hand on
-//! the other side.
+//! Asynchronous calls and their handlers by clause (CORBA 3.3 part 1, clauses 17.6 to 17.8). The other side's octets
+//! are made by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,7 +115,7 @@ over_each! {
         let old_place = Peer::answering(over, move |_, asked| {
             asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
-        // A peer serves one connection after the other, and a call that waits has one of its own.
+        // A peer serves one connection after the other, and a call that waits has a connection of its own.
         let third_place = Peer::answering(over, |_, asked| same(asked));
         let client = common::client();
         let (object, moved) = (new_place.seen_by(&client, 2), old_place.seen_by(&client, 2));
@@ -125,7 +125,7 @@ over_each! {
             assert_eq!(reply.results(number_of), Ok(1));
             let called: Result<u64, SystemException> =
                 inner.invoke("number", |w| 2_u64.write(w), number_of, |_, _| Ok(None));
-            // This one must be sent again while its handler's thread waits for it.
+            // This call must be sent again while the thread of its handler waits for it.
             let polled = poll(&poller(&moved, 3), u32::MAX);
             told.send((called, polled)).map_err(|_| system_unknown())
         });
@@ -228,7 +228,7 @@ fn system_unknown() -> SystemException {
     SystemException::new(Kind::Unknown, 0, Completion::Maybe)
 }
 
-/// What a holder has raised: the member of the user exception, or a system exception.
+/// The exception from a holder: the member of the user exception, or a system exception.
 #[derive(Debug, PartialEq)]
 struct Raised(Result<u32, SystemException>);
 

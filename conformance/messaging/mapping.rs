@@ -1,5 +1,5 @@
-//! What the IDL compiler generates for asynchronous calls, by clause (CORBA 3.3 part 1, clauses 17.5 to 17.10),
-//! octets made by hand on the other side.
+//! Code that the IDL compiler generates for asynchronous calls, by clause (CORBA 3.3 part 1, clauses 17.5 to 17.10).
+//! The other side's octets are made by hand.
 
 use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -41,7 +41,7 @@ use idl::stocks::{
 
 const INVALID_STOCK: &str = "IDL:stocks/InvalidStock:1.0";
 
-/// What a handler has been told, as text.
+/// A handler that sends each of its calls, as text, to the test.
 #[derive(Clone)]
 struct Witness(Arc<Mutex<Sender<String>>>);
 
@@ -147,7 +147,7 @@ fn told(heard: &Receiver<String>) -> String {
     heard.recv_timeout(PATIENCE).expect("the handler is called")
 }
 
-/// Answers as an exchange does, from octets.
+/// Replies as an exchange does, with octets made by hand.
 fn answer(asked: &Received) -> Vec<u8> {
     let mut asked = asked.asked();
     let (status, raises) = match asked.operation.as_str() {
@@ -208,7 +208,7 @@ over_each! {
         exchange.sendc_parent(handler()).unwrap();
         sent("parent");
         assert_eq!(told(&heard), "parent false");
-        // What is inherited has the ancestor's handler, which every handler of the derived interface is.
+        // An inherited operation takes the ancestor's handler; every handler of the derived interface is one.
         exchange.sendc_get_name(Some(witness.clone())).unwrap();
         sent("_get_name");
         assert_eq!(told(&heard), "get_name Frankfurt");
@@ -276,7 +276,7 @@ over_each! {
     }
 
     fn a_handler_may_be_an_object_anywhere(over) {
-        // Its octets are made and read by hand on both sides: the called object, and the handler.
+        // Two hand-written peers: the called object, and the handler.
         let peer = Peer::answering(over, |_, asked| answer(asked));
         let handling = Peer::answering(over, |_, asked| {
             asked.answered(NO_EXCEPTION, |_| ())
@@ -341,7 +341,7 @@ over_each! {
     }
 }
 
-/// An exchange of ours whose `wait` passes once for each message of the channel.
+/// An exchange whose `wait` returns once per message of the channel.
 struct Ours(Mutex<Receiver<()>>);
 
 impl Place for Ours {
@@ -408,7 +408,7 @@ fn names_that_asynchronous_calls_need_themselves_are_made_way_for() {
     type Handler = Option<Arc<dyn AMIMakerHandler>>;
     let _parameters: fn(&MakerRef, Handler, i32, &str) -> Sent =
         |object, handler, deliver, name| object.sendc_new(handler, deliver, name);
-    // By an attribute and by operations.
+    // Names that an attribute and operations generate.
     let _senders: [fn(&MakerRef, Handler) -> Sent; 3] = [
         MakerRef::sendc_get_level,
         MakerRef::sendc_ami_get_level,

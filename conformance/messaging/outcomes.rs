@@ -1,5 +1,5 @@
-//! What may become of asynchronous calls, by clause (CORBA 3.3 part 1, clause 17.6): forwards, closed connections,
-//! timeouts, the end of the ORB; octets made by hand on the other side.
+//! Outcomes of asynchronous calls, by clause (CORBA 3.3 part 1, clause 17.6): forwards, closed connections, timeouts,
+//! shutdown of the ORB. The other side's octets are made by hand.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ over_each! {
     fn a_late_reply_hurts_nobody(over) {
         let mut late = None;
         let peer = Peer::answering(over, move |count, asked| {
-            // The first call is answered behind the second, with it.
+            // The reply to the first call is sent late, together with a later reply.
             match count {
                 0 => {
                     late = Some(same(asked));
@@ -187,7 +187,7 @@ fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
     let measure = Peer::silent(Over::Shared);
     let _measured = begun(&measure, 8);
     let head = measure.heard().octets.len() - 8;
-    // All of the ring but room for half of a cancellation.
+    // Fills the ring except for half the size of a CancelRequest.
     let first = begun(&peer, RING_SIZE - 8 - head);
     drop(first);
     let second = poller(&peer.seen_by(&client, 2), 2);

@@ -1,5 +1,5 @@
-//! Quality of service by clause (CORBA 3.3 part 1, clauses 8.9 and 17.2): sync scope, timeouts, rebind, and the
-//! levels policies are set at.
+//! Quality of service by clause (CORBA 3.3 part 1, clauses 8.9 and 17.2): sync scope, timeouts, rebind, and the levels
+//! at which policies are set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ fn limited(object: &ObjectRef, wait_ms: u64) -> ObjectRef {
     )
 }
 
-/// An object of a client where nobody listens any more.
+/// A reference to a server that has stopped listening.
 fn gone(over: Over, client: &Orb) -> ObjectRef {
     let world = World::new(over, Lanes::Many);
     let object = world.seen_by(client);
@@ -97,7 +97,7 @@ over_each! {
         let world = World::new(over, Lanes::Many);
         let mut wire = world.dial();
         let request = world.request((2, Order::Big), "meet").flags(SYNC_WITH_SERVER).bare();
-        // The servant waits at its gate: an answer now cannot be its result.
+        // The servant waits at its gate, so this reply cannot hold its result.
         assert_eq!(wire.ask(&request).reply().status, NO_EXCEPTION);
         world.probe.gate.wait_for_arrivals(1);
         world.probe.gate.open();
@@ -196,7 +196,7 @@ over_each! {
     }
 
     fn a_request_that_cannot_be_delivered_in_time_is_timeout_and_was_not_completed(over) {
-        // The peer accepts and never reads: what does not fit in between cannot go.
+        // The peer accepts and never reads; data beyond the size of the buffers cannot be sent.
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let peer = Peer::start(over, move |_, _, _| {
             let _test_is_over = held.recv();
@@ -235,7 +235,7 @@ over_each! {
                 wire.say(&done(&asked));
                 wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
                 tell(asked);
-                // A request that crosses the farewell is read and left unanswered.
+                // A request that crosses the CloseConnection message is read and gets no reply.
                 while wire.hear().is_some() {}
             });
             let client = common::client();
@@ -268,14 +268,14 @@ over_each! {
         assert_eq!(flags(&object), SYNC_WITH_TARGET);
         client.policy_current().set_policy_overrides(&set(SyncScope::WithServer), SetOverrideType::AddOverride).unwrap();
         assert_eq!(flags(&object), SYNC_WITH_SERVER);
-        // Other threads have none of it.
+        // Other threads do not have the override.
         std::thread::scope(|scope| {
             let other = scope.spawn(|| note(&object, 1));
             assert_eq!(other.join().unwrap(), Ok(()));
         });
         assert_eq!(peer.heard().asked().response_flags, SYNC_WITH_TARGET);
         assert_eq!(flags(&scoped(&object, SyncScope::None)), SYNC_NONE);
-        // SET_OVERRIDE with nothing takes all away again.
+        // SET_OVERRIDE with an empty list removes all overrides.
         client.policy_current().set_policy_overrides(&[], SetOverrideType::SetOverride).unwrap();
         assert_eq!(flags(&object), SYNC_WITH_TARGET);
     }
@@ -294,7 +294,7 @@ over_each! {
     }
 }
 
-/// A peer that serves the first request, and answers the later ones by a forward to the world's object.
+/// A peer that replies to the first request, and forwards later requests to the world's object.
 fn forwarding_later(over: Over, world: &World) -> (Peer, Orb) {
     let ior = Ior::of_text(&world.orb.object_to_string(&world.object));
     let peer = Peer::answering(over, move |count, asked| {
@@ -340,7 +340,7 @@ fn policies_are_made_by_number_and_value_and_refused_by_the_standards_reasons() 
 #[test]
 fn policies_of_priorities_routing_and_order_are_told_to_be_unsupported() {
     let value = Any::from_value(&1_i16).unwrap();
-    // Priorities 25 and 26; routing and hops 33 and 34; queue order 35.
+    // Policy types: priorities 25 and 26; routing and hops 33 and 34; queue order 35.
     for number in [25, 26, 33, 34, 35] {
         assert_eq!(
             Policy::create(PolicyType(number), &value),

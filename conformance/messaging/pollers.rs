@@ -1,4 +1,5 @@
-//! Pollers and sets of them by clause (CORBA 3.3 part 1, clauses 17.9 and 7.4), octets made by hand on the other side.
+//! Pollers and sets of them by clause (CORBA 3.3 part 1, clauses 17.9 and 7.4). The other side's octets are made by
+//! hand.
 
 use std::sync::mpsc::channel;
 
@@ -42,7 +43,7 @@ over_each! {
         let client = common::client();
         let object = peer.seen_by(&client, 2);
         let (told, heard_by) = channel();
-        // Before the reply comes; the poller may go then.
+        // The handler is set before the reply arrives; the poller may be dropped then.
         let first = poller(&object, 1);
         first.set_handler(Some(passing_on(told.clone())));
         let kept = poll(&first, 0).unwrap_err();
@@ -50,13 +51,13 @@ over_each! {
         drop(first);
         open.send(()).unwrap();
         assert_eq!(heard(&heard_by), Ok(1));
-        // After it has come.
+        // The handler is set after the reply has arrived.
         let second = poller(&object, 2);
         open.send(()).unwrap();
         assert_eq!(second.is_ready(u32::MAX), Ok(true));
         second.set_handler(Some(passing_on(told.clone())));
         assert_eq!(heard(&heard_by), Ok(2));
-        // And taken away again.
+        // The handler is set and then removed.
         let third = poller(&object, 3);
         third.set_handler(Some(passing_on(told)));
         third.set_handler(None);
@@ -76,7 +77,7 @@ over_each! {
 
     fn a_set_gives_the_poller_that_is_ready(over) {
         let peer = Peer::answering(over, |_, asked| {
-            // The first is never answered.
+            // The first request gets no reply.
             let number = asked.asked().body.u64();
             if number == 0 { Vec::new() } else { same(asked) }
         });

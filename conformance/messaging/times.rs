@@ -1,8 +1,8 @@
-//! Start and end times of requests and replies by clause (CORBA 3.3 part 1, clauses 17.2.4 and 17.3.3), octets made
-//! by hand on the other side.
+//! Start and end times of requests and replies by clause (CORBA 3.3 part 1, clauses 17.2.4 and 17.3.3). The other
+//! side's octets are made by hand.
 //!
-//! Times are an hour off where they must be past or ahead: no machine is so slow. `sim/times.rs` has them to the
-//! nanosecond.
+//! Past and future times here are an hour away, so that a slow machine changes no result. `sim/times.rs` tests times to
+//! the nanosecond.
 
 use std::time::{Duration, SystemTime};
 
@@ -35,13 +35,13 @@ const REQUEST_DISCARDED: u32 = 0x4f4d_0001;
 const ENDED: SystemException =
     SystemException::new(Kind::Timeout, own_minor::END_TIME_PASSED, Completion::No);
 
-/// So many seconds from now, in units of 100 ns since 15 October 1582.
+/// The time this many seconds from now, in units of 100 ns since 15 October 1582.
 fn time(ahead_s: i64) -> u64 {
     let since_1970 = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .expect("later");
     let units = u64::try_from(since_1970.as_nanos() / 100).expect("for centuries");
-    // The number that every UUID of version 1 is counted from.
+    // 1 January 1970 in these units; UUIDs of version 1 use the same epoch.
     (units + 0x01B2_1DD2_1381_4000).saturating_add_signed(ahead_s * 10_000_000)
 }
 
@@ -54,7 +54,7 @@ fn utc(order: Order, time: u64, inaccuracy: u64) -> Vec<u8> {
     octets.octets
 }
 
-/// The data of the service context: policies, each a number and a time.
+/// The data of the service context: policies, each with a type and a time.
 fn policies(order: Order, policies: &[(u32, u64)]) -> Vec<u8> {
     let mut octets = Octets::encapsulation(order);
     octets.u32(u32::try_from(policies.len()).expect("few"));
@@ -68,7 +68,7 @@ fn timed(request: Request, order: Order, times: &[(u32, u64)]) -> Request {
     request.context(INVOCATION_POLICIES, &policies(order, times))
 }
 
-/// A server that knows its clock to a minute.
+/// A server whose clock has a bound of one minute.
 fn knowing(over: Over) -> World {
     World::with(over, Orb::builder().clock_bound(Duration::from_secs(60)))
 }
@@ -83,7 +83,7 @@ fn at(ahead_s: i64) -> UtcT {
     UtcT::new(time(ahead_s), 0, 0)
 }
 
-/// The policies in the context of a request: number, time, inaccuracy.
+/// The policies in the service context of a request: type, time, inaccuracy.
 fn said(asked: &Received) -> Option<Vec<(u32, u64, u64)>> {
     let contexts = asked.asked().contexts;
     let (_, data) = contexts.iter().find(|(id, _)| *id == INVOCATION_POLICIES)?;
@@ -138,7 +138,7 @@ over_each! {
         let mut wire = world.dial();
         let late = timed(world.request((2, Order::Big), "note").flags(SYNC_NONE), Order::Little, &[(REQUEST_END, time(-HOUR))]);
         wire.say(&late.with(|o| { o.u32(1); }));
-        // The end of a reply means nothing to a request that has none.
+        // A reply end time means nothing for a request without a reply.
         let no_reply = timed(world.request((2, Order::Big), "note").flags(SYNC_NONE), Order::Little, &[(REPLY_END, time(-HOUR))]);
         wire.say(&no_reply.with(|o| { o.u32(2); }));
         assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
@@ -187,12 +187,12 @@ over_each! {
             let far = timed(world.request((2, Order::Big), "note").flags(SYNC_NONE), Order::Big, &[(REQUEST_START, time(start))]);
             early.say(&far.with(|o| { o.u32(number); }));
         }
-        // Behind them on the same connection, and on another.
+        // Sent after them, on the same connection and on another.
         assert_eq!(early.ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
         assert_eq!(world.dial().ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
         assert_eq!(world.orb.counters().read(Counter::RequestsEarly), 2);
         assert_eq!(world.probe.notes(), []);
-        // One whose start comes while the thread waits.
+        // The start time of this request comes while the thread waits.
         let start = time(0) + 500_000;
         let soon = timed(world.request((2, Order::Big), "ping"), Order::Big, &[(REQUEST_START, start)]);
         assert_eq!(early.ask(&soon.bare()).reply().status, NO_EXCEPTION);
@@ -209,9 +209,9 @@ over_each! {
             wire.say(&early.with(|o| { o.u32(number); }));
         };
         say(1, time(50));
-        // One that a thread has in its hands still is not found to be cancelled.
+        // A request that a thread still holds cannot be found by a CancelRequest.
         wait_for(|| early() == 1);
-        // The other waits beside it, and is served where this machine is slower than its start is far.
+        // The other request waits beside it. On a machine slower than its start time, it is already served.
         say(2, time(2));
         wait_for(|| early() == 2 || world.probe.notes() == [2]);
         wire.say(&message((2, Order::Big), CANCEL_REQUEST, |o| { o.u32(1); }));
@@ -277,7 +277,7 @@ over_each! {
             assert!((before + limit..=after + limit).contains(end), "{end}");
         }
         assert_eq!(said_here.len(), 2);
-        // One without limits says nothing, and neither does one whose clock is not known.
+        // A call without limits sends no times, and neither does an ORB whose clock bound is not known.
         assert_eq!(call(&peer.seen_by(&client, 2), "ping"), Ok(()));
         assert_eq!(said(&peer.heard()), None);
         let peer = Peer::answering(over, |_, asked| done(asked));
@@ -363,7 +363,7 @@ fn a_request_that_waits_for_a_thread_beyond_its_end_is_dropped() {
     };
     let (mut late, mut in_time) = (note(1, end), note(2, time(HOUR)));
     wait_for(|| world.orb.counters().read(Counter::RequestsBuffered) == 2);
-    // Its time passes while it waits.
+    // The end time passes while the request waits.
     wait_for(|| time(0) > end);
     world.witness.probe.gate.open();
     let (id, minor, completed) = late.hear().expect("a reply").reply().exception();

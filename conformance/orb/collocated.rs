@@ -1,5 +1,5 @@
-//! Calls of an ORB's own objects by clause: served by the calling thread, under the adapter's policies, with what a
-//! caller elsewhere would see (CORBA 3.3 part 1, clauses 15.2.8, 15.3.2, 15.3.8 and 17.2).
+//! Collocated calls by clause (CORBA 3.3 part 1, clauses 15.2.8, 15.3.2, 15.3.8 and 17.2): served by the calling
+//! thread, under the adapter's policies, with the results that a remote caller would see.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use deckwatch_orb::{
     SystemException, SystemExceptionKind as Kind, ThreadPolicy, minor, own_minor,
 };
 
-/// A servant that does what its test says.
+/// A servant that runs a closure of the test.
 struct Doing<F>(F);
 
 impl<F> Servant for Doing<F>
@@ -48,7 +48,7 @@ fn object(world: &World, servant: &Arc<dyn Servant>) -> ObjectRef {
     world.root.servant_to_reference(servant).unwrap()
 }
 
-/// An object of an adapter of its own.
+/// An object of a new child adapter.
 fn object_of(world: &World, policies: &Policies, servant: Arc<dyn Servant>) -> ObjectRef {
     let poa = child(world, Some(world.root.the_poa_manager()), policies);
     poa.activate_object_with_id(b"it", servant).unwrap();
@@ -91,10 +91,10 @@ over_each! {
         assert_eq!(call(&object(&world, &servant), "ping"), Ok(()));
         assert!(is_here.load(Ordering::SeqCst));
         assert_eq!((collocated(&world.orb), accepted(&world.orb)), (1, 0));
-        // Whoever reads the reference from text reaches the same.
+        // A reference read from text is collocated too.
         assert_eq!(call(&world.seen_by(&world.orb), "ping"), Ok(()));
         assert_eq!((collocated(&world.orb), accepted(&world.orb)), (2, 0));
-        // Another ORB of the same process goes over the network.
+        // Another ORB of the same process uses the network.
         assert_eq!(call(&world.seen_by(&common::client()), "ping"), Ok(()));
         assert_eq!((collocated(&world.orb), accepted(&world.orb)), (2, 1));
     }
@@ -202,7 +202,7 @@ over_each! {
             own.set(object.clone()).unwrap();
             let main = world.orb.clone();
             let main = thread::spawn(move || main.run());
-            // From outside, from another ORB, and from within.
+            // Calls by the application, by another ORB, and by the servant.
             assert_eq!(call(&object, "outer"), Ok(()), "{thread_policy:?}");
             let client = common::client();
             let text = world.orb.object_to_string(&object);
@@ -210,7 +210,7 @@ over_each! {
             assert_eq!(call(&seen, "outer"), Ok(()), "{thread_policy:?}");
             own.get().unwrap();
             world.orb.shutdown(true).unwrap();
-            // Where nothing needs the main thread, the end may come before it does.
+            // If no request needs the main thread, the shutdown may come before it runs.
             let ran = main.join().unwrap();
             assert!(ran.is_ok() || thread_policy != ThreadPolicy::MainThreadModel, "{ran:?}");
         }
@@ -258,8 +258,8 @@ over_each! {
         let other = thread::spawn(move || call(&short, "ping"));
         let late = other.join().unwrap().unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
-        // The thread that works for the ORB is the main one: it serves its own calls at once, and those of others
-        // when it works.
+        // The thread that calls `perform_work` is the main thread. It serves its own calls at once, and those of other
+        // threads in `perform_work`.
         while world.orb.work_pending().unwrap() {
             world.orb.perform_work().unwrap();
         }
@@ -319,7 +319,7 @@ over_each! {
                 let seen: Vec<u8> = ask(&inner, "who")?;
                 assert_eq!(seen, b"second");
             }
-            // What the inner call was for is forgotten again.
+            // After the inner call, the current object is again that of the outer call.
             assert_eq!(current.object_id().expect("still within it"), before);
             let id: &[u8] = &before;
             request.reply()?.write_octet_sequence(id)?;
@@ -445,7 +445,7 @@ fn ask<T: for<'a> Parse<'a>>(object: &ObjectRef, operation: &str) -> Result<T, S
     object.invoke(operation, |_| Ok(()), |r| T::parse(r), |_, _| Ok(None))
 }
 
-/// A user exception, or what stood in its place.
+/// A user exception. A system exception in its place panics.
 #[derive(Debug)]
 struct Told(u32);
 
@@ -455,7 +455,7 @@ impl From<SystemException> for Told {
     }
 }
 
-/// Makes, finds or forwards, and notes on which thread.
+/// A servant manager that creates or finds servants, or forwards, and records the thread of each call.
 #[derive(Default)]
 struct Manager {
     probe: Arc<Probe>,

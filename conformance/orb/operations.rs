@@ -12,7 +12,7 @@ use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemException
 
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
-/// What every operation raises once the ORB has been shut down.
+/// The exception of every operation after the ORB has been shut down.
 const SHUT_DOWN: SystemException = SystemException::new(Kind::BadInvOrder, OMG | 4, Completion::No);
 
 fn named(host: &str, key: &str) -> String {
@@ -139,11 +139,11 @@ over_each! {
         assert_eq!(call(&world.seen_by(&client), "ping"), Ok(()));
         assert!(end.try_recv().is_err(), "it runs");
         world.orb.shutdown(true).expect("it ends");
-        // A thread that had not come so far finds the ORB shut down.
+        // A thread that starts late finds the ORB already shut down.
         let ran = end.recv_timeout(common::PATIENCE).expect("it returns");
         assert!(matches!(ran, Ok(()) | Err(SHUT_DOWN)), "{ran:?}");
         runner.join().unwrap();
-        // After the end there is nothing to run, and no second end.
+        // After the shutdown, `run` and a second `shutdown` raise.
         assert_eq!((world.orb.shutdown(true), world.orb.run()), (Err(SHUT_DOWN), Err(SHUT_DOWN)));
     }
 
@@ -159,7 +159,7 @@ over_each! {
         assert_eq!(orb.orb.string_to_object(&named("ship", "K")).map(drop), Err(SHUT_DOWN));
         assert_eq!(orb.orb.resolve_initial_references("NameService").map(drop), Err(SHUT_DOWN));
         assert_eq!(orb.orb.register_plain_key(b"K", &found), Err(SHUT_DOWN));
-        // Others live on.
+        // Other ORBs keep running.
         assert_eq!(call(&world.object, "ping"), Ok(()));
     }
 

@@ -144,7 +144,7 @@ over_each! {
     }
 }
 
-/// Makes the adapter `made` with an object `x`, refuses others, and fails for `broken`.
+/// An adapter activator: creates the adapter `made` with an object `x`, refuses other names, and raises for `broken`.
 #[derive(Default)]
 struct Opener {
     asked: Mutex<Vec<String>>,

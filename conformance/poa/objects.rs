@@ -80,7 +80,7 @@ over_each! {
         let again = child(&one, "a", &user_ids());
         again.activate_object_with_id(b"x", probe()).unwrap();
         assert_eq!(ask(&one, &key, "who").exception().0, OBJECT_NOT_EXIST);
-        // Nor in another life of the same server.
+        // The reference is also invalid in a later process of the same server.
         let other = world(over);
         child(&other, "a", &user_ids()).activate_object_with_id(b"x", probe()).unwrap();
         assert_eq!(ask(&other, &key, "who").exception().0, OBJECT_NOT_EXIST);
@@ -142,7 +142,7 @@ over_each! {
         let explicit = child(&world, "explicit", &Policies::default());
         assert_eq!(explicit.servant_to_id(&servant), Err(PoaError::ServantNotActive));
         assert_eq!(explicit.servant_to_reference(&servant).map(drop), Err(PoaError::ServantNotActive));
-        // With MULTIPLE_ID each asking makes an object of its own.
+        // With MULTIPLE_ID, each call activates a new object.
         let many = Policies { id_uniqueness: IdUniqueness::MultipleId, ..Policies::root() };
         let many = child(&world, "many", &many);
         assert_ne!(many.servant_to_id(&servant).unwrap(), many.servant_to_id(&servant).unwrap());
@@ -155,7 +155,7 @@ over_each! {
             assert_eq!(poa.servant_to_id(&servant), Err(PoaError::WrongPolicy));
             assert_eq!(poa.servant_to_reference(&servant).map(drop), Err(PoaError::WrongPolicy));
         };
-        // Neither UNIQUE_ID nor IMPLICIT_ACTIVATION: which of its objects would it be?
+        // Without UNIQUE_ID and IMPLICIT_ACTIVATION, the adapter cannot choose one of the servant's objects.
         let multiple = child(&world, "multiple", &Policies { id_uniqueness: IdUniqueness::MultipleId, ..user_ids() });
         multiple.activate_object_with_id(b"x", Arc::clone(&servant)).unwrap();
         wrong(&multiple);
@@ -176,7 +176,7 @@ over_each! {
         wires[0].say(&Request::new(FORM, &key, "meet").bare());
         servant.gate.wait_for_arrivals(1);
         wires[1].say(&Request::new(FORM, &key, "ping").bare());
-        // Others are served meanwhile; the second request is not.
+        // Other objects are served meanwhile; the second request waits.
         for _ in 0..20 {
             assert_eq!(ask(&world, &world.key, "ping").status, NO_EXCEPTION);
         }
@@ -241,7 +241,7 @@ over_each! {
     }
 }
 
-/// The policies of the standard where nothing is said, and those of the root.
+/// The default policies are those of the standard; the root adapter has its own.
 #[test]
 fn policies_where_nothing_is_said_are_those_of_the_standard() {
     let policies = Policies::default();
@@ -300,7 +300,7 @@ fn policies_that_do_not_go_together_are_invalid_policy() {
     }
 }
 
-/// Answers with what `PoaCurrent` tells it: id, name of the adapter, key.
+/// Replies with values of `PoaCurrent`: object id, adapter name, object key.
 struct Asker(Orb);
 
 impl Servant for Asker {

@@ -1,4 +1,5 @@
-//! Default servants and servant managers by clause (CORBA 3.3 part 1, 15.3.5 to 15.3.7): who serves what is not active.
+//! Default servants and servant managers by clause (CORBA 3.3 part 1, 15.3.5 to 15.3.7): how requests for objects that
+//! are not active are served.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +28,7 @@ over_each! {
             poa.set_servant(probe()).unwrap();
             assert_eq!(who(&world, &key), b"any one");
         }
-        // What is active is served by its own servant.
+        // An active object is served by its own servant.
         let poa = child(&world, "both", &with_default(ServantRetention::Retain));
         let default = Arc::new(Probe::default());
         poa.set_servant(default.clone()).unwrap();
@@ -70,7 +71,7 @@ over_each! {
         assert_eq!(maker.log(), ["incarnate x"]);
         poa.deactivate_object(b"x").unwrap();
         wait_for(|| maker.log().len() == 2);
-        // And again when it is asked again.
+        // A second request works too.
         assert_eq!(who(&world, &key), b"x");
         poa.destroy(true, true).unwrap();
         assert_eq!(maker.log(), ["incarnate x", "etherealize x cleanup=false", "incarnate x", "etherealize x cleanup=true"]);
@@ -114,7 +115,7 @@ over_each! {
     }
 }
 
-/// Makes probes, by either way; an id says what goes wrong.
+/// A servant manager of both kinds that creates probes; the object id selects an error.
 #[derive(Default)]
 struct Maker {
     log: Mutex<Vec<String>>,

@@ -1,5 +1,5 @@
-//! Bands of priorities by clause (RTCORBA 1.2: PriorityBandedConnectionPolicy), at the client: references made by
-//! hand as TAO makes them, and servers of the tests' own behind their endpoints.
+//! Priority bands by clause (RTCORBA 1.2: PriorityBandedConnectionPolicy), at the client: references made by hand in
+//! TAO's form, and hand-written servers at their endpoints.
 
 use crate::common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message};
 use crate::common::rt::{
@@ -27,7 +27,7 @@ fn a_band_has_a_connection_of_its_own_and_the_server_is_told_its_priorities_firs
         );
         assert_eq!(told.body.rest(), b"");
         assert_eq!(said_range(&peer.heard().asked()), None);
-        // The next call of the band finds the connection bound.
+        // For the next call of the band, the connection is already bound.
         assert_eq!(at(&client, numbers[1], || call(&object, "ping")), Ok(()));
         let asked = peer.heard().asked();
         assert_eq!(
@@ -42,7 +42,7 @@ fn a_band_has_a_connection_of_its_own_and_the_server_is_told_its_priorities_firs
 fn a_band_goes_to_the_first_lane_in_it() {
     let (low, high, reference) = two_lanes();
     let client = client();
-    // The bands may come from the server too.
+    // The bands may also come from the reference.
     let object = reference
         .propagated(5)
         .bands(&[(0, 10), (15, 32_767)])
@@ -82,7 +82,7 @@ fn a_band_of_an_object_that_declares_its_priority_is_that_of_its_priority() {
     assert_eq!(low.heard_so_far(), 0);
 }
 
-/// Answers the question of the band by this exception, and closes the connection after the next answer.
+/// Replies to the `_bind_priority_band` request with this exception, and closes the connection after the next reply.
 fn refusing(repository_id: &'static str) -> Peer {
     Peer::start(Over::Tcp, move |_, wire, tell| {
         while let Some(heard) = wire.hear() {
@@ -118,7 +118,7 @@ fn a_server_that_does_not_know_bands_is_asked_for_one_once() {
                 break;
             }
         }
-        // The next call finds the connection closed, and makes another.
+        // The next call finds the connection closed, and opens another.
     }
     assert_eq!(operations, ["_bind_priority_band", "ping", "ping", "ping"]);
 }

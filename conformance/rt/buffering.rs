@@ -1,5 +1,5 @@
-//! What a threadpool does with requests while all threads of their lane serve (RTCORBA 1.x, clause 5.10: request
-//! buffering and borrowing). Over TCP alone: connections that both sides ask over, which nothing else has.
+//! Requests while all threads of their lane are busy (RTCORBA 1.x, clause 5.10: request buffering and borrowing). TCP
+//! only: bidirectional connections, which no other transport has.
 
 use crate::common;
 use crate::common::lanes::{
@@ -23,7 +23,7 @@ fn count(world: &LaneWorld, counter: Counter) -> u64 {
     world.orb.counters().read(counter)
 }
 
-/// An object whose callers say their priority, served by a pool.
+/// An object of a pool; its callers send their priority (CLIENT_PROPAGATED).
 fn served_by(world: &LaneWorld, pool: ThreadpoolId) -> Told {
     let policies = Policies {
         threadpool: Some(pool),
@@ -33,7 +33,7 @@ fn served_by(world: &LaneWorld, pool: ThreadpoolId) -> Told {
     world.object(&world.adapter("served", &policies))
 }
 
-/// A pool of one thread, which serves until the gate opens.
+/// A pool of one thread, which is busy until the gate opens.
 fn busy(over: Over, buffering: Option<RequestBuffering>) -> (LaneWorld, Told, Wire) {
     let world = LaneWorld::new(over);
     let rt = world.orb.rt_orb();
@@ -43,21 +43,21 @@ fn busy(over: Over, buffering: Option<RequestBuffering>) -> (LaneWorld, Told, Wi
     (world, told, busy)
 }
 
-/// Has the thread behind a connection serve until the gate opens; `arrivals`: so many do so then.
+/// Keeps the thread of this connection busy until the gate opens. Returns once `arrivals` threads wait at the gate.
 fn keep_busy(world: &LaneWorld, told: &Told, mut wire: Wire, arrivals: u64) -> Wire {
     wire.say(&told.request("meet").bare());
     world.witness.probe.gate.wait_for_arrivals(arrivals);
     wire
 }
 
-/// Says a request on a connection of its own.
+/// Sends a request on a connection of its own.
 fn say(told: &Told, octets: &[u8]) -> Wire {
     let mut wire = told.dial();
     wire.say(octets);
     wire
 }
 
-/// A two-way request that leaves a number.
+/// A two-way request that records a number.
 fn note(told: &Told, number: u32) -> Vec<u8> {
     told.request("note").with(|body| {
         body.u32(number);
@@ -84,7 +84,7 @@ over_each! {
         let mut waiting: Vec<_> = (0..2).map(|_| say(&told, &ping)).collect();
         wait_for(|| count(&world, Counter::RequestsBuffered) == 2);
         for refused in 1..=3 {
-            // Heard while the gate is closed still.
+            // The refusal arrives while the gate is still closed.
             expect_refused(&mut say(&told, &ping));
             assert_eq!(count(&world, Counter::RequestsRefused), refused);
         }
@@ -108,7 +108,7 @@ fn what_a_refused_request_says_of_its_connection_counts() {
     wait_for(|| count(&world, Counter::RequestsBuffered) == 1);
     let mut points = Octets::encapsulation(Order::Big);
     points.u32(1).string("127.0.0.1").u16(1);
-    // It is said with the first request of a connection alone.
+    // Listen points are announced with the first request of a connection only.
     let offers = told.request("ping").context(BI_DIR_IIOP, &points.octets);
     expect_refused(&mut say(&told, &offers.bare()));
     assert_eq!(count(&world, Counter::ConnectionsBidirectional), 1);
@@ -127,7 +127,7 @@ over_each! {
         world.witness.probe.gate.open();
         expect_served(&mut first);
         expect_served(&mut waiting);
-        // With a thread at hand nothing has to wait. It is at hand a little after its reply.
+        // With an idle thread no request waits. The thread is idle a little after its last reply.
         wait_for(|| say(&told, &large).hear().expect("a reply").reply().status == NO_EXCEPTION);
     }
 
@@ -227,7 +227,7 @@ over_each! {
     }
 }
 
-/// Two lanes of one thread each, which lend to each other as asked; the high one's serves until the gate opens.
+/// Two lanes of one thread each, with borrowing as given. The thread of the high lane is busy until the gate opens.
 fn lending(
     over: Over,
     allow_borrowing: bool,
@@ -278,7 +278,7 @@ over_each! {
                 let served = heard_priority(wire.hear().expect("a reply").reply());
                 assert_eq!(served.0, *lane);
             }
-            // There is room again.
+            // The queue has room again.
             assert_eq!(told.ask_lane(90).0, 90);
         }
     }
@@ -303,7 +303,7 @@ over_each! {
         for buffering in [None, limits(0, 0)] {
             let (world, told, _busy) = lending(over, true, buffering);
             let mut low = told.dial_lane(5);
-            // The low lane's only thread serves for a moment, again and again.
+            // The only thread of the low lane is busy for a moment in each round.
             for number in 0..50_u32 {
                 low.say(&note(&told, number));
                 let (served, _) = told.ask_lane(90);
@@ -337,7 +337,7 @@ over_each! {
         let (world, told, mut high) = lending(over, false, None);
         let mut waiting = told.dial_lane(90);
         waiting.say(&told.request("ping").bare());
-        // The low lane has served others meanwhile.
+        // The low lane has served other requests meanwhile.
         for _ in 0..20 {
             assert_eq!(told.ask_lane(5).0, 5);
         }

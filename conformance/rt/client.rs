@@ -1,5 +1,5 @@
-//! Real-time CORBA by clause (RTCORBA 1.2), at the client: references made by hand as TAO makes them, and
-//! servers of the tests' own behind their endpoints.
+//! Real-time CORBA by clause (RTCORBA 1.2), at the client: references made by hand in TAO's form, and hand-written
+//! servers at their endpoints.
 
 use std::sync::mpsc::channel;
 
@@ -107,7 +107,7 @@ fn a_priority_without_a_lane_is_inv_policy_and_nobody_is_asked() {
 fn a_server_without_lanes_is_asked_at_its_one_endpoint_whatever_the_priority() {
     let peer = lane();
     let client = client();
-    // TAO tells of its endpoint without a priority; others of none.
+    // TAO puts its endpoint into the reference without a priority (-1); other ORBs put none.
     let told = Reference::with_lanes(&[(&peer, -1)]).propagated(0);
     for reference in [Reference::without_lanes(&peer).propagated(0), told] {
         let object = reference.seen_by(&client);
@@ -287,7 +287,7 @@ fn handlers_are_called_at_their_callers_priority_the_highest_first() {
         at(&client, number, || call(tells(number))).expect("it goes");
     }
     (0..4).for_each(|_| drop(peer.heard()));
-    // Behind them all, and read when they have been.
+    // This request is behind the others and is read after them.
     let last = fresh(|| Poller::send(&object, "number", |w| 1_u64.write(w)));
     assert_eq!(poll(&last.expect("it goes"), u32::MAX), Ok(1));
     open.send(()).expect("it waits");

@@ -1,5 +1,5 @@
-//! Private connections and client protocols by clause (RTCORBA 1.2), and the priority of their packets, at the
-//! client: references made by hand as TAO makes them, and servers of the tests' own behind their endpoints.
+//! Private connections, client protocols and packet priorities by clause (RTCORBA 1.2), at the client: references made
+//! by hand in TAO's form, and hand-written servers at their endpoints.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use deckwatch_orb::{
     UnixDomainProtocolProperties, minor, own_minor, protocol_type,
 };
 
-/// A server that notes over which connection each request came.
+/// A server that records the connection of each request.
 fn noting() -> (Peer, Arc<Mutex<Vec<usize>>>) {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
@@ -76,7 +76,7 @@ fn a_private_connection_may_be_asked_for_by_the_thread_and_the_orb() {
     assert_eq!(*noted.lock().expect("nobody panics with it"), [0, 1, 0, 1]);
 }
 
-/// A client, and the connections it has asked for.
+/// A client, and the record of the connections it opens.
 fn noting_client() -> (Orb, Asked) {
     let connected = Asked::default();
     let transport = connected.transport();
@@ -91,7 +91,7 @@ fn protocols_are_tried_in_the_order_of_the_policy_with_its_properties() {
         Peer::answering_all(Over::Unix, |_, heard| done(heard)),
     );
     let (client, connected) = noting_client();
-    // The unix socket is a component of a profile of its own address.
+    // The unix socket is a component of the peer's own profile.
     let (_, profile) = unix_peer.profile(2, b"Fake", &[]);
     let component = common::ior::Profile::read(&profile).components.remove(0);
     let reference = Reference::without_lanes(&tcp_peer).component(component.0, &component.1);
@@ -113,7 +113,7 @@ fn protocols_are_tried_in_the_order_of_the_policy_with_its_properties() {
     };
     let by_tcp = (20_000, 30_000, false, false);
     let by_unix = (40_000, 0, true, true);
-    // The last finds the connection of the first: it is made the same way.
+    // The last case reuses the first connection, because its socket options are the same.
     let cases = [
         (vec![tcp.clone()], &tcp_peer, Some(by_tcp)),
         (
@@ -151,7 +151,7 @@ fn protocols_that_the_reference_names_count_and_those_of_both_sides_are_inv_poli
     let peer = lane();
     let (client, connected) = noting_client();
     let said = Reference::without_lanes(&peer).policy(43, |o| {
-        // One that is not known here, then TCP.
+        // An unknown protocol, then TCP.
         o.u32(2)
             .u32(0x5441_4F04)
             .u32(0)
@@ -176,7 +176,7 @@ fn protocols_that_the_reference_names_count_and_those_of_both_sides_are_inv_poli
     );
 }
 
-/// Connections whose packets have the priority of their calls.
+/// A reference whose connections give packets the priority of their calls.
 fn with_network_priority(object: &ObjectRef) -> ObjectRef {
     let tcp = Protocol::tcp(TcpProtocolProperties {
         enable_network_priority: true,

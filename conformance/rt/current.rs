@@ -159,7 +159,7 @@ fn mappings_and_classes_are_chosen_by_the_options_that_tao_has() {
         (manager.scheduling(), [0, 98, 32_767].map(native))
     };
     let native = |number| Some(NativePriority(number));
-    // As TAO's three mappings have it on a host whose native priorities are 1 to 99.
+    // The results of TAO's three mappings on a host with native priorities 1 to 99.
     let linear = [native(1), native(1), native(99)];
     assert_eq!(chosen("linear", "SCHED_FIFO"), (Scheduling::Fifo, linear));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Mutexes of real-time CORBA by clause (RTCORBA 1.x, clause 5.12): who waits lends its priority to who holds.
+//! Mutexes of real-time CORBA by clause (RTCORBA 1.x, clause 5.12): the owner inherits the priority of a waiting
+//! thread.
 
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use deckwatch_orb::{
 };
 use deckwatch_os::schedule::{Class, affinity, set_affinity, set_class};
 
-/// Long enough for any machine; no test waits for it to pass.
+/// A time limit that is long enough for any machine. No test waits until it has passed.
 const LONG: Duration = Duration::from_secs(600);
 
 fn rt_orb() -> RtOrb {
@@ -163,7 +164,7 @@ const MIDDLE: u8 = 20;
 const HIGH: u8 = 30;
 const DIRECTOR: u8 = 40;
 
-/// A thread of the test: on one processor, in the real-time class, doing what it is sent.
+/// Starts a thread on one processor, in the real-time class.
 fn at(priority: u8, processor: u32, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     spawn(move || {
         set_affinity(&[processor]).expect("permitted");
@@ -172,7 +173,7 @@ fn at(priority: u8, processor: u32, run: impl FnOnce() + Send + 'static) -> Join
     })
 }
 
-/// The kernel's number of the calling thread.
+/// The kernel's id of the calling thread.
 fn own_number() -> u32 {
     let stat = read_to_string("/proc/thread-self/stat").expect("proc is there");
     stat.split(' ')
@@ -182,11 +183,10 @@ fn own_number() -> u32 {
         .expect("a number")
 }
 
-/// The priority at which the scheduler has a thread now, what it has inherited included; `None` in the time-sharing
-/// class.
+/// The current scheduler priority of a thread, inherited priority included. `None` in the time-sharing class.
 fn effective(thread: u32) -> Option<u8> {
     let stat = read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
-    // The name stands in parentheses and may hold anything; the priority is the sixteenth field behind it.
+    // The name is in parentheses and may contain anything. The priority is the sixteenth field after it.
     let fields = stat.rsplit_once(") ").expect("a name").1;
     let priority: i32 = fields
         .split(' ')
@@ -197,11 +197,11 @@ fn effective(thread: u32) -> Option<u8> {
     u8::try_from(-1 - priority).ok()
 }
 
-/// What the threads of a test share.
+/// State that the threads of a test share.
 #[derive(Clone)]
 struct Stage {
     mutex: RtMutex,
-    /// What happened, in its order.
+    /// The events, in order.
     story: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -215,7 +215,8 @@ fn wait_for<T>(what: &Receiver<T>) -> T {
     what.recv_timeout(LONG).expect("it comes")
 }
 
-/// Low holds the mutex and waits to be let go on, at `gate`; what it is numbered comes first.
+/// Starts the low thread: it locks the mutex, waits at `gate`, and unlocks. Returns the thread and its kernel id once
+/// it owns the mutex.
 fn low(stage: &Stage, processor: u32, gate: Receiver<()>) -> (JoinHandle<()>, u32) {
     let (here, arrived) = channel();
     let stage = stage.clone();
@@ -239,7 +240,7 @@ fn high(stage: &Stage, processor: u32) -> JoinHandle<()> {
     })
 }
 
-/// Computes for a while that is bounded whatever the machine.
+/// Computes for a limited time on any machine.
 fn middle(stage: &Stage, processor: u32, gate: Receiver<()>) -> JoinHandle<()> {
     let stage = stage.clone();
     at(MIDDLE, processor, move || {
@@ -270,7 +271,7 @@ fn who_holds_a_mutex_runs_at_the_priority_of_the_highest_that_waits() {
     let (low, number) = low(&stage, processor, gate);
     assert_eq!(effective(number), Some(LOW));
     let high = high(&stage, processor);
-    // Nobody runs: what the kernel says does not depend on when we look.
+    // No other thread runs now, so the kernel's answer does not depend on the moment.
     let limit = Instant::now() + LONG / 10;
     while effective(number) == Some(LOW) && Instant::now() < limit {
         std::thread::yield_now();
@@ -278,7 +279,7 @@ fn who_holds_a_mutex_runs_at_the_priority_of_the_highest_that_waits() {
     assert_eq!(effective(number), Some(HIGH));
     let (open_middle, gate) = channel();
     let middle = middle(&stage, processor, gate);
-    // Above all of them, so that both can run when it ends and not before.
+    // This thread has the highest priority, so that both threads can run only after it ends.
     at(DIRECTOR, processor, move || {
         open_middle.send(()).expect("middle waits");
         open_low.send(()).expect("low waits");

@@ -1,5 +1,5 @@
-//! Policies of real-time CORBA by clause (RTCORBA 1.2: RTCORBA::RTORB, and the policies that it makes), and both ends
-//! of them together.
+//! Policies of real-time CORBA by clause (RTCORBA 1.2: RTCORBA::RTORB, and the policies that it creates), with client
+//! and server together.
 
 use crate::common;
 use crate::common::lanes::{
@@ -134,7 +134,7 @@ fn numbers_of_policies_are_the_standards() {
         Policy::create(PolicyType(44), &value),
         Ok(Policy::PrivateConnection)
     );
-    // Only RTORB makes the others.
+    // Only RTORB creates the other policies.
     for number in [40, 41, 42, 43, 45] {
         let made = Policy::create(PolicyType(number), &value);
         assert_eq!(made, Err(PolicyErrorCode::UnsupportedPolicy));
@@ -219,7 +219,7 @@ fn seen(client: &Orb, told: &Told) -> ObjectRef {
     object.expect("not nil")
 }
 
-/// Of an adapter with lanes of 5 and 90, whose objects are served at their callers' priority.
+/// Policies of an adapter with lanes 5 and 90; objects are served at their callers' priority.
 fn two_lanes(world: &LaneWorld) -> Policies {
     Policies {
         threadpool: Some(world.pool(&[5, 90])),
@@ -228,7 +228,7 @@ fn two_lanes(world: &LaneWorld) -> Policies {
     }
 }
 
-/// The priority of the servant's thread, and its name.
+/// The priority and the name of the servant's thread.
 fn served(object: &ObjectRef) -> Result<(i16, String), SystemException> {
     let read = |r: &mut Reader<'_>| -> Result<(i16, String), DecodeError> {
         let octets = r.read_octets(2)?;
@@ -336,7 +336,7 @@ fn a_server_takes_a_band_that_its_lane_lies_in_and_refuses_others() {
         }
         let mut wire = Wire::at(&told.lane(number));
         let reply = wire.ask(&request.bare()).reply();
-        // Whatever it said, the connection serves.
+        // The connection still serves, whatever the request contained.
         let after = wire.ask(&told.request("the_priority").id(2).bare()).reply();
         assert_eq!(heard_priority(after).0, number);
         reply
@@ -382,7 +382,7 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
         packets,
     });
     assert_eq!(listened.collect::<Vec<_>>(), expected);
-    // One that the host does not permit makes no pool.
+    // A pool is not created if the host does not permit the mapped priority.
     let manager = world.orb.network_priority_mapping_manager();
     manager.set_mapping(Highest);
     let lanes = [common::lanes::lane(5)];
@@ -398,7 +398,7 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
     assert_eq!(pool.map(drop), Err(denied));
 }
 
-/// A mapping to what needs a privilege.
+/// A mapping to a priority that needs a privilege.
 struct Highest;
 
 impl NetworkPriorityMapping for Highest {

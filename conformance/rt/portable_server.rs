@@ -123,7 +123,7 @@ fn an_object_keeps_the_priority_that_its_reference_was_made_with() {
     assert_eq!(refer(90), Ok(()));
 }
 
-/// References that are made one after the other, more than may be kept at a time.
+/// One more than the number of object priorities that an adapter may keep.
 const MANY: usize = limits::OBJECT_PRIORITIES_MAX + 1;
 
 #[test]
@@ -142,7 +142,7 @@ fn references_with_priorities_are_made_without_end_where_their_objects_end() {
         poa.activate_object_with_id(&id, world.servant()).unwrap();
         poa.deactivate_object(&id).unwrap();
     }
-    // What has no object yet is kept, and bounded.
+    // The priority of an object that is not active yet is kept; the number of these is limited.
     for number in 1..MANY {
         refer(&[&b"kept"[..], &number.to_be_bytes()].concat()).unwrap();
     }
@@ -164,7 +164,7 @@ fn an_id_that_the_adapter_made_tells_its_priority_again_and_no_other_is_believed
     poa.activate_object_with_id(&id, world.servant()).unwrap();
     let told = Told::of(&poa.id_to_reference(&id).unwrap());
     assert_eq!(told.model(), (1, 90));
-    // No lane has this priority, and no id of the adapter is longer.
+    // No lane has priority 6; the other forged ids have a wrong length.
     for end in [&[0, 6][..], &[0], &[0, 90, 0]] {
         let forged = [&id[..id.len() - 2], end].concat();
         let made = poa.create_reference_with_id(&forged, PROBE_ID);

@@ -1,6 +1,5 @@
-//! Threadpools and priority models by clause (RTCORBA 1.2): requests made by hand, to the places that
-//! references tell. Over TCP alone: how references tell their ports, the life of pools,
-//! and policies, which no transport changes.
+//! Threadpools and priority models by clause (RTCORBA 1.2): hand-made requests to the endpoints in references. TCP
+//! only: the ports in references, the life cycle of pools, and policies, which do not depend on the transport.
 
 use crate::common;
 use crate::common::ior::Ior;
@@ -16,7 +15,7 @@ use deckwatch_orb::{
     ThreadpoolLane, minor,
 };
 
-/// A LocateStatus.
+/// A LocateStatusType.
 const OBJECT_FORWARD: u32 = 2;
 
 fn kind_of<T: std::fmt::Debug>(outcome: Result<T, SystemException>) -> Kind {
@@ -32,7 +31,7 @@ fn bands(bands: &[(i16, i16)]) -> Option<PriorityBands> {
     Some(PriorityBands::new(&bands).expect("in order"))
 }
 
-/// A server with lanes, and an object whose callers say their priority.
+/// A server with lanes, and an object whose callers send their priority (CLIENT_PROPAGATED).
 fn propagating(over: Over, priorities: &[i16]) -> (LaneWorld, Told) {
     let world = LaneWorld::new(over);
     let policies = Policies {
@@ -55,7 +54,7 @@ fn a_reference_tells_the_endpoint_of_each_lane_and_the_priority_model() {
     assert_eq!(told.model(), (0, 20));
 }
 
-/// As a caller of ours: the priority and the thread that the witness tells.
+/// Calls the witness as a client of ours. Returns the priority and the name of the serving thread.
 fn ask_witness(object: &ObjectRef) -> (i16, String) {
     let asked: Result<(i16, Vec<u8>), SystemException> = object.invoke(
         "the_priority",
@@ -100,12 +99,12 @@ over_each! {
             (of(5, None), [5, 20, 100]),
             (of(100, None), [100, 20, 5]),
             (of(100, two()), [100, 20, 5]),
-            // No lane has it: the first of its band, else the first of all.
+            // No lane has this priority: the first lane of its band comes first, else the first lane of all.
             (of(7, two()), [5, 20, 100]),
             (of(7, None), [20, 5, 100]),
         ] {
             assert_eq!(told.order(), order);
-            // TAO takes the address of the profile for the first of its lanes.
+            // TAO expects the profile's address to be that of the first lane.
             assert_eq!(told.place(), told.place_of(order[0]));
             assert_eq!(told.ask_over(told.dial(), None).0, order[0]);
         }
@@ -169,7 +168,7 @@ over_each! {
         let told = world.object(&world.adapter("declared", &policies));
         assert_eq!(told.model(), (1, 90));
         assert_eq!(told.order(), [90]);
-        // Whatever the caller says.
+        // The priority in the request makes no difference.
         for said in [None, Some(5), Some(90)] {
             assert_eq!(told.ask_over(told.dial(), said).0, 90);
         }
@@ -414,7 +413,7 @@ fn a_lane_listens_where_it_is_told_to() {
             ..Policies::default()
         };
         let told = world.object(&world.adapter(&number.to_string(), &policies));
-        // A profile without TCP has port 0.
+        // The port of a profile without TCP is 0.
         assert_eq!(told.profile.port == 0, is_there);
         let named = |(_, data): &(u32, Vec<u8>)| {
             data.windows(path.len()).any(|part| part == path.as_bytes())
@@ -430,7 +429,7 @@ fn a_lane_listens_where_it_is_told_to() {
     assert!(!std::path::Path::new(&path).exists());
 }
 
-/// The data of RTCorbaPriorityRange.
+/// The data of an RTCorbaPriorityRange service context.
 fn range(low: u16, high: u16) -> Vec<u8> {
     let mut data = common::Octets::encapsulation(common::Order::Big);
     data.u16(low).u16(high);
@@ -459,7 +458,7 @@ over_each! {
         for context in [None, Some(range(90, 20)), Some(range(0x8000, 90))] {
             assert_eq!(refused(context), "IDL:omg.org/CORBA/BAD_PARAM:1.0");
         }
-        // Threads of a pool without lanes take any priority.
+        // Threads of a pool without lanes accept any priority.
         let rt = world.orb.rt_orb();
         let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
         let policies = Policies {
@@ -478,7 +477,7 @@ over_each! {
         served.say(&told.request("meet").bare());
         world.witness.probe.gate.wait_for_arrivals(1);
         world.orb.shutdown(false).expect("once");
-        // It has begun to once nobody can connect any more, and waits for the request that is served.
+        // The shutdown has begun once connecting fails; it waits for the request in progress.
         wait_for(|| Wire::reach(&told.place()).is_err());
         let rt = world.orb.rt_orb();
         let ended = SystemException::new(Kind::BadInvOrder, minor::omg(4), Completion::No);

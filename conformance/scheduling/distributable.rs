@@ -1,4 +1,4 @@
-//! A servant that goes on as distributable threads, and what their service context looks like made by hand.
+//! A servant that continues distributable threads, and their service context made by hand.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -53,7 +53,7 @@ pub(crate) fn outside() -> SystemException {
     raised(Kind::BadInvOrder, own_minor::SEGMENT_MISSING)
 }
 
-/// The context as it is written by hand: its mark, id and parameters.
+/// The data of the service context, made by hand: mark, id and parameters.
 pub(crate) fn info(order: Order, id: [u8; 16], parameter: &SchedulingParameter) -> Vec<u8> {
     let said = [
         parameter.priority.is_some(),
@@ -82,12 +82,12 @@ pub(crate) fn info(order: Order, id: [u8; 16], parameter: &SchedulingParameter) 
     octets.octets
 }
 
-/// A servant that does what its operations are called, and keeps what it was as.
+/// A servant with one operation per action. It records the id, the parameters and the segment names that it runs under.
 #[derive(Default)]
 pub(crate) struct Deck {
     pub(crate) orb: OnceLock<Orb>,
     pub(crate) seen: Mutex<Vec<(IdType, SchedulingParameter, Vec<String>)>>,
-    /// Whom `go_on` calls.
+    /// The object and the operation that `go_on` calls.
     pub(crate) next: OnceLock<(ObjectRef, &'static str)>,
     pub(crate) gate: Gate,
 }
@@ -128,7 +128,7 @@ impl Servant for Deck {
                 see()?;
                 current.end_scheduling_segment("inner")?;
                 see()?;
-                // What is left open ends with the request.
+                // A segment that is still open ends with the request.
                 current
                     .begin_scheduling_segment("left open", important(78), None)
                     .map_err(system)?;

@@ -1,6 +1,6 @@
-//! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom
-//! they put first, and at which native priorities. `crates/rtscheduling/tests/theory.rs` holds their disciplines
-//! against theory.
+//! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): their notifications, the
+//! order of threads, and native priorities. `crates/rtscheduling/tests/theory.rs` compares the scheduling disciplines
+//! with theory.
 
 use std::fs::read_to_string;
 use std::sync::mpsc::channel;
@@ -104,8 +104,8 @@ fn a_parameter_that_the_scheduler_cannot_go_by_begins_nothing() {
     );
 }
 
-/// A pool, or its lane of priority 5, whose one thread serves until the gate opens while requests wait; their numbers
-/// as they were served.
+/// Keeps the only thread of a pool, or of its lane of priority 5, in a request while these requests wait. Returns their
+/// numbers in the order in which they are served.
 fn queue_order(
     lanes: &[ThreadpoolLane],
     scheduler: RankedScheduler,
@@ -138,11 +138,11 @@ fn queue_order(
         wire.say(&request.with(|o| {
             o.u32(*number);
         }));
-        // The next one comes when this one waits.
+        // The next request is sent once this one waits.
         wait_for(|| world.orb.counters().read(Counter::RequestsBuffered) >= waiting);
         wires.push(wire);
     }
-    // The others are not kept waiting.
+    // The other lanes still serve at once.
     for other in lanes.iter().skip(1).map(|lane| lane.lane_priority.value()) {
         assert_eq!(told.ask_lane(other).0, other);
     }
@@ -183,7 +183,7 @@ fn the_scheduler_orders_the_requests_that_wait_for_a_thread() {
     }
 }
 
-/// A scheduler that goes by nothing and remembers what it was told.
+/// A scheduler that orders nothing and records its notifications.
 #[derive(Default)]
 struct Remembering(Arc<Mutex<Vec<String>>>);
 
@@ -339,7 +339,7 @@ fn a_scheduler_of_the_applications_is_told_every_step() {
             "raised"
         ]
     );
-    // What it refuses is not served.
+    // A request that the scheduler refuses is not served.
     let key = object.object_key().expect("an IIOP profile");
     let refused = common::Request::new((2, Order::Big), key, "see")
         .context(SCHEDULING_INFO, &info(Order::Big, [1; 16], &important(13)));
@@ -352,7 +352,7 @@ fn a_scheduler_of_the_applications_is_told_every_step() {
     assert!(host.deck.current().lookup(IdType([1; 16])).is_none());
 }
 
-/// Class and native priority that the calling thread has by the kernel: 1 is SCHED_FIFO, 2 SCHED_RR.
+/// Scheduling class and native priority of the calling thread in the kernel; class 1 is SCHED_FIFO, 2 is SCHED_RR.
 fn native() -> (u32, u8) {
     let stat = read_to_string("/proc/thread-self/stat").expect("proc is there");
     let fields: Vec<&str> = stat
@@ -362,7 +362,7 @@ fn native() -> (u32, u8) {
         .split(' ')
         .collect();
     let number = |place: usize| fields[place].parse::<u32>().expect("a number");
-    // Fields 40 and 41 of the file; the third is the first behind the name.
+    // These are fields 40 and 41 of the file. The list of fields here starts with the third, after the name.
     (number(38), u8::try_from(number(37)).expect("at most 99"))
 }
 
@@ -384,7 +384,8 @@ fn ranks_become_native_priorities_within_the_band() {
         assert_eq!(current.id(), Err(outside()));
         return;
     }
-    // Four threads come one after the other, each told to look, and go; none of them does anything but wait.
+    // Four threads start one after the other. Each reports its priority when asked to, then ends; otherwise it only
+    // waits.
     let deadlines = [40, 20, 30, 10];
     std::thread::scope(|scope| {
         let threads: Vec<_> = deadlines
@@ -420,8 +421,8 @@ fn ranks_become_native_priorities_within_the_band() {
             threads[at].1.recv().expect("it answers")
         };
         let all = || [0, 1, 2, 3].map(|at| order(at, Some(0)).1);
-        // Due at 40, 20, 30 and 10: ranks 4, 2, 3 and 1, of which the last has no priority of its own in a band of
-        // three.
+        // With deadlines 40, 20, 30 and 10, the ranks are 4, 2, 3 and 1. A band of three has no priority of its own for
+        // the last rank.
         assert_eq!(all(), [21, 22, 21, 23]);
         order(0, Some(5));
         assert_eq!(all(), [23, 21, 21, 22]);
@@ -501,7 +502,7 @@ fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
     };
     assert_eq!(ask(None), (0, 0), "of no distributable thread");
     assert_eq!(ask(Some(1)), (2, 15), "alone it is the first");
-    // A thread of the same process that is more important, and does nothing but wait.
+    // A more important thread of the same process, which only waits.
     let current = world.orb.rt_scheduler_current().expect("a scheduler");
     let (go, gate) = channel::<()>();
     let (here, arrived) = channel();
@@ -571,7 +572,7 @@ fn a_thread_that_waits_for_its_reply_has_no_rank_and_keeps_its_priority() {
     other.join().expect("no panic");
 }
 
-/// A servant that tells class and native priority of its thread.
+/// A servant that returns scheduling class and native priority of its thread.
 struct Native;
 
 impl Servant for Native {

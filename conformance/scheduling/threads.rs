@@ -1,4 +1,4 @@
-//! Distributable threads by clause (RT-CORBA 1.2, module RTScheduling): segments, their way with calls, cancellation.
+//! Distributable threads by clause (RT-CORBA 1.2, module RTScheduling): segments, calls within segments, cancellation.
 
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
@@ -16,7 +16,7 @@ use deckwatch_orb::{
 };
 use deckwatch_rtscheduling::{Current, DtState, IdType, SchedulerOrb, SegmentError};
 
-/// The id and the importance in the context of a request, if it has one.
+/// The id and the importance in the service context of a request, if it has one.
 fn said(asked: &Received) -> Option<([u8; 16], Option<i16>)> {
     let contexts = asked.asked().contexts;
     let (_, data) = contexts.iter().find(|(id, _)| *id == SCHEDULING_INFO)?;
@@ -186,7 +186,7 @@ fn a_thread_goes_on_through_several_hosts_and_through_its_own() {
         .next
         .set((second.seen_by(&first.orb), "go_on"))
         .expect("once");
-    // The second calls back into the first.
+    // The second host calls back into the first.
     second
         .deck
         .next
@@ -206,7 +206,7 @@ fn a_thread_goes_on_through_several_hosts_and_through_its_own() {
             .collect::<Vec<_>>()
     };
     assert_eq!((ids(&first), ids(&second)), (vec![id, id], vec![id]));
-    // An object of its own ORB is called without the network, and the same holds.
+    // A collocated call does not use the network, and the same holds for it.
     let own = first.orb.rt_scheduler_current().expect("a scheduler");
     own.begin_scheduling_segment("", important(8), None)
         .expect_err("within a segment of another ORB");
@@ -388,7 +388,8 @@ fn contexts_of_that_number_that_are_not_ours_are_passed_over() {
     let mut depth = Octets::encapsulation(Order::Big);
     depth.u32(2);
     let whole = info(Order::Big, [7; 16], &important(1));
-    // The transaction depth of fault tolerance, the bare counter of a TAO scheduler, and nothing.
+    // Data of other users of this context id: the transaction depth of fault tolerance, the counter of a TAO scheduler,
+    // and no data.
     for foreign in [&depth.octets[..], &[9, 0, 0, 0, 0, 0, 0, 0], &[]] {
         let request =
             common::Request::new((2, Order::Big), &key, "see").context(SCHEDULING_INFO, foreign);
@@ -402,7 +403,7 @@ fn contexts_of_that_number_that_are_not_ours_are_passed_over() {
         common::Request::new((2, Order::Big), &key, "see").context(SCHEDULING_INFO, &whole[..40]);
     let (name, ..) = Wire::to(&host.orb).ask(&short.bare()).reply().exception();
     assert_eq!(name, "IDL:omg.org/CORBA/MARSHAL:1.0");
-    // An ORB without a scheduler looks at none of them.
+    // An ORB without a scheduler ignores this service context.
     let plain = common::World::new(Over::Tcp, common::Lanes::Many);
     for data in [&whole[..], &whole[..40], &depth.octets] {
         let request = plain

@@ -1,4 +1,4 @@
-//! What the thirteen examples share: how each of them is started.
+//! Shared by the thirteen examples: how a program starts its two ends.
 //!
 //! Every example is one program with both ends in it, so that they can be read side by side:
 //!
@@ -6,20 +6,20 @@
 //! * `NAME serve` prints the reference of its object and serves;
 //! * `NAME call REFERENCE` calls an object anywhere.
 //!
-//! `-ORB` arguments (`-ORBListenEndpoints`, `-ORBInitRef`, ...) are understood by all of them.
+//! All of them accept `-ORB` arguments (`-ORBListenEndpoints`, `-ORBInitRef`, ...).
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use deckwatch_orb::{ObjectRef, Orb, OrbBuilder};
 
-/// How each part of an example ends: what went wrong is told to the user as it is.
+/// The result of a part of an example. An error is printed to the user unchanged.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Runs an example: `serve` makes the object, `call` uses it.
 ///
 /// # Errors
-/// Whatever either of them could not do, or the arguments if nobody knows them.
+/// The error of `serve` or `call`, or that the arguments are unknown.
 pub fn run(
     serve: fn(&Orb) -> Outcome<ObjectRef>,
     call: fn(&Orb, &ObjectRef) -> Outcome,
@@ -27,10 +27,10 @@ pub fn run(
     run_with(|builder| builder, serve, call)
 }
 
-/// As [`run`], of an ORB that `prepare` has a hand in.
+/// As [`run`], with an ORB whose builder `prepare` changes first.
 ///
 /// # Errors
-/// As there.
+/// As [`run`].
 pub fn run_with(
     prepare: fn(OrbBuilder) -> OrbBuilder,
     serve: fn(&Orb) -> Outcome<ObjectRef>,
@@ -58,10 +58,10 @@ pub fn run_with(
     }
 }
 
-/// An object of another key at the server of `object`; asked of nobody whether it is there.
+/// Returns a reference to the object of another key at the server of `object`, without asking whether it exists.
 ///
 /// # Errors
-/// Where `object` has no address.
+/// If `object` has no address.
 pub fn same_server(orb: &Orb, object: &ObjectRef, key: &str) -> Outcome<ObjectRef> {
     let profile = object
         .ior()
@@ -81,7 +81,7 @@ pub fn same_server(orb: &Orb, object: &ObjectRef, key: &str) -> Outcome<ObjectRe
     Ok(other.ok_or("a nil reference")?)
 }
 
-/// This program once more, as the server; ended when dropped.
+/// A second process of this program, as the server. It is killed on drop.
 struct Server {
     process: Child,
     reference: String,
@@ -109,7 +109,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already: then there is nothing to end.
+        // An error means that the process has ended already.
         let _ended = self.process.kill();
         let _status = self.process.wait();
     }

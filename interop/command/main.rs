@@ -1,4 +1,4 @@
-//! The `deckwatch` command with foreign ORBs and dissectors.
+//! The `deckwatch` command with foreign ORBs and with tshark.
 
 #[path = "../common/mod.rs"]
 mod common;

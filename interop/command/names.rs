@@ -1,4 +1,4 @@
-//! Naming services as processes, ours and omniORB's: what the tests of naming with a foreign side share.
+//! Naming services as processes, ours and omniORB's, for the tests of naming with a foreign ORB.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -9,14 +9,14 @@ use deckwatch_testkit::program;
 
 use crate::common::{Running, free_port, port_of, root, scratch, try_run};
 
-/// The program under test, in the project's folder.
+/// The program under test, in the project's directory.
 pub(crate) fn deckwatch() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
     command.current_dir(root());
     command
 }
 
-/// A naming service of ours at a port of its own choice.
+/// A naming service of ours, at a port that the system chooses.
 pub(crate) struct Names {
     _process: Running,
     pub(crate) url: String,
@@ -47,7 +47,7 @@ impl Names {
         port_of(&self.ior)
     }
 
-    /// The arguments that make it the naming service of a foreign program.
+    /// Arguments that make this the naming service of a foreign program.
     pub(crate) fn initial(&self) -> [String; 2] {
         [
             "-ORBInitRef".to_owned(),
@@ -55,7 +55,7 @@ impl Names {
         ]
     }
 
-    /// What omniORB's naming client says of it.
+    /// Runs omniORB's naming client with this service and returns its output.
     pub(crate) fn nameclt(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new("nameclt");
         command
@@ -66,7 +66,7 @@ impl Names {
     }
 }
 
-/// omniNames at a port of its own, its files in a scratch folder.
+/// omniNames at a port of its own, with its files in a scratch directory.
 pub(crate) struct OmniNames {
     process: Option<Running>,
     folder: PathBuf,

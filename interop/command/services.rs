@@ -1,4 +1,4 @@
-//! Naming and events between this ORB and omniORB, and what a dissector of neither thinks of the octets.
+//! Naming and events between this ORB and omniORB. tshark checks the octets.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use deckwatch_idl::model::Model;
 use deckwatch_orb::Orb;
 use deckwatch_testkit::program;
 
-/// `deckwatch channel` bound to a name.
+/// Starts `deckwatch channel`, bound to a name.
 fn channel(names: &Names, name: &str) -> (Running, String) {
     let mut process =
         Running::start(deckwatch().args(["channel", "--bind", name, "--names", &names.url]));
@@ -19,7 +19,7 @@ fn channel(names: &Names, name: &str) -> (Running, String) {
     (process, ior)
 }
 
-/// NAV events as a supplier whose types are known at run time only.
+/// A supplier of NAV events whose types are known only at run time.
 struct NavSupplier {
     orb: Orb,
     proxy: ProxyPushConsumerRef,

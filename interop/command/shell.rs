@@ -1,5 +1,5 @@
-//! `deckwatch call` and `deckwatch names` against omniORB's servers, omniORB's naming client against ours, and names
-//! that go on from one service into the other's.
+//! `deckwatch call` and `deckwatch names` with omniORB's servers, omniORB's naming client with ours, and names that
+//! continue from one service into the other.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use deckwatch_orb::{
 };
 use deckwatch_testkit::program;
 
-/// What a call prints: of its output what came back, or its error.
+/// The result in the output of a call, or its error.
 fn call(reference: &str, idl: &str, arguments: &[&str]) -> Result<String, String> {
     let mut command = deckwatch();
     command
@@ -23,7 +23,7 @@ fn call(reference: &str, idl: &str, arguments: &[&str]) -> Result<String, String
 const ECHO: &str = "idl/deckwatch/echo.idl";
 const NAMING: &str = "idl/omg/CosNaming.idl";
 
-/// An operation of the echo interface, its arguments, and what comes back.
+/// Operations of the echo interface, their arguments, and the result.
 const CALLS: &[(&str, &[&str], &str)] = &[
     ("echo_string", &["hello, ship"], "return: \"hello, ship\""),
     ("echo_octets", &["x'00ff10'"], "return: x'00ff10'"),
@@ -41,7 +41,7 @@ const CALLS: &[(&str, &[&str], &str)] = &[
     ("calls", &[], "return: 0"),
 ];
 
-/// Values of types that the server has never heard of, in an `any`.
+/// Values in an `any`, of types that the server does not know.
 const ANYS: &[&str] = &[
     "{type: \"string\", value: \"text\"}",
     "{type: \"wstring\", value: \"Привет\"}",
@@ -147,7 +147,7 @@ fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
             .expect_err("it is not there")
             .contains("`fleet` has no `beta`")
     );
-    // The same through the run-time types of its IDL.
+    // The same with TypeCodes made from its IDL at run time.
     let resolved = call(
         at,
         NAMING,
@@ -175,9 +175,9 @@ fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
     assert_eq!(names(at, &["list"]), "");
 }
 
-/// Operations of a naming context on names good and bad. `{ROOT}` is the service's own root, `{THING}` an object that
-/// is no context. Not among them: rebinding to something of the other kind, which omniNames does and the standard
-/// refuses (NotFound).
+/// Operations of a naming context on valid and invalid names. `{ROOT}` is the service's own root, `{THING}` an object
+/// that is not a context. One case is left out: rebinding to the other kind of object. omniNames does it, and the
+/// standard refuses it (NotFound).
 const ASKED: &[(&str, &[&str])] = &[
     ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),
     ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),
@@ -270,7 +270,7 @@ fn our_service_and_omninames_answer_alike() {
             Ok(said) => said,
             Err(said) => said.lines().last().unwrap_or("").to_owned(),
         };
-        // References differ, as they should.
+        // The references themselves differ between the services.
         let (head, _) = said.split_once("IOR:").unwrap_or((&said, ""));
         head.to_owned()
     };
@@ -288,7 +288,8 @@ fn our_service_and_omninames_answer_alike() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// An object of this process that answers what every object does: omniNames asks what is bound whether it is a context.
+/// An object of this process that has only the operations of every object. omniNames asks a bound object whether it is
+/// a context.
 fn object() -> (Orb, String) {
     struct Thing;
     impl Servant for Thing {
@@ -365,7 +366,7 @@ fn a_name_goes_on_from_our_service_into_omninames_and_back() {
     names(&ours.url, &["bind-context", "there", &theirs.url]);
     names(&theirs.url, &["bind-context", "here", &ours.url]);
     names(&ours.url, &["bind", "near", THING]);
-    // By way of their service, by way of ours, and by way of both.
+    // Through the foreign service, through ours, and through both.
     for (at, name) in [
         (&ours.url, "there/far/radar"),
         (&theirs.url, "here/near"),

@@ -1,4 +1,4 @@
-//! The gaps that `interop/gaps.toml` lists, held to it.
+//! Checks the gaps that `interop/gaps.toml` lists.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -23,8 +23,7 @@ fn listed() -> Gaps {
     toml::from_str(&text).expect("gaps.toml has gaps")
 }
 
-/// What is known not to work, by the name that stands in `gaps.toml`. Fails where it is not listed there, and where
-/// it works.
+/// Checks a known gap. Panics if `gaps.toml` does not list `name`, or if the outcome is a success.
 pub(crate) fn gap<T: std::fmt::Debug, E: std::fmt::Debug>(name: &str, outcome: &Result<T, E>) {
     let gaps = listed();
     let listed = gaps.gap.iter().find(|gap| gap.name == name);
@@ -37,7 +36,7 @@ pub(crate) fn gap<T: std::fmt::Debug, E: std::fmt::Debug>(name: &str, outcome: &
     );
 }
 
-/// What of a peer has no counterpart here to be tried with: the names, each of which has a reason.
+/// The names of a peer's features that have no counterpart in this ORB. Each must have a reason.
 pub(crate) fn beyond() -> Vec<String> {
     let beyond = listed().beyond;
     for gap in &beyond {

@@ -1,4 +1,4 @@
-//! JacORB, fetched by Maven with the settings it has, and a Java program of ours built with its stubs.
+//! JacORB, which Maven downloads with its own settings, and our Java program built with JacORB's stubs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ pub(crate) struct JavaProgram {
 }
 
 impl JavaProgram {
-    /// Runs its class `Main`.
+    /// The command that runs its class `Main`.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("java");
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
@@ -20,7 +20,7 @@ impl JavaProgram {
     }
 }
 
-/// Builds `interop/jacorb/` with the stubs of an IDL file, or counts a skip.
+/// Builds `interop/jacorb/` with the stubs of an IDL file. Returns `None` and counts a skip without Java or Maven.
 pub(crate) fn jacorb_program(idl_file: &str) -> Option<JavaProgram> {
     deckwatch_testkit::program("java")?;
     deckwatch_testkit::program("javac")?;
@@ -40,7 +40,7 @@ pub(crate) fn jacorb_program(idl_file: &str) -> Option<JavaProgram> {
     })
 }
 
-/// The folder of JacORB's archives: fetched once.
+/// The directory of JacORB's archives; downloaded once.
 fn archives() -> Option<PathBuf> {
     let maven = deckwatch_testkit::program("mvn")?;
     let pom = root().join("interop/jacorb/pom.xml");

@@ -1,4 +1,5 @@
-//! What the interop tests share: foreign programs built from our IDL, processes that end with their test, captures.
+//! Shared code of the interop tests: foreign programs built from our IDL, processes that end with their test, packet
+//! captures.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -8,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The longest that a foreign program may take to say what it is asked for.
+/// Time limit for a foreign program to print an expected line.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The checkout's root.
+/// The root directory of the source tree.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -20,7 +21,7 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// A folder of this test's own, emptied.
+/// An empty directory for this test.
 pub(crate) fn scratch(test: &str) -> PathBuf {
     let folder = root()
         .join("target/interop")
@@ -30,8 +31,8 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
     folder
 }
 
-/// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip. What has been built of the
-/// same sources is used again.
+/// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip. Reuses an earlier build of the
+/// same sources.
 pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf> {
     deckwatch_testkit::program("omniidl")?;
     deckwatch_testkit::program("g++")?;
@@ -46,7 +47,7 @@ pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf>
         .collect();
     let folder = source.parent().expect("a source stands in a folder");
     let mut inputs = idl_files.clone();
-    // A folder of its own holds what one program consists of.
+    // A program in a directory of its own consists of all files there.
     if name.contains('/') {
         inputs.extend(files_of(folder));
     } else {
@@ -64,7 +65,7 @@ pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf>
     )
 }
 
-/// The files directly in a folder, in order.
+/// The files directly in a directory, sorted.
 pub(crate) fn files_of(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder can be read");
     let mut files: Vec<PathBuf> = entries
@@ -75,7 +76,7 @@ pub(crate) fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A folder that goes where nothing has come of it, however its build ends.
+/// A directory for a build, removed on drop if the build has not finished.
 struct Making(PathBuf);
 
 impl Drop for Making {
@@ -84,8 +85,8 @@ impl Drop for Making {
     }
 }
 
-/// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed. What
-/// has not been made leaves nothing behind but the reason.
+/// The directory with the result of `build` for these files. Builds again if one of the files or the harness has
+/// changed. A failed build leaves nothing behind except its error.
 pub(crate) fn built_once(
     name: &str,
     inputs: &[PathBuf],
@@ -107,19 +108,19 @@ pub(crate) fn built_once(
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     if !folder.exists() {
-        // Another process may do the same: the first that is ready has made it.
+        // Another process may build the same; the first to finish provides the result.
         let making = all.join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&making).expect("the target folder takes files");
         let making = Making(making);
         build(&making.0)?;
         let renamed = std::fs::rename(&making.0, &folder);
-        // Where that failed others were first, or there is nothing.
+        // The rename fails if another process was first; then its result must exist.
         assert!(folder.is_dir(), "{}: {renamed:?}", folder.display());
     }
     Ok(folder)
 }
 
-/// Stubs and program, each object by a compiler of its own.
+/// Compiles the stubs and the program, one compiler process per object file.
 fn build_omniorb(source: &Path, idl_files: &[PathBuf], stem: &str, folder: &Path) {
     let mut sources = vec![source.to_owned()];
     for idl in idl_files {
@@ -158,12 +159,12 @@ fn build_omniorb(source: &Path, idl_files: &[PathBuf], stem: &str, folder: &Path
         .args(["-lomniDynamic4", "-lomniORB4", "-lomnithread"]));
 }
 
-/// Runs a program to its end and gives its standard output; a failure fails the test with all that it said.
+/// Runs a program to its end and returns its standard output. Panics with all its output if the program fails.
 pub(crate) fn run(command: &mut Command) -> String {
     try_run(command).unwrap_or_else(|said| panic!("{command:?} ended with {said}"))
 }
 
-/// Runs a program to its end and gives its standard output, or its status and all that it said.
+/// Runs a program to its end. Returns its standard output, or its status and all its output.
 pub(crate) fn try_run(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
@@ -176,14 +177,14 @@ pub(crate) fn try_run(command: &mut Command) -> Result<String, String> {
     Err(format!("{}\n{said}{errors}", output.status))
 }
 
-/// The port in a reference.
+/// The port in a stringified reference.
 pub(crate) fn port_of(ior: &str) -> u16 {
     let ior: deckwatch_giop::Ior = ior.parse().expect("an IOR");
     let profile = ior.iiop_profiles().flatten().next();
     profile.expect("an IIOP profile").port
 }
 
-/// A process that lives as long as its test, and the lines it says.
+/// A process that is killed at the end of its test, and the lines that it prints.
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -191,7 +192,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it with piped output.
+    /// Starts the process with piped output.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -229,7 +230,7 @@ impl Running {
         }
     }
 
-    /// The next line that holds `word`; the test fails where none comes.
+    /// Waits for the next line that contains `word`. Panics if there is none.
     pub(crate) fn line_with(&mut self, word: &str) -> String {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -251,7 +252,7 @@ impl Running {
         }
     }
 
-    /// Waits for the end of the process and gives its status and every line it said.
+    /// Waits for the end of the process. Returns its status and every line that it printed.
     pub(crate) fn wait(mut self) -> (std::process::ExitStatus, Vec<String>) {
         let status = self.child.wait().expect("the process can be waited for");
         let mut heard = std::mem::take(&mut self.heard);
@@ -272,23 +273,23 @@ impl Drop for Running {
     }
 }
 
-/// A TCP port of loopback that was free a moment ago.
+/// A loopback TCP port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()
 }
 
-/// A capture of some ports of loopback by tshark's own capturer.
+/// A packet capture of some loopback ports, by tshark's dumpcap.
 pub(crate) struct Capture {
     running: Running,
     file: PathBuf,
     ports: Vec<u16>,
-    /// Where nobody listens: what is sent there shows how far the capture is.
+    /// A port without a listener. Packets sent there show how far the capture has got.
     nobody: u16,
 }
 
 impl Capture {
-    /// Begins one, or counts a skip where tshark is not installed.
+    /// Starts a capture, or counts a skip if tshark is not installed.
     pub(crate) fn start(folder: &Path, ports: &[u16]) -> Option<Self> {
         let tshark = deckwatch_testkit::program("tshark")?;
         let file = folder.join("capture.pcapng");
@@ -297,7 +298,7 @@ impl Capture {
         let wanted: Vec<String> = wanted.map(|port| format!("tcp port {port}")).collect();
         let mut running = Running::start(
             Command::new(tshark)
-                // 64 MiB of buffer: a segment that is not captured makes what follows look malformed.
+                // 64 MiB of buffer: after a segment that was not captured, the rest looks malformed.
                 .args(["-i", "lo", "-B", "64", "-f", &wanted.join(" or "), "-w"])
                 .arg(&file),
         );
@@ -308,16 +309,16 @@ impl Capture {
             ports: ports.to_vec(),
             nobody,
         };
-        // It says so before it does: the capture has begun once packets stand in the file, behind a head of some
-        // hundred octets.
+        // tshark reports the start too early. The capture has started once the file contains packets, after a file
+        // header of some hundred octets.
         capture.knock(|size, _| size > 4096);
         Some(capture)
     }
 
-    /// Ends it; gives the number of frames with GIOP in each minor version, and what tshark finds wrong: nothing,
-    /// with luck.
+    /// Ends the capture. Returns the number of GIOP frames in each minor version, and the errors that tshark finds
+    /// (none, if all is well).
     pub(crate) fn finish(mut self) -> ([usize; 3], Vec<String>) {
-        // What has been captured is written every half a second: after three times all of it stands there.
+        // Captured packets are written every half second: after three writes, the file contains all of them.
         self.knock(|_, growths| growths > 3);
         self.running.terminate();
         self.running.line_with("captured");
@@ -325,7 +326,7 @@ impl Capture {
             let filter = format!("giop.minor_version == {minor}");
             self.read(&filter).lines().count()
         };
-        // What it takes for the request id of a fragment of GIOP 1.1, which has none, is data, and may end too early.
+        // A fragment of GIOP 1.1 has no request id. tshark takes data for the id, and the data may be too short.
         let malformed = self.read(
             "(_ws.malformed || giop.exceptionid contains \"MARSHAL\") \
              && !(giop.minor_version == 1 && giop.type == 7)",
@@ -334,11 +335,11 @@ impl Capture {
         ([count(0), count(1), count(2)], malformed)
     }
 
-    /// The frames that a display filter lets through.
+    /// The frames that match a display filter.
     fn read(&self, filter: &str) -> String {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(&self.file);
-        // It joins fragments by their request ids, which those of GIOP 1.1 do not have, and across connections.
+        // tshark reassembles fragments by request id, which GIOP 1.1 fragments do not have, and across connections.
         command.args(["-o", "giop.reassemble:FALSE"]);
         for port in &self.ports {
             command.arg("-d").arg(format!("tcp.port=={port},giop"));
@@ -346,8 +347,8 @@ impl Capture {
         run(command.arg("-Y").arg(format!("giop && ({filter})")))
     }
 
-    /// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as
-    /// wanted.
+    /// Sends packets to a port without a listener until `wanted` accepts the size of the capture file and the number of
+    /// times it has grown.
     fn knock(&self, wanted: impl Fn(u64, usize) -> bool) {
         let (mut size, mut growths) = (0, 0);
         let began = std::time::Instant::now();

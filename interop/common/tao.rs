@@ -1,17 +1,17 @@
-//! A TAO that this machine has at `TAO_ROOT` and `ACE_ROOT`, and C++ programs of ours built with its stubs.
+//! The TAO installation at `TAO_ROOT` and `ACE_ROOT`, and our C++ programs built with its stubs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{built_once, files_of, root, run};
 
-/// Where TAO is, and how programs are built with it.
+/// Where TAO is installed, and how to build programs with it.
 pub(crate) struct Tao {
     ace: PathBuf,
     tao: PathBuf,
 }
 
-/// The libraries of a program with real-time CORBA, beside those of every ORB.
+/// Libraries of a program with real-time CORBA, in addition to those of every program.
 const REAL_TIME: [&str; 6] = [
     "TAO_RTPortableServer",
     "TAO_RTCORBA",
@@ -20,18 +20,18 @@ const REAL_TIME: [&str; 6] = [
     "TAO_PortableServer",
     "TAO_AnyTypeCode",
 ];
-/// Those of one without.
+/// Libraries of a program without real-time CORBA.
 const PLAIN: [&str; 2] = ["TAO_PortableServer", "TAO_AnyTypeCode"];
 
 impl Tao {
-    /// The one of this machine, or a counted skip.
+    /// Finds the TAO of this machine, or counts a skip.
     pub(crate) fn find() -> Option<Self> {
         let Some(tao) = std::env::var_os("TAO_ROOT").map(PathBuf::from) else {
             deckwatch_testkit::skip("tao", "TAO_ROOT does not tell where one is");
             return None;
         };
         let ace = std::env::var_os("ACE_ROOT").map(PathBuf::from);
-        // Where it is built it stands within ACE.
+        // In a build tree, TAO is inside ACE.
         let found = Self {
             ace: ace.unwrap_or_else(|| tao.join("..")),
             tao,
@@ -53,13 +53,13 @@ impl Tao {
         self.ace.join("lib")
     }
 
-    /// A program that has real-time CORBA loaded, with the stubs of an IDL file.
+    /// Builds a program with real-time CORBA and the stubs of an IDL file.
     pub(crate) fn real_time_program(&self, source: &str, idl_file: &str) -> PathBuf {
         self.program(source, idl_file, &REAL_TIME)
     }
 
-    /// A program that knows nothing of real time. What is written for omniORB names its stubs `NAME.hh`; here they
-    /// have that name too.
+    /// Builds a program without real-time CORBA. Sources written for omniORB include their stubs as `NAME.hh`, so the
+    /// stubs get that name too.
     pub(crate) fn plain_program(&self, source: &str, idl_file: &str) -> PathBuf {
         self.program(source, idl_file, &PLAIN)
     }
@@ -83,7 +83,7 @@ impl Tao {
         run(Command::new(self.idl_compiler())
             .env("ACE_ROOT", &self.ace)
             .env("LD_LIBRARY_PATH", self.libraries())
-            // Bounded strings within structs are no error.
+            // Allows anonymous types, such as bounded strings in structs.
             .args(["-as", "-o"])
             .arg(folder)
             .arg(idl));
@@ -99,7 +99,7 @@ impl Tao {
         .expect("the folder takes files");
         let libraries = libraries.iter().chain(&["TAO", "ACE"]);
         run(Command::new("g++")
-            // Headers of TAO 2 are older than the compilers they meet.
+            // The headers of TAO 2 are older than current compilers.
             .args(["-fpermissive", "-O0", "-w", "-pthread"])
             .arg("-o")
             .arg(folder.join("program"))
@@ -115,7 +115,7 @@ impl Tao {
     }
 }
 
-/// The headers that a source may take: in its folder, and in those around it.
+/// The headers that a source may include: in its directory and in the directories around it.
 fn headers_of(source: &Path) -> impl Iterator<Item = PathBuf> {
     let interop = root().join("interop");
     let folders = source.ancestors().skip(1);
@@ -124,7 +124,7 @@ fn headers_of(source: &Path) -> impl Iterator<Item = PathBuf> {
     files.filter(|file| file.extension().is_some_and(|ending| ending == "h"))
 }
 
-/// A program whose real-time threads are in the time-sharing class, so that every host permits their priorities.
+/// A program whose real-time threads run in the time-sharing class, so that every host permits their priorities.
 pub(crate) fn real_time(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.args([

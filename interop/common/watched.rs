@@ -1,4 +1,4 @@
-//! A servant that notes at which priority another one is asked.
+//! A servant that records the priorities at which another servant is called.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::{Orb, Priority, Servant, ServerRequest, SystemException};
 
-/// Hands every request on.
+/// Passes every request to the inner servant.
 pub(crate) struct Watched {
     orb: Orb,
     inner: Arc<dyn Servant>,
@@ -23,7 +23,7 @@ impl Watched {
         })
     }
 
-    /// The priorities of all requests since it was last asked, in order; -1: none.
+    /// Returns and removes the recorded priorities, in ascending order. -1 stands for a thread without a priority.
     pub(crate) fn take(&self) -> Vec<i16> {
         let seen = std::mem::take(&mut *self.seen.lock().expect("nobody panics holding it"));
         seen.into_iter().collect()

@@ -1,4 +1,4 @@
-//! Calls operations of `Types` without waiting, many at a time.
+//! Asynchronous calls of the operations of `Types`, many at a time.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,13 @@ use deckwatch_orb::{ExceptionHolder, SystemException};
 
 use super::*;
 
-/// Requests under way at a time.
+/// Concurrent requests.
 const MANY: i32 = 30;
 
-/// How long the last reply may take on a loaded machine.
+/// Time limit for the last reply, long enough for a loaded machine.
 const PATIENCE_MS: u32 = 60_000;
 
-/// Passes on what it is told.
+/// A handler that sends its outcomes to a channel.
 struct Ear(Mutex<Sender<Result<i32, BaseHalfError>>>);
 
 impl Ear {
@@ -42,7 +42,7 @@ impl AMIBaseHandler for Ear {
     }
 }
 
-/// Whether pollers give what the calls would, asked in another order than they were made.
+/// Whether pollers, read in another order than the calls were made, return the results of synchronous calls.
 pub(super) fn polled(types: &TypesRef) -> Result<bool, SystemException> {
     let mut pollers = Vec::new();
     for number in 0..MANY {
@@ -57,7 +57,7 @@ pub(super) fn polled(types: &TypesRef) -> Result<bool, SystemException> {
     Ok(halves.all(|is_right| is_right) && mirror.mirror_octets(PATIENCE_MS)? == data && is_refused)
 }
 
-/// Whether handlers are told what the calls would give.
+/// Whether handlers get the results of synchronous calls.
 pub(super) fn handled(types: &TypesRef) -> Result<bool, SystemException> {
     let (told, heard) = channel();
     let ear: Arc<Ear> = Arc::new(Ear(Mutex::new(told)));

@@ -9,16 +9,16 @@ use deckwatch_orb::{Completion, Orb, Servant, SystemExceptionKind};
 use super::servant::Ear;
 use super::*;
 
-/// What a server can be asked beside what all can.
+/// Features of a server beyond those that all servers have.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope {
     /// `wchar` and `wstring`.
     pub(crate) wide: bool,
     /// Letters beyond ASCII in `char`.
     pub(crate) latin: bool,
-    /// What JacORB lacks: labels beyond 32 bits, a `fixed` with leading zeros, a bounded `wstring`.
+    /// What JacORB lacks: union labels beyond 32 bits, a `fixed` with leading zeros, a bounded `wstring`.
     pub(crate) beyond_jacorb: bool,
-    /// A `wchar` behind one octet.
+    /// A `wchar` after one octet.
     pub(crate) wide_aligned: bool,
     /// Exceptions in an Any.
     pub(crate) raised: bool,
@@ -37,7 +37,7 @@ impl Scope {
     };
 }
 
-/// The calls of one server, and what was not as expected.
+/// The calls to one server, and the unexpected results.
 pub(crate) struct Caller {
     types: TypesRef,
     scope: Scope,
@@ -46,9 +46,9 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Calls everything of the object behind `reference`; gives the number of calls.
+    /// Calls every operation of the object in `reference`; returns the number of calls.
     ///
-    /// `orb` listens, for it is called back.
+    /// `orb` must listen, because the server calls it back.
     pub(crate) fn call_all(orb: &Orb, reference: &str, scope: Scope) -> Result<usize, Vec<String>> {
         let mut caller = Self::new(orb, reference, scope);
         caller.pass_all(|_| true);
@@ -60,7 +60,7 @@ impl Caller {
         caller.outcome()
     }
 
-    /// Calls one `pass_...` operation alone.
+    /// Calls one `pass_...` operation only.
     pub(crate) fn pass_only(orb: &Orb, reference: &str, word: &str) -> Result<usize, Vec<String>> {
         let scope = Scope {
             wide: true,
@@ -76,7 +76,7 @@ impl Caller {
         caller.outcome()
     }
 
-    /// Has octets given back.
+    /// Calls the operation that echoes `len` octets.
     pub(crate) fn mirror_only(
         orb: &Orb,
         reference: &str,
@@ -248,7 +248,7 @@ impl Caller {
         self.check("fail", 0, Ok::<_, ()>(outcome));
     }
 
-    /// Calls without waiting.
+    /// Makes asynchronous calls.
     fn go_on(&mut self) {
         let outcome = asynchronous::polled(&self.types);
         self.check("sendp", 0, outcome);
@@ -256,7 +256,7 @@ impl Caller {
         self.check("sendc", 0, outcome);
     }
 
-    /// Messages of about a megabyte, and one-ways of all lengths behind each other.
+    /// Sends messages of about a megabyte, and one-ways of all lengths one after the other.
     fn send_much(&mut self) {
         for len in [0, 8_191, 8_192, 100_001, 1_000_000] {
             self.mirror(len);
@@ -285,7 +285,7 @@ impl Caller {
             };
             self.types.note(number, &vec![0; padding as usize])?;
         }
-        // JacORB may answer before its servant is ready with them all.
+        // JacORB may reply before its servant has served all one-ways.
         let begun = Instant::now();
         while self.types.noted()? < before + COUNT && begun.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(2));

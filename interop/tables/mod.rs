@@ -1,5 +1,5 @@
-//! Deckwatch::Interop on our side: the table of values, the servant and the caller. `idl/deckwatch/types.idl` tells
-//! how they are used.
+//! Deckwatch::Interop in this ORB: the tables of values, the servant and the caller. `idl/deckwatch/types.idl`
+//! describes their use.
 
 mod asynchronous;
 pub(crate) mod caller;
@@ -19,7 +19,7 @@ pub(crate) use idl::deckwatch::interop::*;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Write, Writer};
 
-/// Whether two values are the same: octet for octet as they are written, since a NaN is not equal to itself.
+/// Whether two values are equal octet for octet in CDR. A NaN is not equal to itself, so `==` does not work.
 fn same<A: Write + ?Sized, B: Write + ?Sized>(a: &A, b: &B) -> bool {
     octets(a) == octets(b)
 }
@@ -31,7 +31,7 @@ fn octets<T: Write + ?Sized>(value: &T) -> Vec<u8> {
     octets
 }
 
-/// Whether two Anys hold the same value of equivalent types: aliases in the types do not count.
+/// Whether two Anys hold the same value of equivalent types; aliases in the types do not count.
 fn same_any(a: &Any, b: &Any) -> bool {
     let (Ok(left), Ok(right)) = (a.to_dynamic(), b.to_dynamic()) else {
         return false;
@@ -56,13 +56,13 @@ fn same_value(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The value of a row, counted around.
+/// The value `further` rows after `row`, modulo the size of the table.
 fn at<T>(rows: &[T], row: u16, further: usize) -> &T {
     &rows[(usize::from(row) + further) % rows.len()]
 }
 
-/// Calls `$one!` with every operation `pass_...`: what is compared, how an argument is lent, the argument, the reply,
-/// the table.
+/// Calls `$one!` for every operation `pass_...`, with: what is compared, how an argument is borrowed, the argument, the
+/// reply, the table.
 macro_rules! every_type {
     ($one:ident) => {
         $one!(pass_boolean, same, copied, bool, bool, boolean);

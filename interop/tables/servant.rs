@@ -1,4 +1,4 @@
-//! Serves `Types` from the tables.
+//! A servant that serves `Types` from the tables.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,14 +10,13 @@ use deckwatch_orb::{Completion, ObjectRef, Orb, Servant, SystemException, System
 
 use super::*;
 
-/// The servant.
 #[derive(Default)]
 pub(crate) struct Tables {
     next: AtomicU32,
     liked: Mutex<Contact>,
 }
 
-/// Makes an object of `orb` that serves the tables.
+/// Activates a servant of the tables in `orb`.
 pub(crate) fn activate(orb: &Orb) -> ObjectRef {
     let root = orb.root_poa().expect("a root POA");
     root.the_poa_manager().activate().expect("a fresh manager");
@@ -26,7 +25,7 @@ pub(crate) fn activate(orb: &Orb) -> ObjectRef {
         .expect("implicit activation")
 }
 
-/// What a caller gets whose table is another.
+/// The exception for a caller that sent a value different from the table.
 fn different(operation: &str, row: u16) -> SystemException {
     eprintln!("{operation} received row {row}: different");
     SystemException::new(SystemExceptionKind::BadParam, row.into(), Completion::No)
@@ -171,7 +170,7 @@ impl Types for Tables {
     }
 }
 
-/// Gives back what it hears, but for one word.
+/// A listener that echoes its text; the word `close` makes it raise `Closed`.
 pub(crate) struct Ear;
 
 impl Listener for Ear {

@@ -6,7 +6,7 @@ use deckwatch_cdr::{Any, BoundedString, Char, LongDouble, Typed, WString, Write}
 
 use super::*;
 
-/// Sequences: none, all of these, one.
+/// Three sequences: empty, all these values, one value.
 fn none_all_one<T>(all: Vec<T>, one: T) -> Vec<Vec<T>> {
     vec![vec![], all, vec![one]]
 }

@@ -1,4 +1,4 @@
-//! What a consumer does with a message after the carrier has delivered it.
+//! What a consumer does with a message that the carrier has delivered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -11,32 +11,32 @@ use crate::record::{ConsumerRecord, HeaderPage, Records, SHARED_STAMP};
 use crate::stamp_clock::StampClock;
 use crate::talk::Progress;
 
-/// Takes what a carrier delivers. A carrier reads the clock as soon as its code has the message and its sequence
-/// number.
+/// Handles the messages that a carrier delivers. A carrier reads the clock as soon as its code has the message and the
+/// sequence number.
 pub trait Handler: Send {
     /// Handles one message.
     fn handle(&mut self, arrival: Arrival);
 }
 
-/// One message at its consumer.
+/// One message that arrived at its consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Sequence number.
     pub sequence: u64,
-    /// The kernel's stamp of its last octet, nanoseconds of CLOCK_MONOTONIC, where the carrier has it.
+    /// The kernel's stamp of the message's last octet, nanoseconds of CLOCK_MONOTONIC, if the carrier has it.
     pub kernel_receive_ns: Option<i64>,
-    /// The stamp is that of a later octet, read in the same call.
+    /// True if the stamp is that of a later octet, read in the same call.
     pub shared_stamp: bool,
-    /// When the consumer's code had it.
+    /// When the consumer's code received the message.
     pub received_ns: i64,
 }
 
-/// What the threads of a part share: when to start, whether to stop, and counts for the progress lines.
+/// State that the threads of a part share: when to start, whether to stop, and the counts for the progress lines.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC; zero before `go`.
     pub start_ns: AtomicI64,
-    /// The part is to finish.
+    /// Tells the part to finish.
     pub stop: AtomicBool,
     /// See [`Progress`].
     pub sent: AtomicU64,
@@ -48,7 +48,7 @@ pub struct Shared {
     pub late: AtomicU64,
     /// See [`Progress`].
     pub overflows: AtomicU64,
-    /// Arrivals after the last free record.
+    /// Arrivals for which no record was left.
     pub unrecorded: AtomicU64,
     /// Arrivals that are not messages of the stream.
     pub malformed: AtomicU64,
@@ -57,13 +57,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Whether to finish.
+    /// Returns true if the part must finish.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The counts of a progress line.
+    /// Returns the counts for a progress line.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Writes the counters into the record file.
+    /// Writes the counters to the record file.
     pub fn note_in(&self, page: &mut HeaderPage, clock: &StampClock, finished: bool) {
         page.update(|header| {
             header.start_ns = self.start_ns.load(Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// The handler of a run: takes the time that the mission's application takes, and writes the record.
+/// The handler of a run: uses the processor time of the mission's application, and writes the record.
 #[derive(Debug)]
 pub struct Recorder {
     records: Records<ConsumerRecord>,
@@ -102,7 +102,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A handler that writes to `records`. `schedule` and `deadline` are for the live count of late messages.
+    /// Creates a handler that writes to `records`. `schedule` and `deadline` are for the live count of late messages.
     #[must_use]
     pub fn new(
         records: Records<ConsumerRecord>,
@@ -169,7 +169,7 @@ impl Handler for Recorder {
     }
 }
 
-/// Keeps the processor busy until the calling thread has used so much of its time.
+/// Keeps the processor busy until the calling thread has used this much processor time.
 fn work_for(processor_time: Duration) {
     let end_ns = clock::thread_cpu_ns()
         .saturating_add(i64::try_from(processor_time.as_nanos()).unwrap_or(i64::MAX));

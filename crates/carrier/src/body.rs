@@ -1,4 +1,4 @@
-//! What a message carries: a value of the flow's type, its CDR encoding, and the member that is its sequence number.
+//! The body of a message: a value of the flow's type, its CDR encoding, and the member that holds the sequence number.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,46 +13,46 @@ use thiserror::Error;
 
 use crate::limits::BODY_SIZE_MAX;
 
-/// What a message carries.
+/// The type of a message's body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum BodyPlan {
     /// Plain octets (`sequence<octet>` in CORBA). The first eight are the sequence number, big-endian.
     Octets {
-        /// Octets of a message, at least 8.
+        /// Size of a message in octets, at least 8.
         size_bytes: u32,
     },
     /// A value of an IDL type.
     Typed {
-        /// The IDL file, absolute.
+        /// Absolute path of the IDL file.
         idl_file: PathBuf,
-        /// Where its includes are sought.
+        /// Directories that are searched for its includes.
         #[serde(default)]
         include_paths: Vec<PathBuf>,
         /// Scoped name of the type, for example `Nav::NavData`.
         type_name: String,
-        /// The member that carries the sequence number, an unsigned or signed integer; nested members with dots, for
-        /// example `header.sequence`.
+        /// The member that holds the sequence number, an unsigned or signed integer. Nested members are written with
+        /// dots, for example `header.sequence`.
         sequence_member: String,
     },
 }
 
-/// One message's body, made once; only its sequence number changes.
+/// The body of a message, created once; only its sequence number changes.
 #[derive(Clone, Debug)]
 pub struct Body {
     shape: Arc<Shape>,
     value: Value,
-    /// The length of the rest in four octets, big-endian, then the CDR encoding.
+    /// The length of the encoding in four octets, big-endian, then the CDR encoding.
     frame: Vec<u8>,
 }
 
-/// What all messages of a stream have in common.
+/// The properties that all messages of a stream share.
 #[derive(Debug)]
 struct Shape {
     type_code: TypeCode,
-    /// None for plain octets, whose first eight are the number.
+    /// `None` for plain octets: the first eight octets are the number.
     path: Option<MemberPath>,
-    /// Where the number is in the encoding, and how many octets it has.
+    /// The offset of the number in the encoding, and its size in octets.
     place: Place,
 }
 
@@ -62,17 +62,18 @@ struct Place {
     size: usize,
 }
 
-/// Octets of the length before a message on a byte stream.
+/// Octets of the length that precedes a message on a byte stream.
 pub const FRAME_HEADER_SIZE: usize = 4;
 
-/// Byte order of the encoding that raw carriers send, on every machine.
+/// The byte order of the encoding that raw carriers send. It is the same on every machine.
 pub const RAW_ORDER: ByteOrder = ByteOrder::Little;
 
 impl Body {
-    /// A body as planned, with sequence number 0; every other number in it is 0, every text and sequence empty.
+    /// Creates the planned body with sequence number 0. Every other number in it is 0; every string and sequence is
+    /// empty.
     ///
     /// # Errors
-    /// [`BodyError`] for a type that cannot be used, or a body too small for its sequence number or larger than
+    /// [`BodyError`] if the type cannot be used, or the body is too small for its sequence number or larger than
     /// [`BODY_SIZE_MAX`].
     pub fn new(plan: &BodyPlan) -> Result<Self, BodyError> {
         match plan {
@@ -166,13 +167,14 @@ impl Body {
         })
     }
 
-    /// The largest sequence number that the member holds.
+    /// Returns the largest sequence number that the member can hold.
     #[must_use]
     pub fn sequence_max(&self) -> u64 {
         let fits = |bits: u32| u64::MAX >> (64 - bits);
         let bits = u32::try_from(self.shape.place.size * 8).unwrap_or(64);
         let mut value = self.value.clone();
-        // A signed member refuses what only an unsigned one of its size holds; plain octets refuse nothing.
+        // A signed member refuses a value that only an unsigned member of the same size can hold. Plain octets refuse
+        // nothing.
         let unsigned = match self
             .shape
             .path
@@ -185,7 +187,7 @@ impl Body {
         if unsigned { fits(bits) } else { fits(bits - 1) }
     }
 
-    /// Writes the sequence number into its place; one above [`Body::sequence_max`] is cut off.
+    /// Writes the sequence number to its place. A number above [`Body::sequence_max`] is truncated.
     pub fn set_sequence(&mut self, sequence: u64) {
         let Place { at, size } = self.shape.place;
         let number = &mut self.frame[FRAME_HEADER_SIZE..][at..at + size];
@@ -199,26 +201,26 @@ impl Body {
             Some(path) => {
                 number.copy_from_slice(&sequence.to_le_bytes()[..size]);
                 if let Some(slot) = path.slot(&mut self.value) {
-                    // Cannot fail: numbers beyond the member's range were refused before the run.
+                    // Cannot fail: numbers beyond the member's range are rejected before the run.
                     let _ = slot.set_number(sequence.cast_signed());
                 }
             }
         }
     }
 
-    /// The CDR encoding, of plain octets without their count.
+    /// Returns the CDR encoding; for plain octets, without their count.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.frame[FRAME_HEADER_SIZE..]
     }
 
-    /// The CDR encoding behind its length.
+    /// Returns the CDR encoding after its length.
     #[must_use]
     pub fn framed(&self) -> &[u8] {
         &self.frame
     }
 
-    /// The type: of plain octets `sequence<octet>`.
+    /// Returns the TypeCode; for plain octets, that of `sequence<octet>`.
     #[must_use]
     pub fn type_code(&self) -> &TypeCode {
         &self.shape.type_code
@@ -227,14 +229,14 @@ impl Body {
     /// Marshals the value as an operation's argument.
     ///
     /// # Errors
-    /// [`EncodeError`] where the writer has no room.
+    /// [`EncodeError`] if the writer's buffer is full.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
         let rest = self.write_last(writer)?;
         writer.write_octets(rest.octets())
     }
 
-    /// As [`Body::write`] for the last argument of a message. Returns long octets unwritten, so that they are not
-    /// copied.
+    /// As [`Body::write`], for the last argument of a message. Returns long octets instead of writing them, so that
+    /// they are not copied.
     ///
     /// # Errors
     /// As [`Body::write`].
@@ -245,16 +247,16 @@ impl Body {
         }
     }
 
-    /// The value in an `any`.
+    /// Returns the value in an `any`.
     ///
     /// # Errors
-    /// [`EncodeError`] where it is too large.
+    /// [`EncodeError`] if the value is too large.
     pub fn to_any(&self) -> Result<Any, EncodeError> {
         Any::from_dynamic(&self.shape.type_code, &self.value)
     }
 
-    /// Demarshals an operation's argument into this body. Returns its sequence number, or none if it is not a value of
-    /// the type.
+    /// Demarshals an operation's argument into this body. Returns its sequence number, or `None` if the argument is not
+    /// a value of the type.
     pub fn read(&mut self, arguments: &mut Reader<'_>) -> Option<u64> {
         match &self.shape.path {
             None => sequence_of_octets(arguments.read_octet_sequence().ok()?),
@@ -267,7 +269,7 @@ impl Body {
         }
     }
 
-    /// Finds the sequence number in messages like this one.
+    /// Returns a reader that finds the sequence number in messages like this one.
     #[must_use]
     pub fn sequence_reader(&self) -> SequenceReader {
         SequenceReader {
@@ -276,14 +278,14 @@ impl Body {
     }
 }
 
-/// Finds the sequence number in what arrived.
+/// Finds the sequence number in received messages.
 #[derive(Clone, Debug)]
 pub struct SequenceReader {
     shape: Arc<Shape>,
 }
 
 impl SequenceReader {
-    /// The sequence number in a CDR encoding. Returns none if it is too short.
+    /// Returns the sequence number in a CDR encoding, or `None` if the encoding is too short.
     #[must_use]
     pub fn read(&self, octets: &[u8]) -> Option<u64> {
         if self.shape.path.is_none() {
@@ -295,13 +297,13 @@ impl SequenceReader {
         Some(u64::from_le_bytes(number))
     }
 
-    /// The sequence number of a message on a byte stream, its length before it.
+    /// Returns the sequence number of a message on a byte stream, which begins with its length.
     #[must_use]
     pub fn read_framed(&self, message: &[u8]) -> Option<u64> {
         self.read(message.get(FRAME_HEADER_SIZE..)?)
     }
 
-    /// The sequence number of an operation's only argument.
+    /// Returns the sequence number in the only argument of an operation.
     #[must_use]
     pub fn read_argument(&self, mut arguments: Reader<'_>) -> Option<u64> {
         match &self.shape.path {
@@ -313,7 +315,7 @@ impl SequenceReader {
         }
     }
 
-    /// The sequence number in an `any` that is an operation's only argument.
+    /// Returns the sequence number in an `any` that is the only argument of an operation.
     #[must_use]
     pub fn read_any(&self, mut arguments: Reader<'_>) -> Option<u64> {
         let type_code = TypeCode::parse(&mut arguments).ok()?;
@@ -334,17 +336,17 @@ fn sequence_of_octets(octets: &[u8]) -> Option<u64> {
         .map(|octets| u64::from_be_bytes(*octets))
 }
 
-/// Octets of the sequence number before plain octets, and of the largest integer.
+/// Octets of the sequence number in plain octets, and of the largest integer.
 const SEQUENCE_SIZE: usize = 8;
 
-/// Why a body cannot be made.
+/// Why a body cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// No room for the sequence number.
+    /// The body has no room for the sequence number.
     #[error("A message needs at least {SEQUENCE_SIZE} octets, for its sequence number.")]
     TooSmall,
-    /// Larger than any carrier takes.
+    /// The body is larger than any carrier accepts.
     #[error("A message has at most {BODY_SIZE_MAX} octets.")]
     TooLarge,
     /// The IDL file, or the type or member named in it, cannot be used.

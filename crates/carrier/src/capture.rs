@@ -1,7 +1,7 @@
-//! Captures of a run's packets: pcapng files that any network analyser opens, with what the join needs beside them.
+//! Captures of a run's packets: pcapng files that any network analyser can open, and a note for the join beside each.
 //!
-//! Stamps in a capture are CLOCK_REALTIME, as analysers expect; the note beside it (the same name, `.json`) has
-//! readings of both clocks.
+//! Stamps in a capture are CLOCK_REALTIME, as analysers expect. The note (the same name with the extension `.json`)
+//! holds readings of both clocks.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::limits::PACKET_SIZE_MAX;
 
-/// Writes a capture, up to a size.
+/// Writes a capture, up to a maximum size.
 pub struct CaptureWriter {
     writer: PcapNgWriter<BufWriter<File>>,
     size_bytes: u64,
@@ -32,10 +32,10 @@ pub struct CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// Makes the file at `path`, which must not exist, for packets of these interfaces.
+    /// Creates the file at `path` for packets of these interfaces. The file must not exist.
     ///
     /// # Errors
-    /// [`CaptureError`].
+    /// [`CaptureError`] if the file cannot be created or written.
     pub fn create(
         path: &Path,
         interfaces: &[&str],
@@ -71,8 +71,8 @@ impl CaptureWriter {
         })
     }
 
-    /// Writes a packet of the interface at this place in the list; counts it as dropped where the file is full or the
-    /// disk refuses.
+    /// Writes a packet of the interface with this index in the list. Counts the packet as dropped if the file has its
+    /// maximum size or the write fails.
     pub fn write(&mut self, interface: u32, packet: &Packet, realtime_ns: i64, octets: &[u8]) {
         if self.size_bytes >= self.size_bytes_max {
             self.dropped += 1;
@@ -99,47 +99,47 @@ impl CaptureWriter {
 
     /// Writes what is buffered to the file.
     pub fn flush(&mut self) {
-        // If the disk refuses, the next write of a packet fails and is counted.
+        // If this fails, the next write of a packet fails too, and is counted.
         let _ = self.writer.get_mut().flush();
     }
 
-    /// Packets that found the file full.
+    /// Returns the number of packets that `write` dropped.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Packets written.
+    /// Returns the number of packets written.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.written
     }
 }
 
-/// The note of a tap beside its capture.
+/// A tap's note beside its capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaptureNote {
     /// The host.
     pub host: String,
-    /// Both clocks at the beginning, and at the end or the last time that the tap looked.
+    /// Readings of both clocks: at the start, and at the end or the tap's last reading.
     pub clock: Vec<ClockReading>,
     /// Packets in the file.
     pub packets: u64,
     /// Packets that the kernel dropped because the tap was not quick enough.
     pub dropped_by_kernel: u64,
-    /// Packets that found the file full.
+    /// Packets not written because the file was full.
     pub dropped_by_size: u64,
 }
 
-/// One moment on both clocks.
+/// A reading of both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// CLOCK_REALTIME.
     pub realtime_ns: i64,
     /// CLOCK_MONOTONIC.
     pub monotonic_ns: i64,
-    /// The two are of the same moment to within this.
+    /// Upper bound of the time between the two readings.
     pub error_ns: u64,
 }
 
@@ -164,16 +164,16 @@ impl From<ClockReading> for ClockPair {
 }
 
 impl CaptureNote {
-    /// Where the note of a capture is.
+    /// Returns the path of a capture's note.
     #[must_use]
     pub fn path(capture: &Path) -> PathBuf {
         capture.with_extension("json")
     }
 
-    /// Writes the note of a capture, the old one staying until the new one is whole.
+    /// Writes the note of a capture. The old note stays until the new one is complete.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The system's error.
     pub fn write(&self, capture: &Path) -> std::io::Result<()> {
         let path = Self::path(capture);
         let unfinished = path.with_extension("json.new");
@@ -184,7 +184,7 @@ impl CaptureNote {
     /// Reads the note of a capture.
     ///
     /// # Errors
-    /// What the kernel answers; `InvalidData` where it is no note.
+    /// The system's error; `InvalidData` if the file is not a note.
     pub fn read(capture: &Path) -> std::io::Result<Self> {
         Ok(serde_json::from_slice(&std::fs::read(Self::path(
             capture,
@@ -195,19 +195,19 @@ impl CaptureNote {
 /// One captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured<'a> {
-    /// When, nanoseconds of CLOCK_REALTIME.
+    /// The stamp, nanoseconds of CLOCK_REALTIME.
     pub realtime_ns: i64,
-    /// Which way it went; none where the capture does not say.
+    /// The packet's direction; `None` if the capture does not record it.
     pub direction: Option<Direction>,
-    /// Its octets from the Ethernet header on, as far as they were kept.
+    /// The captured octets, from the Ethernet header on.
     pub octets: Cow<'a, [u8]>,
 }
 
-/// Calls `see` with each packet of a capture, in order. Reading ends at a broken block: the last block of a killed tap
-/// is often cut. Returns false where the end was broken.
+/// Calls `see` with each packet of a capture, in order. Reading ends at a malformed block: the last block is often
+/// truncated if the tap was killed. Returns false if it ended at such a block.
 ///
 /// # Errors
-/// [`CaptureError`] for a file that cannot be read or is no pcapng.
+/// [`CaptureError`] if the file cannot be read or is not a pcapng file.
 pub fn read(path: &Path, mut see: impl FnMut(Captured<'_>)) -> Result<bool, CaptureError> {
     let of = |error| CaptureError::of(path, error);
     let file = File::open(path).map_err(|error| of(pcap_file::PcapError::IoError(error)))?;
@@ -253,10 +253,10 @@ impl CaptureError {
     }
 }
 
-/// The time of a packet that the kernel has not stamped: 1970.
+/// The time of a packet without a kernel stamp: 1970.
 pub const UNSTAMPED: i64 = 0;
 
-/// The if_tsresol option: ten to the power of minus nine.
+/// The value of the if_tsresol option: the unit is 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
 // The direction bits of the epb_flags option.

@@ -1,13 +1,13 @@
-//! What a carrier is: one middleware, or none, that a stream's messages go over.
+//! The interface of a carrier: the middleware, or the plain transport, that carries a stream's messages.
 //!
 //! A carrier is one file in `carriers/` and one line in the table of [`crate::carriers`]. No other code compares
 //! carriers:
 //!
-//! * the parts of a run call [`Carrier::connect`] and [`Carrier::listen`] and keep to [`Carrier::needs`];
+//! * the parts of a run call [`Carrier::connect`] and [`Carrier::listen`] and respect [`Carrier::needs`];
 //! * blame reads [`Carrier::road`];
 //! * the join reads [`Carrier::framing`];
-//! * the conformance suite (`tests/conformance/`) holds each carrier to [`Carrier::delivery`] and to what [`Sender`]
-//!   promises.
+//! * the conformance suite (`tests/conformance/`) checks each carrier against [`Carrier::delivery`] and the contract of
+//!   [`Sender`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::scheduling::Scheduling;
 use crate::sender::Sender;
 use crate::stamp_clock::StampClock;
 
-/// One middleware, or none, that a stream's messages go over.
+/// A middleware or a plain transport that carries a stream's messages.
 pub trait Carrier: Sync {
-    /// The word for it in mission files, on the command line and in results.
+    /// The carrier's name in mission files, on the command line and in results.
     fn name(&self) -> &'static str;
 
-    /// How it carries a message, in a few words, for help texts and the schema of mission files.
+    /// How the carrier transports a message, in a few words, for help texts and the schema of mission files.
     fn summary(&self) -> &'static str;
 
-    /// The layers that a message passes. Blame names no others.
+    /// The layers that a message passes. Blame names only these layers.
     ///
-    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps and packets get their
+    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps, and packets get their
     /// priority. With middleware each destination has a sending thread, because a call may block.
     fn road(&self) -> Road;
 
@@ -45,32 +45,32 @@ pub trait Carrier: Sync {
     /// What happens to messages that a sender accepted.
     fn delivery(&self) -> Delivery;
 
-    /// What it needs beside a sender and its receivers.
+    /// What the carrier needs in addition to a sender and its receivers.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// A sender to one destination, connected.
+    /// Creates a sender, connected to one destination.
     ///
     /// # Errors
-    /// [`PartError`] when the kernel, the middleware or the destination refuses.
+    /// [`PartError`] if the kernel, the middleware or the destination refuses.
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError>;
 
-    /// A receiver at one destination, listening.
+    /// Creates a receiver, listening at one destination.
     ///
     /// # Errors
-    /// [`PartError`] when the kernel or the middleware refuses.
+    /// [`PartError`] if the kernel or the middleware refuses.
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError>;
 }
 
-/// How messages are found in captured packets.
+/// How the join finds messages in captured packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// The captures show no messages: they do not leave the host, or their protocol is not read.
+    /// The captures contain no messages: they do not leave the host, or the join cannot parse their protocol.
     Unseen,
-    /// One UDP datagram a message, its body alone.
+    /// One UDP datagram for each message, which contains only its body.
     Datagram,
-    /// A TCP stream; each message behind its length in four octets, big-endian.
+    /// A TCP stream. Each message follows its length in four octets, big-endian.
     Length,
     /// A TCP stream of GIOP messages; each message is the argument of a request.
     Giop {
@@ -90,21 +90,21 @@ pub enum Argument {
     Any,
 }
 
-/// What happens to messages that a sender accepted, while their receiver takes messages.
+/// What happens to messages that a sender accepted, while their receiver reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Each message arrives once, in the order sent.
+    /// Each message arrives once, in the order of sending.
     InOrder,
-    /// Messages may be lost, doubled or reordered.
+    /// Messages may be lost, duplicated or reordered.
     BestEffort,
 }
 
-/// What a carrier needs beside a sender and its receivers.
+/// What a carrier needs in addition to a sender and its receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// An event channel for each stream, and a naming service to find it, on the supplier's host.
     pub channel: bool,
-    /// A message is sent once for all destinations. Senders then have the records of destination 0 only.
+    /// One send serves all destinations. Senders then have only the records of destination 0.
     pub one_slot: bool,
     /// Octets of the largest message.
     pub size_bytes_max: u32,
@@ -120,29 +120,29 @@ impl Default for Needs {
     }
 }
 
-/// What a sender is made from.
+/// The parameters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectTo<'a> {
-    /// The address of the supplier's host, from which it sends.
+    /// The address of the supplier's host, from which the sender sends.
     pub address: IpAddr,
     /// Name of the destination's host, for messages to the user.
     pub host: &'a str,
-    /// What the receiver announced as its endpoint; empty if the stream has a channel.
+    /// The endpoint that the receiver announced; empty if the stream has a channel.
     pub endpoint: &'a str,
-    /// Where the stream's event channel is found, if the carrier needs one.
+    /// Where to find the stream's event channel, if the carrier needs one.
     pub channel: Option<&'a ChannelAt>,
     /// Priority of the packets.
     pub network_priority: NetworkPriority,
-    /// The stream's deadline: bounds the time that one send may take.
+    /// The stream's deadline: it bounds the time that one send may take.
     pub deadline: Duration,
-    /// The message, with its sequence number 0.
+    /// The message, with the sequence number 0.
     pub body: &'a Body,
-    /// Brings the kernel's stamps to CLOCK_MONOTONIC.
+    /// Converts the kernel's stamps to CLOCK_MONOTONIC.
     pub clock: &'a Arc<StampClock>,
 }
 
 impl ConnectTo<'_> {
-    /// The endpoint of a raw receiver.
+    /// Parses the endpoint of a raw receiver.
     ///
     /// # Errors
     /// [`PartError::Endpoint`] if it is not `address:port`.
@@ -154,33 +154,33 @@ impl ConnectTo<'_> {
     }
 }
 
-/// What a receiver is made from.
+/// The parameters of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenAt<'a> {
     /// The address of the destination's host. The receiver chooses the port.
     pub address: IpAddr,
-    /// Where the stream's event channel is found, if the carrier needs one.
+    /// Where to find the stream's event channel, if the carrier needs one.
     pub channel: Option<&'a ChannelAt>,
-    /// Octets of the socket's receive buffer; none for the default of this program.
+    /// Octets of the socket's receive buffer; `None` selects the default of this program.
     pub receive_buffer_bytes: Option<u32>,
-    /// Scheduling of threads that the middleware makes.
+    /// Scheduling of the threads that the middleware creates.
     pub scheduling: &'a Scheduling,
-    /// The stream's deadline: bounds the time that one call may take.
+    /// The stream's deadline: it bounds the time that one call may take.
     pub deadline: Duration,
-    /// The message, with its sequence number 0.
+    /// The message, with the sequence number 0.
     pub body: &'a Body,
-    /// Brings the kernel's stamps to CLOCK_MONOTONIC.
+    /// Converts the kernel's stamps to CLOCK_MONOTONIC.
     pub clock: &'a Arc<StampClock>,
     /// Counters of the part.
     pub shared: &'a Arc<Shared>,
 }
 
-/// Where an event channel is found.
+/// Where to find an event channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelAt {
-    /// The naming service: the endpoint that its part announced, a `corbaloc:`.
+    /// The naming service: the `corbaloc:` that its part announced as endpoint.
     pub names: String,
-    /// The channel's name in it, for example `deckwatch/NAV`.
+    /// The channel's name in the naming service, for example `deckwatch/NAV`.
     pub name: String,
 }
 
@@ -190,6 +190,6 @@ pub struct ChannelAt {
 pub struct NetworkPriority {
     /// Differentiated services code point, 0..=63 (46 is expedited forwarding).
     pub dscp: Option<u8>,
-    /// The queueing discipline's band selector, SO_PRIORITY; above 6 it needs CAP_NET_ADMIN.
+    /// SO_PRIORITY, which selects a band of the queueing discipline; a value above 6 needs CAP_NET_ADMIN.
     pub socket_priority: Option<u32>,
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::carrier::Carrier;
 
-/// All built-in carriers, the rawest first. Reports colour carriers by their place here: new ones come last.
+/// All built-in carriers, the rawest first. Reports colour a carrier by its index here: append new carriers at the end.
 pub static CARRIERS: [&dyn Carrier; 5] = [
     &udp::Udp,
     &tcp::Tcp,
@@ -23,7 +23,7 @@ pub static CARRIERS: [&dyn Carrier; 5] = [
     &event::Event,
 ];
 
-/// A carrier in plans: written as its name, read through [`CARRIERS`]. Two are equal if their names are.
+/// A carrier in plans: serialized as its name, looked up in [`CARRIERS`]. Two are equal if their names are equal.
 #[derive(Clone, Copy)]
 pub struct CarrierRef(&'static dyn Carrier);
 
@@ -39,7 +39,7 @@ impl CarrierRef {
         CARRIERS.into_iter().map(Self)
     }
 
-    /// The place in [`CARRIERS`], by which reports colour it.
+    /// The index in [`CARRIERS`], by which reports colour the carrier. Returns `None` if the table lacks it.
     #[must_use]
     pub fn index(self) -> Option<u16> {
         (0..)
@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for CarrierRef {
     }
 }
 
-/// A word that names no carrier.
+/// A word that is not the name of a carrier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a carrier. Name one of {names}.", names = names())]
 pub struct UnknownCarrier(pub String);

@@ -1,4 +1,4 @@
-//! Why a part of a run cannot be played: each fact, and its words.
+//! The errors of a part of a run, with their texts.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::capture::CaptureError;
 use crate::limits::TAP_INTERFACES_MAX;
 use crate::record::RecordError;
 
-/// Why a part cannot be played.
+/// Why a part cannot run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PartError {
-    /// The message cannot be made.
+    /// The message cannot be created.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The records cannot be kept.
+    /// The record file cannot be created or read.
     #[error(transparent)]
     Records(#[from] RecordError),
     /// The schedule has no messages, or too many.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// The message does not fit the carrier.
+    /// The message is too large for the carrier.
     #[error(
         "A message over {carrier} has at most {size_bytes_max} octets, and this one has {size_bytes}. \
          Choose a smaller type or another carrier."
@@ -35,7 +35,7 @@ pub enum PartError {
         carrier: &'static str,
         /// Octets of the message.
         size_bytes: usize,
-        /// The most that the carrier takes.
+        /// The largest message that the carrier accepts.
         size_bytes_max: u32,
     },
     /// The member that carries the sequence number is too small for the schedule.
@@ -49,15 +49,15 @@ pub enum PartError {
         /// The largest number that the member holds.
         sequence_max: u64,
     },
-    /// The plan's destinations are none, or not numbered in order.
+    /// The plan has no destinations, or they are not numbered in order.
     #[error("A supplier needs destinations, numbered from 0 in order.")]
     Destinations,
-    /// The endpoint of a raw receiver is no address.
+    /// The endpoint of a raw receiver is not an address.
     #[error("The endpoint of {host} is `{endpoint}`, which is not address:port.")]
     Endpoint {
         /// The destination's host.
         host: String,
-        /// The word.
+        /// The endpoint as announced.
         endpoint: String,
     },
     /// Handling a message takes too long.
@@ -65,37 +65,37 @@ pub enum PartError {
         "Handling a message takes {asked:?}, and at most {most:?} are allowed. Check its unit."
     )]
     HandleFor {
-        /// As planned.
+        /// The time in the plan.
         asked: Duration,
         /// The limit.
         most: Duration,
     },
-    /// A socket cannot be made or connected.
+    /// A socket cannot be created or connected.
     #[error("{carrier} at {address}: {error}")]
     Socket {
         /// The carrier's name.
         carrier: &'static str,
-        /// This end, or the one that it was to be connected to.
+        /// The local address, or the peer's address for a connection.
         address: SocketAddr,
-        /// What the kernel answered.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The ORB of the part cannot be made.
+    /// The part's ORB cannot be created.
     #[error(transparent)]
     Orb(#[from] BuildError),
-    /// The ORB of the part did not shut down.
+    /// The part's ORB did not shut down.
     #[error("The ORB cannot be shut down: {0}.")]
     Shutdown(SystemException),
-    /// The servant of the part cannot be reached through its adapter.
+    /// The part's servant cannot be activated in its adapter.
     #[error("The servant cannot be activated: {0}.")]
     Activation(String),
-    /// The consumer's reference is unusable.
+    /// The consumer's reference cannot be used.
     #[error("The consumer's reference cannot be used: {0}.")]
     Reference(SystemException),
     /// The consumer's reference is nil.
     #[error("The consumer's reference is nil.")]
     NilReference,
-    /// The consumer's reference leads to no object.
+    /// The consumer's reference denotes no object.
     #[error("The consumer's reference leads to no object; the consumer has ended.")]
     NoConsumer,
     /// The naming service does not start.
@@ -104,29 +104,29 @@ pub enum PartError {
     /// The naming service does not answer.
     #[error("The naming service {reference}: {error}.")]
     Names {
-        /// Its reference.
+        /// The reference of the naming service.
         reference: String,
-        /// What it raised.
+        /// The exception that it raised.
         error: SystemException,
     },
-    /// The reference of the naming service leads to something else.
+    /// The reference does not denote a naming service.
     #[error("{0} is not a naming service.")]
     NotNames(String),
     /// The event channel does not start.
     #[error("The event channel cannot be started: {0}.")]
     ChannelNotStarted(String),
-    /// The plan lacks the place of the event channel.
+    /// The plan does not say where to find the event channel.
     #[error("The plan does not say where the event channel is found.")]
     ChannelUnplanned,
-    /// The event channel is not found by its name.
+    /// The event channel cannot be resolved by its name.
     #[error("The event channel {name}: {reason}.")]
     Channel {
         /// Its name in the naming service.
         name: String,
-        /// What the naming service answered.
+        /// The naming service's error.
         reason: String,
     },
-    /// The event channel does not let the part connect.
+    /// The event channel refuses the part's connection.
     #[error("The event channel refuses the connection: {0}.")]
     ChannelRefused(String),
     /// The event channel's name cannot be bound.
@@ -134,13 +134,13 @@ pub enum PartError {
     NameNotBound {
         /// The name.
         name: String,
-        /// What the naming service answered.
+        /// The naming service's error.
         reason: String,
     },
-    /// The host's interfaces are unknown.
+    /// The host's interfaces cannot be listed.
     #[error("The network interfaces cannot be listed: {0}.")]
     Interfaces(std::io::Error),
-    /// An interface of the plan is not there.
+    /// An interface of the plan does not exist.
     #[error("There is no interface `{name}` on {host}.")]
     NoInterface {
         /// The interface.
@@ -148,12 +148,12 @@ pub enum PartError {
         /// The host.
         host: String,
     },
-    /// No interface to capture on, or too many.
+    /// There is no interface to capture on, or there are too many.
     #[error("A tap takes 1 to {TAP_INTERFACES_MAX} interfaces; {host} has {count}.")]
     InterfaceCount {
         /// The host.
         host: String,
-        /// Its interfaces.
+        /// The number of its interfaces.
         count: usize,
     },
     /// The kernel refuses a packet socket.
@@ -165,7 +165,7 @@ pub enum PartError {
         interface: String,
         /// The host.
         host: String,
-        /// What the kernel answered.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The capture cannot be written.
@@ -176,7 +176,7 @@ pub enum PartError {
     CaptureNote {
         /// The capture.
         path: String,
-        /// What the kernel answered.
+        /// The system's error.
         error: std::io::Error,
     },
 }

@@ -1,12 +1,12 @@
-//! The join: record files and captures of one stream become samples, after the phase.
+//! The join: it makes samples from the record files and captures of one stream, after the run.
 //!
-//! A raw carrier's messages have stamps from its own sockets. For a middleware the stamps come from the taps:
+//! The messages of a raw carrier have stamps from its own sockets. For a middleware the stamps come from the taps:
 //!
 //! 1. streams are reassembled from the captured packets and cut into messages;
 //! 2. the sequence number of each message is read where the flow's type has it.
 //!
-//! So connections may break and reconnect, and the middleware does not know that it is measured. Over raw carriers both
-//! methods are compared. A message that the captures miss has no stamp, and is counted.
+//! So connections may break and reconnect, and the middleware needs no change to be measured. Over raw carriers both
+//! methods are compared. A message that is missing from the captures has no stamp, and is counted.
 
 mod agreement;
 mod leg;
@@ -35,11 +35,11 @@ pub struct Joined {
     pub destinations: Vec<JoinedDestination>,
     /// Octets of one message's CDR encoding.
     pub size_bytes: u64,
-    /// Bound of the error of every kernel stamp.
+    /// Upper bound of the error of every kernel stamp.
     pub conversion_error_ns: u64,
-    /// Socket stamps against tap stamps, for raw carriers that a tap has seen.
+    /// Comparison of socket stamps with tap stamps, for raw carriers whose packets a tap captured.
     pub agreement: Option<Agreement>,
-    /// What the reader of the result must know.
+    /// Facts that the reader of the result must know.
     pub warnings: Vec<Warning>,
 }
 
@@ -50,23 +50,24 @@ pub struct JoinedDestination {
     pub index: u16,
     /// The host's name.
     pub host: String,
-    /// One sample for each message of the schedule, by sequence number; judging fills in what follows from the stamps.
+    /// One sample for each message of the schedule, by sequence number. Judging fills in the fields that follow from
+    /// the stamps.
     pub samples: Vec<Sample>,
-    /// Messages that the local side refused, warm-up left out.
+    /// Messages that the local side refused, without the warm-up.
     pub send_errors: u64,
-    /// Dropped by a full receive buffer.
+    /// Messages dropped by a full receive buffer.
     pub receive_overflows: u64,
-    /// Arrived and was no message of the stream.
+    /// Arrivals that are not messages of the stream.
     pub malformed: u64,
-    /// Messages received that lack a kernel stamp which the carrier and the captures should have given.
+    /// Messages received without a kernel stamp that the carrier or the captures should provide.
     pub unstamped: u64,
 }
 
 /// Joins one stream.
 ///
 /// # Errors
-/// [`JoinError`] where the supplier's records, a capture or the body's type cannot be read. A consumer without records
-/// has received nothing; that is a warning.
+/// [`JoinError`] if the supplier's records, a capture or the body's type cannot be read. A consumer without records
+/// counts as one that received nothing; this is a warning.
 pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     let body = Body::new(&plan.stream.body)?;
     let sent = ReadRecords::supplier(&plan.supplier_records)?;
@@ -137,7 +138,7 @@ fn arrivals(
     }
 }
 
-/// Reads each capture once for all legs. Returns the largest error of their clocks.
+/// Reads each capture once, for all legs. Returns the largest error bound of the captures' clocks.
 fn read_captures(
     plan: &JoinPlan,
     legs: &mut Legs<'_>,
@@ -238,7 +239,7 @@ fn unstamped(plan: &JoinPlan, destinations: &[JoinedDestination]) -> Option<Warn
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The body cannot be made again.
+    /// The body cannot be created.
     #[error(transparent)]
     Body(#[from] BodyError),
     /// The supplier's records cannot be read.
@@ -252,7 +253,7 @@ pub enum JoinError {
     Note {
         /// The capture.
         path: String,
-        /// What the kernel answered.
+        /// The system's error.
         error: std::io::Error,
     },
 }

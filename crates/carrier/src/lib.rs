@@ -1,9 +1,13 @@
-//! One trait over which every middleware is measured, [`carrier::Carrier`], and the built-in carriers.
+//! The trait [`carrier::Carrier`], through which every middleware is measured, and the built-in carriers.
 //!
-//! A *stream* is one flow over one carrier. It runs as separate processes, its *parts*: a supplier on the flow's
-//! from-host, a consumer on each destination's host, for `event` also a channel and a naming service on the supplier's
-//! host, and a packet tap on each host. [`plan`] is what a part reads first; [`talk`] is what it writes and reads while
-//! it runs.
+//! A *stream* is one flow over one carrier. It runs as separate processes, its *parts*:
+//!
+//! * a supplier on the flow's from-host;
+//! * a consumer on each destination's host;
+//! * for `event`, a channel and a naming service on the supplier's host;
+//! * a packet tap on each host.
+//!
+//! A part first reads its [`plan`]. While it runs, it writes events and reads commands ([`talk`]).
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! What a captured packet carries: TCP octets with their place in the stream, or a datagram.
+//! The payload of a captured packet: TCP octets with their position in the stream, or a datagram.
 
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
-/// A packet of one of the two transports.
+/// A TCP or UDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried<'p> {
     /// Source.
@@ -15,14 +15,14 @@ pub(crate) struct Carried<'p> {
     pub(crate) load: Load<'p>,
 }
 
-/// What a packet carries.
+/// The payload of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load<'p> {
     /// A part of a TCP stream.
     Segment {
         /// Sequence number of its first octet, or of the SYN.
         at: u32,
-        /// It opens the stream.
+        /// The segment has the SYN flag.
         opens: bool,
         /// Its octets.
         octets: &'p [u8],
@@ -32,7 +32,8 @@ pub(crate) enum Load<'p> {
 }
 
 impl<'p> Carried<'p> {
-    /// Reads a packet from its Ethernet header on; none for other protocols, fragments, and what is broken.
+    /// Parses a packet that begins with its Ethernet header. Returns `None` for other protocols, fragments and
+    /// malformed packets.
     #[must_use]
     pub(crate) fn parse(octets: &'p [u8]) -> Option<Self> {
         let packet = LaxSlicedPacket::from_ethernet(octets).ok()?;
@@ -107,7 +108,7 @@ mod tests {
         let carried = Carried::parse(&octets).expect("a datagram");
         assert_eq!(carried.load, Load::Datagram(b"abc"));
         for len in 0..octets.len() - 3 {
-            // Whatever is cut short is not read as something else.
+            // A truncated packet must not parse as another one.
             assert!(!matches!(
                 Carried::parse(&octets[..len]),
                 Some(Carried {

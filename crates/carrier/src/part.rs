@@ -1,4 +1,5 @@
-//! The parts of a run. Each is a process that reads its plan, writes `ready`, works from `go` on, and writes `done`.
+//! The parts of a run. Each part is a process that reads its plan, writes `ready`, waits for `go`, works, and writes
+//! `done`.
 
 use std::io::{BufRead, Write};
 
@@ -20,10 +21,10 @@ mod tests;
 
 use stage::Stage;
 
-/// Plays a part to its end: reads commands from `input`, writes events to `output`. An error is written there too.
+/// Runs a part to its end: reads commands from `input` and writes events to `output`. An error is also written there.
 ///
 /// # Errors
-/// [`PartError`], after it was written as an event.
+/// [`PartError`], after it is written as an event.
 pub fn run(
     plan: &PartPlan,
     input: impl BufRead + Send + 'static,
@@ -45,8 +46,8 @@ pub fn run(
     played
 }
 
-/// How many messages a schedule has. Counted, because the number of a Poisson process over a duration follows from
-/// nothing else.
+/// Returns the number of messages of a schedule. It is counted: for a Poisson process over a duration no formula gives
+/// it.
 fn messages_of(schedule: &Schedule) -> Result<u64, PartError> {
     schedule.check()?;
     Ok(schedule.dues().count() as u64)

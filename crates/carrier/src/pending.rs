@@ -1,10 +1,10 @@
-//! Messages whose transmit stamps are still to come, by the kernel's own count of what a socket has sent.
+//! Messages whose transmit stamps are still expected, keyed by the kernel's count of what the socket has sent.
 
 use std::collections::VecDeque;
 
 use crate::limits::PENDING_STAMPS_MAX;
 
-/// A bounded queue, oldest first; takes no memory after it was made.
+/// A bounded queue, oldest entry first. It allocates nothing after it is created.
 #[derive(Debug)]
 pub(crate) struct PendingStamps {
     queue: VecDeque<(u32, u64)>,
@@ -17,7 +17,7 @@ impl PendingStamps {
         }
     }
 
-    /// Message `sequence` is the kernel's `id`; ids grow, modulo 2^32.
+    /// Adds message `sequence`, which has the kernel's `id`. Ids increase modulo 2^32.
     pub(crate) fn push(&mut self, id: u32, sequence: u64) {
         if self.queue.len() == PENDING_STAMPS_MAX {
             self.queue.pop_front();
@@ -25,8 +25,9 @@ impl PendingStamps {
         self.queue.push_back((id, sequence));
     }
 
-    /// The message of a stamp. It stays, because its other stamp may come yet; older ones are given up, for stamps of
-    /// one kind come in order and a message's two are no further apart than the queueing discipline is long.
+    /// Returns the message that a stamp belongs to. The entry stays, because the message's second stamp may follow.
+    /// Much older entries are dropped: stamps of one kind arrive in order, and the two stamps of a message are at most
+    /// the length of the queueing discipline apart.
     pub(crate) fn sequence_at(&mut self, id: u32) -> Option<u64> {
         let position = self.queue.iter().rposition(|&(of, _)| of == id)?;
         let sequence = self.queue[position].1;
@@ -54,7 +55,7 @@ mod tests {
         for (sequence, id) in [u32::MAX - 1, u32::MAX, 0, 1].into_iter().enumerate() {
             pending.push(id, sequence as u64);
         }
-        // That of u32::MAX never comes, and the two of 0 come one after the other.
+        // The stamp of id u32::MAX never arrives; the two stamps of id 0 arrive one after the other.
         assert_eq!(pending.sequence_at(u32::MAX - 1), Some(0));
         assert_eq!(pending.sequence_at(0), Some(2));
         assert_eq!(pending.sequence_at(0), Some(2));

@@ -1,20 +1,20 @@
 //! The plan of each part of a run: one line of JSON on its standard input.
 //!
-//! The order in which a coordinator starts the parts of a stream follows from what each needs to know of the others:
+//! The coordinator starts the parts of a stream in this order, because each needs data from those before:
 //!
-//! 1. `names` (for `event`), whose [`Ready`](crate::talk::Ready) gives its `corbaloc:`;
-//! 2. `channel` (for `event`), which binds itself there;
-//! 3. `consumer`s, whose `ready` gives the endpoint that the supplier sends to (for `event` they have connected
-//!    themselves to the channel);
-//! 4. `tap`s, one a host, with the ports of these endpoints (so that TCP connections of suppliers are captured from
-//!    their first packet);
-//! 5. `supplier`s;
+//! 1. `names` (for `event`): its [`Ready`](crate::talk::Ready) contains its `corbaloc:`.
+//! 2. `channel` (for `event`): it binds itself in that naming service.
+//! 3. `consumer`s: their `ready` contains the endpoint that the supplier sends to. For `event` they connect to the
+//!    channel.
+//! 4. `tap`s, one for each host, with the ports of these endpoints. So they capture the suppliers' TCP connections from
+//!    the first packet.
+//! 5. `supplier`s.
 //! 6. `go START_NS` to each part, when every part has written `ready`.
 //!
-//! A supplier is `done` by itself after its last message; the others at `stop`, which comes after the drain.
+//! A supplier writes `done` after its last message. The other parts write it at `stop`, which follows the drain.
 //!
-//! Record files and captures belong on a memory file system where there is one: the write-back of a disk file can hold
-//! up the thread that writes a record.
+//! Record files and captures should be on a memory file system if there is one: the write-back of a disk file can block
+//! the thread that writes a record.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::carrier::{ChannelAt, NetworkPriority};
 use crate::carriers::CarrierRef;
 use crate::scheduling::Scheduling;
 
-/// What one part is to do.
+/// The plan of one part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "kebab-case")]
 pub enum PartPlan {
@@ -44,20 +44,20 @@ pub enum PartPlan {
     Tap(TapPlan),
 }
 
-/// One flow over one carrier: the same in the plans of all its parts, and in the join.
+/// One flow over one carrier. It is identical in the plans of all its parts, and in the join.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamPlan {
     /// Index of the stream in the result document's `flows`, and in each sample.
     pub flow: u16,
-    /// For people: the flow's name in the mission file.
+    /// The flow's name in the mission file, for texts.
     pub name: String,
-    /// What it goes over.
+    /// The carrier of the messages.
     pub carrier: CarrierRef,
-    /// What a message carries.
+    /// The body of a message.
     pub body: BodyPlan,
-    /// When each message is due; its `start_ns` is replaced by that of `go`.
+    /// When each message is due. The part replaces `start_ns` by that of `go`.
     pub schedule: Schedule,
-    /// Deadline after due, for the live count of late messages.
+    /// Time after due at which a message counts as late in the live count.
     #[serde(rename = "deadline_ns", with = "nanoseconds")]
     pub deadline: Duration,
 }
@@ -65,34 +65,34 @@ pub struct StreamPlan {
 /// The supplier of one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SupplierPlan {
-    /// What it sends.
+    /// The stream to send.
     pub stream: StreamPlan,
-    /// The address of its host, from which it sends.
+    /// The address of its host, from which the supplier sends.
     pub address: IpAddr,
-    /// The destinations, in the order of the result document. Without endpoints if the carrier has a channel.
+    /// The destinations, in the order of the result document. They have no endpoints if the carrier has a channel.
     pub destinations: Vec<DestinationPlan>,
-    /// `event` only: where its channel is found.
+    /// `event` only: where to find the channel.
     #[serde(default)]
     pub channel: Option<ChannelAt>,
-    /// Priority of its packets.
+    /// Priority of the packets.
     #[serde(default)]
     pub network_priority: NetworkPriority,
     /// Scheduling of the sending threads.
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// The record file to make.
+    /// Path of the record file to create.
     pub records: PathBuf,
 }
 
-/// One destination, as its supplier sees it.
+/// A destination in the supplier's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DestinationPlan {
-    /// Index of the destination in the stream's `destinations`, and in each sample. Destinations of one stream are
+    /// Index of the destination in the stream's `destinations`, and in each sample. The destinations of a stream are
     /// numbered from 0 without gaps.
     pub index: u16,
     /// The host's name.
     pub host: String,
-    /// What the consumer's `ready` gave as endpoint: `address:port` or a stringified IOR; empty for `event`.
+    /// The endpoint in the consumer's `ready`: `address:port` or a stringified IOR; empty for `event`.
     #[serde(default)]
     pub endpoint: String,
 }
@@ -100,40 +100,40 @@ pub struct DestinationPlan {
 /// The consumer of one stream at one destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConsumerPlan {
-    /// What it receives.
+    /// The stream to receive.
     pub stream: StreamPlan,
     /// Index of the destination within the stream.
     pub destination: u16,
     /// The host's name.
     pub host: String,
-    /// The address of its host, at which it listens, at a port of its own choice.
+    /// The address of the consumer's host, which it listens on; it chooses the port.
     pub address: IpAddr,
-    /// `event` only: where its channel is found.
+    /// `event` only: where to find the channel.
     #[serde(default)]
     pub channel: Option<ChannelAt>,
-    /// Processor time that the application takes for each message.
+    /// Processor time that the application uses for each message.
     #[serde(default, rename = "handle_for_ns", with = "nanoseconds")]
     pub handle_for: Duration,
-    /// Octets asked for as the socket's receive buffer; none for the default of this program.
+    /// Octets requested for the socket's receive buffer; `None` selects the default of this program.
     #[serde(default)]
     pub receive_buffer_bytes: Option<u32>,
     /// Scheduling of the receiving thread.
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// The record file to make.
+    /// Path of the record file to create.
     pub records: PathBuf,
 }
 
 /// The event channel of one stream, on the supplier's host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChannelPlan {
-    /// What it passes on.
+    /// The stream that the channel carries.
     pub stream: StreamPlan,
     /// The address of its host.
     pub address: IpAddr,
-    /// Where it makes itself known.
+    /// The naming service and the name to which the channel binds itself.
     pub channel: ChannelAt,
-    /// Events that wait for one consumer before the oldest is dropped; none for the channel's own default.
+    /// Events queued for one consumer before the oldest is dropped; `None` selects the channel's own default.
     #[serde(default)]
     pub queue_len: Option<u32>,
     /// Scheduling of its threads.
@@ -149,7 +149,7 @@ pub struct NamesPlan {
     /// Its port; 0 for any.
     #[serde(default)]
     pub port: u16,
-    /// The file in which it keeps its bindings.
+    /// Path of the file that stores its bindings.
     pub store: PathBuf,
     /// Scheduling of its threads.
     #[serde(default)]
@@ -165,45 +165,46 @@ pub struct TapPlan {
     /// hosts.
     #[serde(default)]
     pub interfaces: Vec<String>,
-    /// TCP and UDP ports of the run, of either end of a packet.
+    /// TCP and UDP ports of the run. A packet is captured if either end has one of them.
     pub ports: Vec<u16>,
-    /// The pcapng file to make. Beside it, with the extension `json`, come the tap's own counters and clock readings.
+    /// Path of the pcapng file to create. Beside it, with the extension `json`, are the tap's counters and clock
+    /// readings.
     pub capture: PathBuf,
-    /// Octets at which the capture stops growing and packets are counted as dropped.
+    /// Maximum size of the capture in octets. Further packets are counted as dropped.
     pub size_bytes_max: u64,
     /// Scheduling of the capturing thread.
     #[serde(default)]
     pub scheduling: Scheduling,
 }
 
-/// All that one stream left behind.
+/// The plan of a join: the files of one stream after its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JoinPlan {
-    /// The stream, `schedule.start_ns` as it was in `go`.
+    /// The stream, with the `schedule.start_ns` of `go`.
     pub stream: StreamPlan,
     /// The supplier's host.
     pub from: String,
     /// The supplier's record file.
     pub supplier_records: PathBuf,
-    /// `event` only: where the channel listened.
+    /// `event` only: the address that the channel listened on.
     #[serde(default)]
     pub channel_endpoint: Option<SocketAddr>,
-    /// Each destination, in order of index.
+    /// The destinations, in order of index.
     pub destinations: Vec<JoinDestination>,
-    /// The captures, by host; none where taps were not permitted.
+    /// The captures, by host; empty if taps were not permitted.
     #[serde(default)]
     pub captures: Vec<CaptureAt>,
 }
 
-/// What one destination left behind.
+/// The files of one destination after the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinDestination {
     /// Index of the destination.
     pub index: u16,
     /// The host's name.
     pub host: String,
-    /// Where the consumer listened: the `listening` of its `ready`. Without it no capture shows the destination's
-    /// messages.
+    /// The address that the consumer listened on: the `listening` of its `ready`. Without it no capture can be matched
+    /// to the destination's messages.
     #[serde(default)]
     pub listening: Option<SocketAddr>,
     /// The consumer's record file.
@@ -213,13 +214,13 @@ pub struct JoinDestination {
 /// The capture of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureAt {
-    /// Hosts whose packets it holds: one, or all on plain loopback.
+    /// Hosts whose packets the capture contains: one, or all on plain loopback.
     pub hosts: Vec<String>,
     /// The pcapng file.
     pub capture: PathBuf,
 }
 
-/// Durations as whole nanoseconds.
+/// Serializes durations as whole nanoseconds.
 pub(crate) mod nanoseconds {
     use std::time::Duration;
 

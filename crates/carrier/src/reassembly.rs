@@ -1,9 +1,9 @@
-//! TCP streams reassembled from captured packets and cut into messages. A message has the stamp of the packet with its
-//! last octet.
+//! Reassembles TCP streams from captured packets and cuts them into messages. A message gets the stamp of the packet
+//! that contains its last octet.
 //!
-//! Octets are taken in the order of the stream. Where packets leave, the first transmission of an octet counts; where
-//! they arrive, the packet that closed the last gap before it. Octets missing from the capture are skipped, and the
-//! messages that they belong to are counted as unread.
+//! Octets are processed in stream order. Where packets leave, the first transmission of an octet counts. Where they
+//! arrive, the packet that closes the last gap before the octet counts. Octets missing from the capture are skipped,
+//! and the messages that contain them are counted as unread.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::limits::{BODY_SIZE_MAX, EARLY_OCTETS_MAX, GIOP_MESSAGE_SIZE_MAX};
 /// How a stream is cut into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Each behind its length in four octets, big-endian; all of this size.
+    /// Each message follows its length in four octets, big-endian. All messages have this size.
     Length(u32),
     /// GIOP messages.
     Giop,
@@ -25,18 +25,18 @@ pub(crate) enum Cut {
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     cut: Cut,
-    /// Sequence number of the next octet in order; none before the first packet.
+    /// Sequence number of the next octet in order; `None` before the first packet.
     next: Option<u32>,
-    /// Octets after a gap, by their distance from the first octet seen, with their stamps.
+    /// Octets after a gap, with their stamps, keyed by their distance from the first octet seen.
     early: BTreeMap<u64, (i64, Vec<u8>)>,
     early_octets: usize,
-    /// How far `next` is from the first octet seen.
+    /// Distance of `next` from the first octet seen.
     distance: u64,
     cutter: Cutter,
 }
 
 impl Reassembly {
-    /// A stream before its first packet.
+    /// Creates the state of a stream before its first packet.
     #[must_use]
     pub(crate) const fn new(cut: Cut) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Reassembly {
         }
     }
 
-    /// The stream opens at this sequence number; what is behind it begins with a message.
+    /// Handles a SYN with this sequence number: the octets after it begin with a message.
     pub(crate) fn open(&mut self, at: u32) {
         let unread = self.cutter.unread;
         *self = Self::new(self.cut);
@@ -57,7 +57,7 @@ impl Reassembly {
         self.cutter.unread = unread;
     }
 
-    /// Takes a packet's octets; calls `message` with each message that they complete.
+    /// Processes a packet's octets. Calls `message` with each message that they complete.
     pub(crate) fn take(
         &mut self,
         at: u32,
@@ -72,7 +72,7 @@ impl Reassembly {
             self.cutter.in_step = false;
             at
         });
-        // Half of the number space is behind, half ahead.
+        // Half of the sequence number space is before `next`, half after it.
         let ahead = at.wrapping_sub(next).cast_signed();
         if ahead > 0 {
             self.keep_early(u64::from(ahead.unsigned_abs()), octets, stamp_ns);
@@ -85,20 +85,20 @@ impl Reassembly {
             .get(ahead.unsigned_abs() as usize..)
             .filter(|fresh| !fresh.is_empty())
         else {
-            return; // sent again
+            return; // retransmission
         };
         self.advance(fresh, stamp_ns, message);
         self.take_followers(Some(stamp_ns), message);
     }
 
-    /// Called at the end of the capture: reads what follows the last gap.
+    /// Called at the end of the capture: processes the octets after the remaining gaps.
     pub(crate) fn finish(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
         while !self.early.is_empty() {
             self.step_over(message);
         }
     }
 
-    /// Messages that could not be read, as far as they can be counted.
+    /// Returns the number of messages that could not be read, as far as it is known.
     #[must_use]
     pub(crate) const fn unread(&self) -> u64 {
         self.cutter.unread
@@ -122,12 +122,12 @@ impl Reassembly {
 
     fn forward(&mut self, octets: u64) {
         self.distance += octets;
-        // Truncation is the meaning: sequence numbers are modulo 2^32.
+        // The truncation is intended: sequence numbers are modulo 2^32.
         self.next = self.next.map(|next| next.wrapping_add(octets as u32));
     }
 
-    /// Takes early octets that are now in order; `completing_ns` is the stamp of the packet that closed the gap before
-    /// them.
+    /// Processes early octets that are now in order. `completing_ns` is the stamp of the packet that closed the gap
+    /// before them.
     fn take_followers(&mut self, completing_ns: Option<i64>, message: &mut dyn FnMut(&[u8], i64)) {
         while let Some(entry) = self.early.first_entry() {
             if *entry.key() > self.distance {
@@ -142,7 +142,7 @@ impl Reassembly {
         }
     }
 
-    /// Gives up the octets before the first early ones.
+    /// Skips the missing octets before the first early ones.
     fn step_over(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
         let Some((&at, _)) = self.early.first_key_value() else {
             return;
@@ -150,18 +150,18 @@ impl Reassembly {
         let missing = at - self.distance;
         self.cutter.miss(self.cut, missing);
         self.forward(missing);
-        // The gap is in the capture, not in the stream: their own stamps are right.
+        // The gap is in the capture, not in the stream, so the octets' own stamps are right.
         self.take_followers(None, message);
     }
 }
 
-/// Cuts octets in order into messages.
+/// Cuts octets that are in order into messages.
 #[derive(Debug)]
 struct Cutter {
     message: Vec<u8>,
-    /// Octets still to come of a message that cannot be read any more.
+    /// Remaining octets of a message that is incomplete and therefore skipped.
     skip: u64,
-    /// Whether the next octet belongs to `message` or begins one.
+    /// True if the next octet continues `message` or begins a new one.
     in_step: bool,
     unread: u64,
 }
@@ -217,7 +217,8 @@ impl Cutter {
         }
     }
 
-    /// Skips octets that the capture does not have. A message whose end is known is skipped whole.
+    /// Skips octets that are missing from the capture. If the end of the current message is known, the rest of the
+    /// message is skipped too.
     fn miss(&mut self, cut: Cut, octets: u64) {
         let to_end = match (self.skip, self.message.is_empty()) {
             (0, true) => None,
@@ -243,8 +244,8 @@ impl Cutter {
 }
 
 impl Cut {
-    /// How many octets a message that begins so still needs: to the end of its header, then to its end. Returns 0 if it
-    /// is whole, none if it is not a message.
+    /// Returns how many octets a message that begins with `message` still needs: up to the end of its header, then up
+    /// to its end. Returns 0 if the message is complete, `None` if the octets are not a message.
     fn need(self, message: &[u8]) -> Option<usize> {
         match self {
             Self::Length(expected) => {
@@ -262,7 +263,7 @@ impl Cut {
         }
     }
 
-    /// How many octets are missing to the end of a message whose header is complete.
+    /// Returns how many octets a message with a complete header still needs.
     fn rest(self, message: &[u8]) -> Option<u64> {
         let header_size = match self {
             Self::Length(_) => FRAME_HEADER_SIZE,
@@ -272,7 +273,7 @@ impl Cut {
         (message.len() >= header_size).then_some(need as u64)
     }
 
-    /// Where in octets out of step the first message may begin.
+    /// Returns the offset at which a message may begin, when the message boundaries are unknown.
     fn first_start(self, octets: &[u8]) -> Option<usize> {
         match self {
             Self::Length(size) => {

@@ -1,9 +1,9 @@
-//! Record files: what a supplier or consumer notes of each message. They are mapped memory, so that a killed process
-//! leaves its records.
+//! Record files: what a supplier or consumer records about each message. The files are mapped memory, so the records
+//! survive when the process is killed.
 //!
-//! A file is one page of [`Header`], then records of fixed size in this machine's byte order. Stamps are nanoseconds of
-//! CLOCK_MONOTONIC, zero where none was taken. A supplier's records are in order of destination, then of sequence
-//! number; a consumer's in order of arrival.
+//! A file is one page with the [`Header`], then records of fixed size in this machine's byte order. Stamps are
+//! nanoseconds of CLOCK_MONOTONIC, zero if none was taken. A supplier's records are ordered by destination, then by
+//! sequence number; a consumer's records are in order of arrival.
 
 use std::io;
 use std::marker::PhantomData;
@@ -13,7 +13,8 @@ use deckwatch_os::mapped::MappedFile;
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The head of a record file. Written at the beginning; its counters are written about four times a second.
+/// The header of a record file. It is written when the file is created; its counters are updated about four times a
+/// second.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -25,59 +26,59 @@ pub struct Header {
     pub flow: u32,
     /// Index of the consumer's destination; 0 in a supplier's file.
     pub destination: u32,
-    /// Destinations of a supplier that have records of their own; 1 in a consumer's file.
+    /// Number of a supplier's destinations that have records of their own; 1 in a consumer's file.
     pub slots: u64,
-    /// Records for each of them.
+    /// Number of records for each of these destinations.
     pub capacity: u64,
     /// Octets of one message's CDR encoding.
     pub size_bytes: u64,
     /// Start of the schedule.
     pub start_ns: i64,
-    /// What arrived when no record was left.
+    /// Arrivals when no record was left.
     pub unrecorded: u64,
-    /// Dropped by a full receive buffer.
+    /// Messages dropped by a full receive buffer.
     pub overflows: u64,
-    /// Arrived and was no message of the stream.
+    /// Arrivals that are not messages of the stream.
     pub malformed: u64,
     /// Datagrams that the network or the peer's host refused.
     pub refusals: u64,
-    /// Bound of the error of converted kernel stamps.
+    /// Upper bound of the error of converted kernel stamps.
     pub conversion_error_ns: u64,
-    /// How often the clock of kernel stamps was set during the run.
+    /// How many times CLOCK_REALTIME, the clock of kernel stamps, was set during the run.
     pub clock_steps: u64,
-    /// 1 when the process ended in order.
+    /// 1 if the process ended normally.
     pub finished: u64,
 }
 
-/// Begins a supplier's file; the last octet is the version.
+/// The magic of a supplier's file; the last octet is the version.
 pub const SUPPLIER_MAGIC: [u8; 8] = *b"dwsuppl\x01";
-/// Begins a consumer's file; the last octet is the version.
+/// The magic of a consumer's file; the last octet is the version.
 pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x01";
 
 /// Octets before the first record.
 pub const HEADER_SIZE: usize = 4096;
 
-/// One message to one destination, at its supplier.
+/// A supplier's record of one message to one destination.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct SupplierRecord {
-    /// When the supplier began to send it; zero if it did not.
+    /// When the supplier began to send the message; zero if it did not send it.
     pub sent_ns: i64,
     /// When the send call returned.
     pub returned_ns: i64,
     /// The kernel's stamp before the queueing discipline.
     pub scheduled_ns: i64,
-    /// The kernel's stamp when the driver had it.
+    /// The kernel's stamp in the driver.
     pub transmit_ns: i64,
     /// Zero, or [`SendError::code`](crate::sender::SendError::code).
     pub error: u32,
-    /// Keeps the size a multiple of eight.
+    /// Makes the size a multiple of eight.
     pub reserved: u32,
 }
 
-/// One arrival, at a consumer.
+/// A consumer's record of one arrival.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -85,21 +86,21 @@ pub struct SupplierRecord {
 pub struct ConsumerRecord {
     /// Sequence number.
     pub sequence: u64,
-    /// The kernel's stamp of its last octet.
+    /// The kernel's stamp of the message's last octet.
     pub kernel_receive_ns: i64,
-    /// When the consumer's code had it; zero: no record.
+    /// When the consumer's code received the message; zero means no record.
     pub received_ns: i64,
-    /// When the consumer was done with it.
+    /// When the consumer finished handling the message.
     pub handled_ns: i64,
     /// [`SHARED_STAMP`] or 0.
     pub flags: u64,
 }
 
-/// In `flags`: the kernel's stamp belongs to a later octet that was read in the same call, so the message may have
-/// arrived before.
+/// In `flags`: the kernel's stamp is that of a later octet, which was read in the same call. The message itself may
+/// have arrived earlier.
 pub const SHARED_STAMP: u64 = 1;
 
-/// A record file under work.
+/// A record file that is being written.
 #[derive(Debug)]
 pub struct RecordFile {
     file: MappedFile,
@@ -107,10 +108,10 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Makes a supplier's file for `slots` destinations with `capacity` messages each.
+    /// Creates a supplier's file for `slots` destinations with `capacity` messages each.
     ///
     /// # Errors
-    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX), [`RecordError::Io`].
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX); [`RecordError::Io`].
     pub fn supplier(
         path: &Path,
         flow: u16,
@@ -129,10 +130,10 @@ impl RecordFile {
         Self::create(path, header, size_of::<SupplierRecord>())
     }
 
-    /// Makes a consumer's file for `capacity` arrivals.
+    /// Creates a consumer's file for `capacity` arrivals.
     ///
     /// # Errors
-    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX), [`RecordError::Io`].
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX); [`RecordError::Io`].
     pub fn consumer(
         path: &Path,
         flow: u16,
@@ -167,7 +168,7 @@ impl RecordFile {
         Ok(Self { file, header })
     }
 
-    /// The header and the records, to be written by different threads.
+    /// Splits the file into the header and the records, so that different threads can write them.
     #[must_use]
     pub fn into_parts<R>(self) -> (HeaderPage, Records<R>) {
         let (page, records) = self.file.split_at(HEADER_SIZE);
@@ -185,7 +186,7 @@ impl RecordFile {
     }
 }
 
-/// Writes the header while records are written.
+/// Writes the header while another thread writes records.
 #[derive(Debug)]
 pub struct HeaderPage {
     page: MappedFile,
@@ -200,7 +201,7 @@ impl HeaderPage {
     }
 }
 
-/// Records under work, or those of some destinations.
+/// The records of a file that is being written, or those of some of its destinations.
 #[derive(Debug)]
 pub struct Records<R> {
     file: MappedFile,
@@ -208,20 +209,20 @@ pub struct Records<R> {
 }
 
 impl<R: FromBytes + IntoBytes + KnownLayout + Immutable> Records<R> {
-    /// The records.
+    /// Returns the records.
     ///
     /// # Panics
-    /// When the room was not made for whole records.
+    /// If the size of the memory is not a multiple of the record size.
     #[must_use]
     pub fn slice_mut(&mut self) -> &mut [R] {
         <[R]>::mut_from_bytes(self.file.octets_mut())
             .expect("pages are aligned, and the room was made for whole records")
     }
 
-    /// The first `count` records and the rest.
+    /// Splits off the first `count` records. Returns them and the rest.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If there are fewer than `count` records.
     #[must_use]
     pub fn split_at(self, count: usize) -> (Self, Self) {
         let (first, rest) = self.file.split_at(count * size_of::<R>());
@@ -233,12 +234,12 @@ impl<R: FromBytes + IntoBytes + KnownLayout + Immutable> Records<R> {
     }
 }
 
-/// A file of records read back.
+/// A record file that was read back.
 #[derive(Clone, Debug)]
 pub struct ReadRecords<R> {
-    /// The head of the file.
+    /// The header of the file.
     pub header: Header,
-    /// Its records.
+    /// The records of the file.
     pub records: Vec<R>,
 }
 
@@ -251,7 +252,7 @@ impl ReadRecords<SupplierRecord> {
         read(path, SUPPLIER_MAGIC)
     }
 
-    /// The records of one destination; of the only ones where all destinations share them.
+    /// Returns the records of one destination, or the common records if all destinations share them.
     #[must_use]
     pub fn of_destination(&self, index: u16) -> &[SupplierRecord] {
         let slot = u64::from(index).min(self.header.slots.saturating_sub(1));
@@ -264,7 +265,7 @@ impl ReadRecords<SupplierRecord> {
 }
 
 impl ReadRecords<ConsumerRecord> {
-    /// Reads a consumer's file, up to its last arrival.
+    /// Reads a consumer's file up to its last arrival.
     ///
     /// # Errors
     /// [`RecordError::Io`], [`RecordError::NotRecords`].
@@ -302,19 +303,19 @@ fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
     Ok(ReadRecords { header, records })
 }
 
-/// Why records cannot be kept or read.
+/// Why records cannot be written or read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// More than [`RECORDS_MAX`](crate::limits::RECORDS_MAX).
+    /// More records than [`RECORDS_MAX`](crate::limits::RECORDS_MAX).
     #[error("The stream has more messages than records are kept of ({max}); shorten it or lower its rate.", max = crate::limits::RECORDS_MAX)]
     TooMany,
-    /// The file cannot be made or read.
+    /// The file cannot be created or read.
     #[error("{path}: {error}")]
     Io {
         /// The file.
         path: String,
-        /// What the kernel answered.
+        /// The system's error.
         error: io::Error,
     },
     /// The file is not one of this program's record files.

@@ -1,4 +1,4 @@
-//! Requests in a captured GIOP stream: whole ones, and those in fragments.
+//! Finds the requests in a captured GIOP stream, both whole and fragmented ones.
 
 use deckwatch_giop::{Assembly, Message, Request};
 
@@ -19,8 +19,8 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Takes a message. Calls `see` with the request that it is or completes. Fragments that do not belong together are
-    /// dropped.
+    /// Processes one GIOP message. Calls `see` with the request that the message is or completes. Fragments that do not
+    /// belong to one message are dropped.
     pub(crate) fn take(&mut self, message: &[u8], see: &mut dyn FnMut(&Request<'_>)) {
         match self.assembly.accept(message) {
             Ok(Some(whole)) => {
@@ -47,7 +47,7 @@ mod tests {
         Body::new(&BodyPlan::Octets { size_bytes: 300 }).expect("of a usual size")
     }
 
-    /// A request with this sequence number, divided where it is longer than `size_max`.
+    /// Encodes a request with this sequence number; fragmented if it is longer than `size_max`.
     fn request(sequence: u64, order: ByteOrder, size_max: usize) -> Vec<u8> {
         let header = RequestHeader {
             id: 7 + u32::try_from(sequence).expect("small"),
@@ -87,7 +87,7 @@ mod tests {
                 let (mut stream, mut requests) = (Reassembly::new(Cut::Giop), Requests::default());
                 stream.open(u32::MAX);
                 let mut seen = Vec::new();
-                // Packets that end anywhere; each stamp is the end of its packet in the stream.
+                // Packet boundaries are arbitrary; each stamp is the offset of its packet's end in the stream.
                 for (index, packet) in octets.chunks(77).enumerate() {
                     let at = u32::try_from(index * 77).expect("small");
                     let end = i64::from(at) + packet.len() as i64;
@@ -125,7 +125,7 @@ mod tests {
         let stray = request(1, ByteOrder::Little, 64);
         let mut seen = 0;
         requests.take(&divided[..first], &mut |_| seen += 1);
-        // The second part of another request.
+        // The second fragment belongs to another request.
         let Ok(deckwatch_giop::Frame::Message(_, second)) =
             deckwatch_giop::Frame::parse(&stray[first..], 4096)
         else {

@@ -1,4 +1,4 @@
-//! Applies the scheduling of a plan. What the kernel refuses becomes a warning with its remedy.
+//! Applies the scheduling of a plan. Each request that the kernel refuses becomes a warning with its remedy.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
 
-/// Scheduling of the threads on the message's road. What is refused is reported in `ready`, and the part runs without
-/// it.
+/// Scheduling of the threads that send, receive or forward messages. What the kernel refuses is reported in `ready`,
+/// and the part runs without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scheduling {
     /// The scheduling class.
     pub class: SchedulingClass,
-    /// Processors to run on (the host's, or the flow's choice of them); empty for all.
+    /// Processors to run on (those of the host, or those that the flow chooses of them); empty for all.
     pub cpus: Vec<u32>,
-    /// Lock memory, so that no page of the process has to be fetched.
+    /// Locks the memory of the process, so that it takes no page faults.
     pub lock_memory: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum SchedulingClass {
     },
 }
 
-/// Prepares the process. Call it before threads are made: they inherit the processors.
+/// Applies the scheduling to the process. Call it before threads are created: they inherit the processors.
 pub(crate) fn prepare_process(scheduling: &Scheduling, handle_for: Duration) -> Vec<Warning> {
     let mut refused = Vec::new();
     if !scheduling.cpus.is_empty()
@@ -80,7 +80,7 @@ pub(crate) fn prepare_process(scheduling: &Scheduling, handle_for: Duration) -> 
     refused
 }
 
-/// Prepares the calling thread, on the road of messages.
+/// Applies the scheduling to the calling thread, which handles messages.
 pub(crate) fn prepare_thread(scheduling: &Scheduling) -> Vec<Warning> {
     memory::prefault_stack();
     schedule::set_timer_slack(Duration::from_nanos(1));
@@ -99,7 +99,7 @@ pub(crate) fn prepare_thread(scheduling: &Scheduling) -> Vec<Warning> {
     }
 }
 
-/// The scheduling that was asked for and got, in words.
+/// Returns the scheduling in words: what was requested, and what the kernel refused.
 pub(crate) fn in_words(scheduling: &Scheduling, refused: &[Warning]) -> String {
     let class = match scheduling.class {
         SchedulingClass::Other => "SCHED_OTHER".to_owned(),

@@ -1,4 +1,4 @@
-//! A folder for one test, gone with it.
+//! A directory for one test, removed when the test ends.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

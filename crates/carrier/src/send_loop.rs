@@ -1,4 +1,4 @@
-//! The hot loop of a supplier: one thread that sends to some destinations in turn, each message when it is due.
+//! The hot loop of a supplier: one thread that sends each message, when it is due, to its destinations in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use crate::limits::{QUIET_NS, STAMPS_AFTER_END, STOP_LOOK};
 use crate::record::{Records, SupplierRecord};
 use crate::sender::{Sender, TransmitStamp};
 
-/// What one sending thread works with. Nothing here allocates, formats or locks while the schedule runs.
+/// The state of one sending thread. It does not allocate, format or lock while the schedule runs.
 pub struct SendLoop {
     body: Body,
     destinations: Vec<Destination>,
     shared: Arc<Shared>,
 }
 
-/// A destination with the records of its messages, by sequence number.
+/// A destination, with the records of its messages by sequence number.
 struct Destination {
     sender: Box<dyn Sender>,
     records: Records<SupplierRecord>,
@@ -29,7 +29,7 @@ struct Destination {
 }
 
 impl SendLoop {
-    /// A loop without destinations.
+    /// Creates a loop without destinations.
     #[must_use]
     pub const fn new(body: Body, shared: Arc<Shared>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl SendLoop {
         });
     }
 
-    /// Sends the whole schedule, or until `stop`, then collects the last transmit stamps.
+    /// Sends the whole schedule, or until `stop`. Then collects the last transmit stamps.
     pub fn run(&mut self, schedule: &Schedule) {
         for due in schedule.dues() {
             self.rest_until(due.due_ns);
@@ -78,7 +78,7 @@ impl SendLoop {
         }
     }
 
-    /// Sleeps until a message is due. If there is time before, collects stamps and sends the backlogs of slow peers.
+    /// Sleeps until a message is due. In spare time before that, collects stamps and flushes the backlogs.
     fn rest_until(&mut self, due_ns: i64) {
         loop {
             let now_ns = clock::monotonic_ns();
@@ -125,7 +125,7 @@ impl SendLoop {
         more
     }
 
-    /// Sends backlogs. Returns true if a backlog remains.
+    /// Flushes backlogs. Returns true if a backlog remains.
     fn flush_backlogs(&mut self) -> bool {
         let mut waits = false;
         for destination in &mut self.destinations {
@@ -137,7 +137,7 @@ impl SendLoop {
         waits
     }
 
-    /// After the last message: collects the last stamps, and sends the backlogs of slow peers until `stop`.
+    /// Runs after the last message: collects the last stamps, and flushes the backlogs until `stop`.
     fn settle(&mut self) {
         let end_ns = clock::monotonic_ns().saturating_add(nanoseconds(STAMPS_AFTER_END));
         self.rest_until(end_ns);
@@ -154,7 +154,7 @@ fn note(records: &mut Records<SupplierRecord>, stamp: TransmitStamp) {
             StampPoint::Scheduled => &mut record.scheduled_ns,
             StampPoint::Sent => &mut record.transmit_ns,
         };
-        // A retransmission is stamped again; the first counts.
+        // A retransmission is stamped again; the first stamp counts.
         if *place == 0 {
             *place = stamp.at_ns;
         }

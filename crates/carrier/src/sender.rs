@@ -7,51 +7,53 @@ use crate::body::Body;
 
 /// Sends one stream to one destination, or to the channel. Used by one thread.
 pub trait Sender: Send {
-    /// Sends one message; `body` holds its sequence number. Returns within the drain of the deadline, even when the
-    /// peer does not read.
+    /// Sends one message; `body` holds its sequence number. Returns within the drain of the deadline, even if the peer
+    /// does not read.
     ///
     /// # Errors
-    /// What the local side or the middleware refused: the message is lost, the schedule goes on.
+    /// [`SendError`] if the local side or the middleware refuses the message. The message is lost; the schedule
+    /// continues.
     fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError>;
 
-    /// Passes on the kernel stamps of earlier messages. Does not block and works a fraction of a millisecond at most.
-    /// Returns true if there may be more.
+    /// Passes the kernel stamps of earlier messages to `stamps`. Does not block, and takes a fraction of a millisecond
+    /// at most. Returns true if there may be more.
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
         let _ = stamps;
         false
     }
 
-    /// The socket that has to become writable before the rest of an earlier message can be sent, if there is a rest.
+    /// Returns the socket that must become writable before the rest of an earlier message can be sent, if there is a
+    /// rest.
     fn backlog(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Sends what it can of the backlog. Does not block.
+    /// Sends as much of the backlog as the socket accepts. Does not block.
     fn flush(&mut self) {}
 
-    /// Datagrams that the network or the peer's host has refused so far.
+    /// Returns the number of datagrams that the network or the peer's host has refused so far.
     fn refusals(&self) -> u64 {
         0
     }
 }
 
-/// A message was accepted.
+/// How a message was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// By the kernel, or by the middleware.
+    /// The kernel or the middleware has accepted the whole message.
     Whole,
-    /// A part of it is in the backlog until the peer reads.
+    /// A part of the message is in the backlog until the peer reads.
     Waiting,
 }
 
-/// The kernel's transmit stamps of one message, as far as this report has them; nanoseconds of CLOCK_MONOTONIC.
+/// One transmit stamp that the kernel took of a message, nanoseconds of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitStamp {
-    /// The message.
+    /// The sequence number of the message.
     pub sequence: u64,
-    /// Before the queueing discipline, or when the driver had it.
+    /// Where the stamp was taken: before the queueing discipline, or in the driver.
     pub point: deckwatch_os::stamp::StampPoint,
-    /// When.
+    /// The time of the stamp.
     pub at_ns: i64,
 }
 
@@ -59,20 +61,20 @@ pub struct TransmitStamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The kernel refused it, with this `errno`.
+    /// The kernel refused the message with this `errno`.
     Refused(u16),
     /// The peer does not read, and the backlog is full.
     BacklogFull,
     /// The connection is lost.
     Disconnected,
-    /// The middleware did not take it in time.
+    /// The middleware did not accept the message in time.
     TimedOut,
-    /// The middleware raised this system exception: the index of its standard name.
+    /// The middleware raised a system exception: the index of its standard name.
     Raised(u16),
 }
 
 impl SendError {
-    /// The form in a record; never zero.
+    /// Returns the code of the error in a record; never zero.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -84,7 +86,7 @@ impl SendError {
         }
     }
 
-    /// The error of a code; none for zero and for codes of a later version.
+    /// Returns the error of a code, or `None` for zero and for codes of a later version.
     #[must_use]
     pub const fn from_code(code: u32) -> Option<Self> {
         let low = (code & 0xFFFF) as u16;
@@ -98,7 +100,7 @@ impl SendError {
         }
     }
 
-    /// From what the kernel answered to a send.
+    /// Converts the kernel's error of a send.
     #[must_use]
     pub fn from_io(error: &std::io::Error) -> Self {
         let errno = error

@@ -1,14 +1,14 @@
-//! From the kernel's stamps (CLOCK_REALTIME) to the clock of all records (CLOCK_MONOTONIC), while a run goes on.
+//! Converts the kernel's stamps (CLOCK_REALTIME) to the clock of all records (CLOCK_MONOTONIC) during a run.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use deckwatch_os::clock::ClockPair;
 
-/// The present way from one clock to the other. Hot threads read it; one other thread renews it a few times a second.
+/// The current offset between the two clocks. Hot threads read it; one other thread renews it a few times a second.
 ///
-/// A stamp that was taken before the clock was set and converted after it is wrong by the step, so a step makes the
-/// run's kernel stamps suspect: it is counted, never hidden.
+/// If the clock is set between a stamp and its conversion, the converted stamp is wrong by the step. A step thus makes
+/// the run's kernel stamps suspect; steps are counted and reported.
 #[derive(Debug)]
 pub struct StampClock {
     offset_ns: AtomicI64,
@@ -30,13 +30,13 @@ impl StampClock {
         }
     }
 
-    /// CLOCK_MONOTONIC at a kernel stamp.
+    /// Converts a kernel stamp to CLOCK_MONOTONIC.
     #[must_use]
     pub fn to_monotonic(&self, realtime_ns: i64) -> i64 {
         realtime_ns.saturating_sub(self.offset_ns.load(Ordering::Relaxed))
     }
 
-    /// Reads both clocks again, and notes whether one was set.
+    /// Reads both clocks again, and counts a step if CLOCK_REALTIME was set.
     pub fn renew(&self) {
         self.renew_with(ClockPair::read());
     }
@@ -44,7 +44,7 @@ impl StampClock {
     fn renew_with(&self, pair: ClockPair) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let stepped = pair.step_since(&latest).is_some();
-        // A reading that a loaded host has interrupted would make the conversion worse, not better.
+        // A reading that a loaded host interrupted would make the conversion less exact.
         if !stepped && pair.error_ns > latest.error_ns {
             return;
         }
@@ -57,13 +57,13 @@ impl StampClock {
         self.offset_ns.store(pair.offset_ns(), Ordering::Relaxed);
     }
 
-    /// Bound of the error of any conversion so far.
+    /// Upper bound of the error of all conversions so far.
     #[must_use]
     pub fn error_ns(&self) -> u64 {
         self.error_ns_max.load(Ordering::Relaxed)
     }
 
-    /// How often the clock was set.
+    /// How many times the clock was set.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)

@@ -1,6 +1,7 @@
-//! What a part writes while it runs (lines of JSON on standard output) and reads (lines of words on standard input).
+//! The events that a part writes (lines of JSON on standard output) and the commands that it reads (lines of words on
+//! standard input).
 //!
-//! The end of a part's standard input means that the coordinator is gone: the part ends too.
+//! The end of a part's standard input means that the coordinator is gone: the part then ends too.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,15 +14,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum PartEvent {
-    /// It waits for `go`.
+    /// The part waits for `go`.
     Ready(Ready),
-    /// How far it is, about four times a second.
+    /// The part's progress, about four times a second.
     Progress(Progress),
-    /// It has finished, and its files are whole. The last line.
+    /// The part has finished, and its files are complete. This is its last line.
     Done(Done),
-    /// It cannot go on. The last line.
+    /// The part failed. This is its last line.
     Error {
-        /// In whole sentences: what, and what to do.
+        /// The error and its remedy, in whole sentences.
         text: String,
     },
 }
@@ -30,32 +31,33 @@ pub enum PartEvent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ready {
-    /// What others reach it by: `address:port` of a raw consumer, the stringified IOR of a servant or channel, the
-    /// `corbaloc:` of a naming service. Empty where none does.
+    /// The address for other parts: `address:port` of a raw consumer, the stringified IOR of a servant or channel, the
+    /// `corbaloc:` of a naming service. Empty if the part has none.
     pub endpoint: String,
-    /// Where it listens; its port is one for the taps.
+    /// The address that the part listens on; the taps capture its port.
     pub listening: Option<SocketAddr>,
     /// Octets of one message's CDR encoding.
     pub size_bytes: Option<u64>,
-    /// The scheduling that it got, in words.
+    /// The scheduling that the part runs with, in words.
     pub scheduling: String,
-    /// What was asked for and refused, and what to do; what cannot be measured here.
+    /// The requests that the kernel refused, with their remedies, and what cannot be measured on this host.
     pub warnings: Vec<Warning>,
 }
 
-/// How far a part is. Counts are from the start, warm-up included; those that a role does not have stay zero.
+/// The progress of a part. Counts begin at the start and include the warm-up; counts that a role does not have stay
+/// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {
-    /// Messages whose turn has come, over all destinations (supplier).
+    /// Messages that have become due, over all destinations (supplier).
     pub sent: u64,
-    /// Of these, those that the local side refused (supplier).
+    /// Of these, messages that the local side refused (supplier).
     pub send_errors: u64,
-    /// Messages received, duplicates included (consumer, channel), packets (tap).
+    /// Messages received, duplicates included (consumer, channel), or packets (tap).
     pub received: u64,
-    /// Of these, received more than the deadline after due, warm-up left out (consumer).
+    /// Of these, messages received more than the deadline after due, without the warm-up (consumer).
     pub late: u64,
-    /// Dropped by a full receive buffer (consumer, tap), a full queue (channel).
+    /// Messages dropped by a full receive buffer (consumer, tap) or a full queue (channel).
     pub overflows: u64,
 }
 
@@ -63,21 +65,21 @@ pub struct Progress {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Done {
-    /// The last counts.
+    /// The final counts.
     pub progress: Progress,
-    /// What the reader of the result must know.
+    /// Facts that the reader of the result must know.
     pub warnings: Vec<Warning>,
 }
 
 /// One line to a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartCommand {
-    /// The schedule starts then, nanoseconds of CLOCK_MONOTONIC.
+    /// Start the schedule at this time, nanoseconds of CLOCK_MONOTONIC.
     Go {
-        /// The start.
+        /// The start time.
         start_ns: i64,
     },
-    /// Finish, and write `done`.
+    /// Finish and write `done`.
     Stop,
 }
 

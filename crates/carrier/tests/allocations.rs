@@ -1,7 +1,7 @@
-//! Between `go` and the end of a schedule raw suppliers and consumers take no memory: counted, and the count shown to
-//! catch one that does.
+//! Raw suppliers and consumers do not allocate between `go` and the end of a schedule. The test counts allocations, and
+//! checks that the count detects a handler that allocates.
 //!
-//! A file of its own: the allocator that counts is the whole process's, so there is one test only.
+//! This test has a file of its own: the counting allocator serves the whole process, so only one test may run in it.
 
 #[path = "../../orb/tests/support/counting.rs"]
 mod counting;
@@ -24,7 +24,7 @@ use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
 
-/// A handler that takes memory, for the proof that it would be seen.
+/// A handler that allocates, to prove that the count detects it.
 struct Wasteful(Recorder);
 
 impl Handler for Wasteful {
@@ -62,7 +62,7 @@ fn body() -> Body {
     Body::new(&plan).expect("a type")
 }
 
-/// Allocations of the whole process, both ends, while a schedule is sent and received.
+/// Returns the number of allocations in the whole process, both ends, while a schedule is sent and received.
 fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
     let folder = std::env::temp_dir().join(format!("deckwatch-allocations-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
@@ -130,7 +130,7 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
                 std::thread::yield_now();
             }
         };
-        // Threads have begun and connections stand when a first few have arrived.
+        // When the first few messages have arrived, the threads are running and the connections are open.
         run(FIRST, FIRST);
         let before = counting::allocations();
         run(MESSAGES, FIRST + MESSAGES);

@@ -1,4 +1,4 @@
-//! Messages divided into fragments of GIOP 1.1, in which alignment counts from each header (CORBA 3.3 part 2, clause
+//! Messages in fragments of GIOP 1.1, in which alignment counts from each fragment header (CORBA 3.3 part 2, clause
 //! 9.4.9).
 
 use crate::support::typed_values;
@@ -8,11 +8,11 @@ use deckwatch_cdr::{
 };
 use proptest::prelude::*;
 
-/// A message's header stands before everything, and in place of those of the fragments behind the first stands nothing.
+/// The size of the message header at the start. The headers of later fragments are left out.
 const HEADER_SIZE: usize = 12;
 const CODEC: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
 
-/// Writes behind `before` octets of a message in fragments of `size`; gives the octets and where each fragment ends.
+/// Writes after `before` octets of a message, in fragments of `size`. Returns the octets and the end of each fragment.
 fn divided(
     size: usize,
     before: usize,
@@ -31,8 +31,7 @@ fn divided(
     (octets, ends)
 }
 
-/// What the fragments mean to a reader that knows nothing of dividing: each is looked at alone, aligned from its own
-/// header.
+/// Reads the fragments without [`Divided`]: each fragment alone, aligned from its own header.
 fn naive_doubles(octets: &[u8], size: usize, count: usize) -> Vec<f64> {
     let mut fragments = vec![octets[..size.min(octets.len())].to_vec()];
     for rest in octets[size.min(octets.len())..].chunks(size - HEADER_SIZE) {

@@ -68,7 +68,7 @@ proptest! {
             let mut over = Value::default_for(&code).unwrap();
             read_value_into(&code, &mut over, &mut reader(&octets, order, phase)).unwrap();
             prop_assert_eq!(&over, &value);
-            // Copied to the other order and a further phase, it is still the same.
+            // The value is still the same when it is copied to the other byte order and another alignment.
             let mut copied = vec![0; 3];
             let mut w = Writer::new(&mut copied).with_origin(0).with_order(order.opposite()).with_codec(UTF8);
             copy_value(&code, &mut reader(&octets, order, phase), &mut w).unwrap();
@@ -87,7 +87,7 @@ proptest! {
             prop_assert_eq!(r.finish(), Ok(()));
             prop_assert_eq!(&hop, &any);
             prop_assert_eq!(&hop.to_dynamic().unwrap(), &value);
-            // The same form again is the same octets.
+            // Writing the same form again gives the same octets.
             prop_assert_eq!(written(&hop, order, phase), octets);
         }
     }
@@ -168,7 +168,8 @@ fn a_value_nested_without_end_is_refused_before_the_stack_ends() {
     assert_eq!(error.fact, DecodeFact::NestingTooDeep);
 }
 
-/// The octets of a struct TypeCode with members of this TypeCode each, all but the first by indirection.
+/// A TypeCode of nested structs. At each level, both members have the TypeCode of the level below; the second is an
+/// indirection.
 fn doubled(levels: u32) -> TypeCode {
     let mut code = TypeCode::long();
     for level in 0..levels {
@@ -215,18 +216,18 @@ fn hostile_type_codes_are_refused_with_their_fact() {
         fact(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFC]),
         DecodeFact::IndirectionAstray
     );
-    // sequence<void>: its elements take no octets, so that its count would cost nothing.
+    // sequence<void>: elements without octets, so a large count would need no input.
     assert_eq!(
         fact(&[0, 0, 0, 19, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]),
         DecodeFact::TypeCodeMisplaced
     );
-    // An alias of itself.
+    // An alias whose content is the alias itself.
     let mut endless = vec![
         0, 0, 0, 21, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
     ];
     endless.extend_from_slice(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xE0]);
     assert_eq!(fact(&endless), DecodeFact::TypeCodeEndless);
-    // A sequence whose element is the sequence itself is a type, and can be shown.
+    // A sequence whose element is the sequence itself is a valid type and can be displayed.
     let own = [
         0, 0, 0, 19, 0, 0, 0, 16, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF0, 0, 0,
         0, 0,
@@ -234,7 +235,7 @@ fn hostile_type_codes_are_refused_with_their_fact() {
     let own = TypeCode::parse(&mut reader(&own, ByteOrder::Big, 0)).unwrap();
     assert!(own.to_string().starts_with("sequence<sequence<"));
     assert_eq!(own, own.content_type().unwrap());
-    // A sequence of sequences of ... deeper than the limit.
+    // Sequences nested deeper than the limit.
     let deep = (0..80).fold(TypeCode::long(), |code, _| TypeCode::sequence(&code, 0));
     assert_eq!(
         deep.write(&mut Writer::new(&mut Vec::new())),
@@ -424,7 +425,7 @@ fn a_union_with_more_cases_than_a_value_may_search_is_refused() {
 fn what_has_no_octets_may_begin_behind_the_last_of_the_message() {
     let nothing = TypeCode::structure("IDL:S:1.0", "S", &[]);
     for code in [TypeCode::null(), TypeCode::void(), nothing] {
-        // The body of a message begins at a multiple of eight, whether or not there is one.
+        // The body of a message starts at a multiple of eight, even if it is empty.
         let mut r = Reader::new(&[0; 33], ByteOrder::NATIVE).at_position(33);
         r.align(8);
         assert_eq!(r.position(), 40);

@@ -1,5 +1,5 @@
-//! Octets made by hand from the standard (CORBA 3.3 part 2, clause 9.3), and what they mean: our own writer would
-//! share our misreading.
+//! Octets made by hand from the standard (CORBA 3.3 part 2, clause 9.3), and the values they encode. Our own writer and
+//! reader could share a misreading of the standard.
 
 use deckwatch_cdr::value::{Value, read_value, write_value};
 use deckwatch_cdr::{
@@ -68,7 +68,7 @@ fn wide_characters_of_giop_1_1_are_two_octets_in_the_order_of_their_message() {
     for (order, octets) in anchor {
         assert_eq!(written(&'\u{2693}', order, v1_1), Ok(octets.to_vec()));
         assert_eq!(read(&octets, order, v1_1), Ok('\u{2693}'));
-        // One that needs two units has no form; half a character is none.
+        // A character of two UTF-16 units cannot be written, and half a character cannot be read.
         assert_eq!(
             written(&'\u{1F6A2}', order, v1_1),
             Err(EncodeError::NotInCodeSet)
@@ -145,7 +145,7 @@ fn fixed_point_is_packed_decimal_with_a_leading_zero_where_its_digits_are_even()
         let read = read::<Fixed<4, 2>>(&octets, order, v1_2);
         assert_eq!(read, Err(DecodeFact::FixedMalformed), "{what}");
     }
-    // A scale below 0 is only met at run time: 12 hundreds.
+    // A scale below 0 is possible only at run time: 12 hundreds.
     let hundreds = TypeCode::fixed(3, -2);
     let mut r = Reader::new(&[0x01, 0x2C], order);
     assert_eq!(read_value(&hundreds, &mut r), Ok(Value::Fixed(12)));

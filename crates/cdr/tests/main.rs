@@ -1,4 +1,4 @@
-//! CDR as its users see it: types, values, opaque states, and their costs.
+//! CDR through its public interface: types, values, opaque states, and their costs.
 
 #[path = "support/states.rs"]
 mod states;

@@ -1,4 +1,4 @@
-//! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
+//! Values whose state only their own code can read: custom values, and chunked values of unknown types.
 
 use crate::states::{
     CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, back_to, chunk, custom, end,
@@ -11,7 +11,7 @@ use deckwatch_cdr::{
     Version, WideSet, Write, Writer,
 };
 
-/// The state of what is an instance with nothing but that.
+/// The opaque state of an instance that has no other state.
 fn state_of(value: &Value) -> &Opaque {
     match value {
         Value::Valuetype(Some(instance)) => match &*instance.state {
@@ -22,7 +22,7 @@ fn state_of(value: &Value) -> &Opaque {
     }
 }
 
-/// The state is what [`a_chunk`] writes, and its number with eight octets is aligned.
+/// Checks that the state is what [`a_chunk`] writes, and that its number of eight octets is aligned.
 #[track_caller]
 fn reads_as_it_was(state: &Opaque) {
     let mut r = state.chunks();
@@ -63,13 +63,13 @@ fn a_custom_value_passes_through_as_it_came_and_in_no_other_form() {
     };
     let older = Codec::DEFAULT.with_version(Version::V1_1);
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
-    // There may be wide texts that the other does not know.
+    // The state may contain wide strings that the other side does not know.
     let narrow = Codec::DEFAULT.with_wide(WideSet::None);
     for codec in [older, utf8, narrow] {
         let refused = in_codec(codec, a_custom);
         assert_eq!(refused, Err(EncodeError::TypeUnsupported));
     }
-    // Where nothing is beyond ASCII, no text is of one code set alone.
+    // Strings of ASCII alone are the same in all these code sets.
     let plain = |w: &mut Writer<'_>| {
         w.write_u32(ONE_ID | CHUNKED).expect("room");
         CUSTOM.write(w).expect("room");
@@ -77,7 +77,7 @@ fn a_custom_value_passes_through_as_it_came_and_in_no_other_form() {
         end(w);
     };
     assert_eq!(in_codec(utf8, plain), Ok(()));
-    // What came from where wide texts are not known has none.
+    // A state from a peer without wide strings contains none.
     let sent = octets(&custom(), ByteOrder::NATIVE, a_custom);
     let mut r = Reader::new(&sent, ByteOrder::NATIVE).with_codec(narrow);
     let any = Any::parse(&mut r).expect("an Any");
@@ -140,7 +140,7 @@ fn a_custom_value_within_one_in_chunks_has_the_level_of_its_place() {
         w.write_u32(ONE_ID | CHUNKED).expect("room");
         CUSTOM.write(w).expect("room");
         a_chunk(w);
-        // Two values within, the first with one of its own; the last ends with all.
+        // Two nested values; the first contains another. The last end tag ends all values.
         for id in ["IDL:X:1.0", "IDL:Y:1.0"] {
             w.write_u32(ONE_ID | CHUNKED).expect("room");
             id.write(w).expect("room");
@@ -162,7 +162,7 @@ fn a_custom_value_within_one_in_chunks_has_the_level_of_its_place() {
         panic!("{value:?}");
     };
     assert_eq!(whole.state[1], Value::Long(99));
-    // On its own it is one level higher.
+    // On its own, the value is one nesting level higher.
     let alone = Any::from_dynamic(&custom(), &whole.state[0]).expect("a custom value");
     let alone = written(&alone, order).expect("it can be written");
     let alone = parsed(&alone, order).expect("it can be read");
@@ -189,7 +189,7 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
     let value = any.to_dynamic().expect("a tree");
     reads_as_it_was(state_of(&value));
     assert!(state_of(&value).bases().eq([POINT]));
-    // Four octets further on the list has one more id.
+    // Four octets further, the list of ids needs one more id.
     let shifted = structure(&[("before", &TypeCode::long()), ("i", &interface())]);
     for (number, before) in [(0, 0), (0, 4), (1, 8)] {
         let parts = vec![Value::Long(number), value.clone()];
@@ -201,7 +201,7 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
         let back = Any::parse(&mut r).expect("it can be read");
         assert!(back == whole, "{before}");
     }
-    // Where its base is known it is cut down to that.
+    // If the base type is known, the value is truncated to it.
     let known = structure(&[("i", &interface()), ("p", &point())]);
     let sent = octets(&known, order, |w| {
         derived(w);
@@ -209,7 +209,7 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
     });
     let any = parsed(&sent, order).expect("an Any");
     assert!(any.is_truncated() && !any.is_opaque());
-    // Within an any of an any it tells that still.
+    // The truncation is also visible in an Any nested in an Any.
     let sent = octets(&TypeCode::any(), order, |w| {
         known.write(w).expect("a TypeCode");
         derived(w);
@@ -222,7 +222,7 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
         panic!("an Any within");
     };
     assert!(within.is_truncated());
-    // Without chunks nobody knows where it ends.
+    // Without chunks, the end of the value is unknown.
     let sent = octets(&interface(), order, |w| {
         w.write_u8(0).expect("room");
         w.write_u32(ONE_ID).expect("room");
@@ -300,7 +300,7 @@ fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
         let mut again = vec![0; before];
         let mut w = Writer::new(&mut again).with_origin(0).with_order(order);
         any.write(&mut w).expect("it can be written");
-        // Where the first stands otherwise aligned, it names the ids each by an indirection.
+        // If the first value has another alignment, each id is an indirection.
         assert!(again.len() <= sent.len() + before + 8 * 9 + 40);
         let mut r = Reader::new(&again, order).at_position(before);
         let back = Any::parse(&mut r).expect("it can be read");
@@ -312,7 +312,7 @@ fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
     assert!(back.to_dynamic().as_ref() == Ok(&tree));
 }
 
-/// Writes an Any in fragments of this many octets and reads it again.
+/// Writes an Any in fragments of this many octets and reads it back.
 fn comes_back_from_fragments(any: &Any, size: usize) -> Result<(), EncodeError> {
     let (order, codec) = any.sole_form().expect("it is opaque");
     let mut octets = vec![0; 12];

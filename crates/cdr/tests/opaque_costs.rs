@@ -1,4 +1,4 @@
-//! What values whose state only their own code can read may cost, and which of them are refused.
+//! Costs of values whose state only their own code can read, and which of these values are refused.
 
 use crate::states::{
     CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, back_to, chunk, custom, end, interface,
@@ -52,7 +52,7 @@ fn states_that_are_cut_off_or_lead_outside_are_refused() {
         chunk(w, |w| back_to(value + 4, w));
         end(w);
     });
-    // Numbers that lead to no value are numbers.
+    // Numbers that look like an indirection but do not point to a value are plain numbers.
     assert!(parsed(&nowhere, order).is_ok());
     let no_chunks = with(&|w, _, _| w.write_u32(5).expect("room"));
     assert!(parsed(&no_chunks, order).is_err());
@@ -65,7 +65,7 @@ fn states_that_are_cut_off_or_lead_outside_are_refused() {
 #[test]
 fn states_cost_no_more_than_their_octets() {
     let order = ByteOrder::NATIVE;
-    // Values within values, however deep, take no stack.
+    // Nested values of any depth use no stack.
     let deep = octets(&custom(), order, |w| {
         w.write_u32(ONE_ID | CHUNKED).expect("room");
         CUSTOM.write(w).expect("room");
@@ -77,7 +77,7 @@ fn states_cost_no_more_than_their_octets() {
     let any = parsed(&deep, order).expect("an Any");
     assert_eq!(written(&any, order).as_deref(), Ok(&*deep));
     assert!(any.to_dynamic().is_ok());
-    // A long id that all share is kept once.
+    // A long id that all values share is stored once.
     let id = format!("IDL:{}:1.0", "x".repeat(900));
     let count = 10_000;
     let many = |id: &str| {

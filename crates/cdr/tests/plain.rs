@@ -1,4 +1,5 @@
-//! Structs whose CDR is their memory are written and lent whole, and mean what they mean member by member.
+//! Structs whose CDR form equals their memory layout are written and borrowed as a whole; the result is the same as
+//! member by member.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,8 @@ use deckwatch_cdr::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// As generated code has it. A `long` leads, so that behind a count the `double` is not where memory has it.
+/// A struct as generated code has it. It starts with a `long`, so that after a sequence count the `double` is not where
+/// the memory layout has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Fix {
@@ -91,7 +93,7 @@ fn a_sequence_is_the_same_octets_as_its_elements_one_by_one_wherever_it_stands()
                 value.write(&mut w).unwrap();
             }
             assert_eq!(whole, single, "{order:?} {before}");
-            // Wherever the octets stand in memory.
+            // At any address in memory.
             for shift in 0..8 {
                 let memory = [&vec![0; shift][..], &whole].concat();
                 let reader = || {
@@ -109,7 +111,7 @@ fn a_sequence_is_the_same_octets_as_its_elements_one_by_one_wherever_it_stands()
     }
 }
 
-/// The octets begin where memory may hold any value.
+/// The octets start at an address that is aligned for any value.
 #[repr(C, align(8))]
 struct Aligned([u8; 88]);
 
@@ -127,7 +129,8 @@ fn what_stands_in_place_is_lent_and_nothing_else() {
         assert_eq!(cow, values);
         matches!(cow, Cow::Borrowed(_))
     };
-    // Behind a count at 4 they begin at 8; behind one at 0 the first number stands at 4, and the double behind a gap.
+    // After a count at 4, the elements start at 8. After a count at 0, they start at 4, and there is padding before the
+    // double.
     assert!(lent(4, ByteOrder::NATIVE));
     assert!(!lent(0, ByteOrder::NATIVE));
     let other = ORDERS.into_iter().find(|order| !order.is_native());

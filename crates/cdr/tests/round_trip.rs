@@ -26,7 +26,7 @@ fn reader(buffer: &[u8], order: ByteOrder, phase: usize, codec: Codec) -> Reader
         .with_codec(codec)
 }
 
-/// Writes and reads `value` everywhere, and sees to it that every truncation is refused.
+/// Writes and reads `value` in every order and alignment, and checks that every truncated form is refused.
 fn round_trip<T: Write + for<'a> Parse<'a> + PartialEq + Debug>(value: &T) {
     let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
     for order in ORDERS {

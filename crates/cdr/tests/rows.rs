@@ -1,5 +1,5 @@
-//! Many values in a row, which are passed over by a plan of their type, and values of an Any among others: the octets
-//! are those of one after the other.
+//! Many values of one type in a row, which are skipped by a plan of their type, and values of an Any among others. The
+//! octets are those of the values one after the other.
 
 use crate::support::typed_values;
 use deckwatch_cdr::typecode::Kind;
@@ -20,7 +20,7 @@ fn order_of(is_little: bool) -> ByteOrder {
     }
 }
 
-/// The octets of a value that begins at `phase`, behind as many others.
+/// The octets of a value that starts at `phase`, after that many other octets.
 fn written(code: &TypeCode, value: &Value, order: ByteOrder, phase: usize) -> Vec<u8> {
     let mut octets = vec![0; phase];
     let w = Writer::new(&mut octets).with_origin(0).with_order(order);
@@ -28,13 +28,13 @@ fn written(code: &TypeCode, value: &Value, order: ByteOrder, phase: usize) -> Ve
     octets
 }
 
-/// Passes over the values of a sequence one by one.
+/// Skips the values of a sequence one by one.
 fn skip_each(element: &TypeCode, r: &mut Reader<'_>) -> Result<(), DecodeError> {
     let count = r.read_count(element.size_min())?;
     (0..count).try_for_each(|_| r.nested(|r| skip_value(element, r)))
 }
 
-/// The value and another in turn.
+/// The value and another value, alternating.
 fn row_of(code: &TypeCode, value: &Value, count: usize) -> Value {
     let other = another(code, value);
     let values = [value, &other].into_iter().cycle().take(count);
@@ -48,7 +48,7 @@ fn row_of(code: &TypeCode, value: &Value, count: usize) -> Value {
     }
 }
 
-/// Another value of the type, whose texts and sequences have other lengths and whose unions have another case.
+/// Another value of the type. Strings and sequences have another length, unions another case.
 fn another(code: &TypeCode, value: &Value) -> Value {
     let code = code.unaliased();
     let of_all = |values: &[Value]| -> Vec<Value> {
@@ -58,7 +58,7 @@ fn another(code: &TypeCode, value: &Value) -> Value {
             .map(|(index, value)| another(&part(index), value))
             .collect()
     };
-    // Where the length may be another; 0 is no bound.
+    // Whether the length may differ; a bound of 0 is no bound.
     let grows = |len: usize| {
         let bound = code.length().unwrap_or_default() as usize;
         (code.kind() == Kind::Sequence).then_some(bound == 0 || len < bound)
@@ -136,8 +136,8 @@ proptest! {
         let is_shared = matches!(value, Value::Valuetype(_));
         if !is_shared || damage.is_none() {
             let one_by_one = skip_each(&code, &mut each);
-            // Numbers are passed over as one: where the padding before them leaves too little, that is said of the
-            // first.
+            // Numbers are skipped all at once. If the padding before them leaves too few octets, the error is that of
+            // the first number.
             let is_padded = matches!(code.unaliased().kind(), Kind::LongLong | Kind::Double | Kind::LongDouble);
             if is_padded {
                 prop_assert_eq!(outcome.is_ok(), one_by_one.is_ok());

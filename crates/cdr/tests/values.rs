@@ -1,4 +1,4 @@
-//! What values of value types that a peer sends may cost.
+//! Limits on the memory of value types that a peer sends.
 
 use deckwatch_cdr::limits::{
     ANY_PARTS, INSTANCE_PARTS, OPAQUE_PARTS, TYPE_CODE_PARTS, VALUE_BASES_MAX, VALUE_PARTS_MAX,
@@ -16,7 +16,7 @@ fn code(id: &str, base: Option<&TypeCode>, members: &[&TypeCode]) -> TypeCode {
     TypeCode::value(id, "V", ValueModifier::None, base, &members)
 }
 
-/// The octets of an Any of this type, and of what is written behind it.
+/// The octets of an Any: this TypeCode, then what `write` writes.
 fn octets(code: &TypeCode, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut w = Writer::new(&mut octets);
@@ -104,7 +104,8 @@ fn what_is_shared_again_and_again_is_kept_once_and_no_tree_is_made_of_it() {
     let itself = TypeCode::recursive("IDL:V:1.0");
     let pair = code("IDL:V:1.0", None, &[&itself, &itself]);
     let sent = octets(&pair, |w| {
-        // Of each the left is the next, and the right the same again: 2 to the 40th in all.
+        // `left` is the next value, and `right` is an indirection to the same value. As a tree, this has 2 to the power
+        // of 40 values.
         let mut starts = Vec::new();
         for _ in 0..40 {
             w.write_u32(0x7fff_ff00).expect("room");
@@ -172,7 +173,7 @@ fn what_takes_much_memory_is_many_parts_of_a_tree() {
     let plain = code("IDL:P:1.0", None, &[]);
     let custom = TypeCode::value("IDL:C:1.0", "C", ValueModifier::Custom, None, &[]);
     let (a_plain, a_custom) = ([0x7fff_ff00], [0x7fff_ff08, u32::MAX]);
-    // Each is a part itself.
+    // Each value is a part itself.
     let plains = (VALUE_PARTS_MAX - 1) / (1 + INSTANCE_PARTS);
     let customs = (VALUE_PARTS_MAX - 1) / (1 + INSTANCE_PARTS + OPAQUE_PARTS);
     assert_eq!(tree_of(&plain, plains, &a_plain), Ok(()));
@@ -181,7 +182,7 @@ fn what_takes_much_memory_is_many_parts_of_a_tree() {
     assert_eq!(tree_of(&plain, plains + 1, &a_plain), refused);
     assert_eq!(tree_of(&custom, customs + 1, &a_custom), refused);
     assert_eq!(tree_of(&plain, plains + 1, &[0]), Ok(()));
-    // TypeCodes of bounded strings, and of numbers, which need no memory; those of values.
+    // TypeCodes of bounded strings, of numbers, which need no memory, and of values.
     let (bounded, number) = ([18, 7], [5]);
     let types = VALUE_PARTS_MAX / (1 + TYPE_CODE_PARTS);
     let type_code = TypeCode::meta();
@@ -213,7 +214,7 @@ fn what_is_shared_as_another_type_of_its_id_is_read_but_a_few_times() {
         for _ in 0..count {
             w.write_u32(0x7fff_ff00).expect("room");
             starts.push(w.position() - 4);
-            // As a count of octets: those of all that leads back here.
+            // A count of octets that covers all values with an indirection back to here.
             w.write_u32(8 * count).expect("room");
         }
         w.write_u32(count).expect("room");
@@ -229,7 +230,7 @@ fn a_value_that_arguments_share_is_known_to_have_been_cut() {
     let base = code("IDL:B:1.0", None, &[&TypeCode::long()]);
     let mut sent = Vec::new();
     let mut w = Writer::new(&mut sent);
-    // In chunks, of a type that is not known or else of its base.
+    // In chunks, with the ids of an unknown type and of its base.
     w.write_u32(0x7fff_ff0e).expect("room");
     w.write_u32(2).expect("room");
     "IDL:D:1.0".write(&mut w).expect("room");

@@ -1,4 +1,4 @@
-//! `deckwatch bench`: the cost of our own parts beside raw sockets and beside other ORBs.
+//! `deckwatch bench`: the cost of this program's ORB and carriers beside raw sockets and other ORBs.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -160,7 +160,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     common.carry_out(&name, |tell, keep| bench::run(&settings, tell, keep))
 }
 
-/// Rare calls take three times the run time, at most 850 ms.
+/// A run with rare calls takes three times the run time, at most 850 ms.
 const USUAL: Usual = Usual {
     rounds: 9,
     run_time: Duration::from_millis(300),

@@ -1,4 +1,4 @@
-//! `deckwatch call`: any operation of any object, by the types that an IDL file names.
+//! `deckwatch call`: calls any operation of any object, with the types of an IDL file.
 
 mod find;
 mod sent;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let orb = orb(&args)?;
     let status = with(&args, &model, &orb);
-    // Waits until the trace is written.
+    // Returns after the trace is written.
     orb.shutdown(true)?;
     status
 }

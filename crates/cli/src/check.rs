@@ -1,4 +1,4 @@
-//! `deckwatch check`: what a mission will take and what it can prove; nothing is started.
+//! `deckwatch check`: prints what a mission takes and what it can prove, without running it.
 
 use std::process::ExitCode;
 use std::time::Duration;

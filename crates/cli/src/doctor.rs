@@ -1,4 +1,4 @@
-//! `deckwatch doctor`: whether this machine is fit for real time, and what to change.
+//! `deckwatch doctor`: checks whether this machine is fit for real time, and prints what to change.
 
 use std::process::ExitCode;
 

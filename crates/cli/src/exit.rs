@@ -43,10 +43,11 @@ pub(crate) fn ended_by(signal: &str) -> Status {
     })
 }
 
-/// Exit status of a measurement, from its warnings: whole, ended early by a signal, or broken off.
+/// Exit status of a measurement. Its warnings show whether it is complete, was ended early by a signal, or was broken
+/// off.
 ///
 /// # Errors
-/// The reason why it was broken off.
+/// The reason, if the measurement was broken off.
 pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Result<ExitCode> {
     let find = |kind: &str| warnings.iter().find(|warning| warning.kind == kind);
     let kept = format!(
@@ -67,7 +68,7 @@ pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Res
 /// Exit status of a measurement without a result.
 ///
 /// # Errors
-/// The reason, unless the user ended it.
+/// The error, unless a signal ended the measurement.
 pub(crate) fn without_result(error: LaboratoryError) -> anyhow::Result<ExitCode> {
     match error {
         LaboratoryError::Interrupted(signal) => {

@@ -1,4 +1,4 @@
-//! `deckwatch idl`: checks IDL files, and gives the Rust made of them or what they define.
+//! `deckwatch idl`: checks IDL files, compiles them to Rust, or lists their definitions.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,25 +123,25 @@ fn write(args: &Args, file: &Path, text: &str) -> anyhow::Result<()> {
     write_whole(&path, text)
 }
 
-/// `NAME=VALUE`, or a name defined as 1.
+/// Parses `NAME=VALUE`. The value of a plain `NAME` is 1, as with a C preprocessor.
 pub(crate) fn pair(text: &str) -> (String, String) {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     (name.to_owned(), value.to_owned())
 }
 
-/// Shows what is wrong with the files.
+/// Prints the faults of the IDL files. Returns the exit status.
 pub(crate) fn refused(errors: &deckwatch_idl::Diagnostics) -> ExitCode {
     err!("{errors}");
     exit::BAD_INPUT.into()
 }
 
-/// A definition, for people and for programs.
+/// A definition in the list, which is printed as text or as JSON.
 #[derive(serde::Serialize)]
 struct Row {
     kind: &'static str,
     name: String,
     repository_id: String,
-    /// Octets, where every value takes as many.
+    /// Marshalled size in octets, if all values have the same size.
     #[serde(skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
 }

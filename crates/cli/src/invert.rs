@@ -1,4 +1,4 @@
-//! `deckwatch invert`: whether a high-priority client waits for low-priority clients.
+//! `deckwatch invert`: measures whether a high-priority client waits for low-priority clients.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// One call in 1000 seconds: a run has none at lower rates.
+/// One call in 1000 seconds: at lower rates, a run has no call.
 const RATE_MIN: f64 = 0.001;
 
 /// Parses a duration; 0 needs no unit.

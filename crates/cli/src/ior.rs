@@ -1,4 +1,4 @@
-//! `deckwatch ior`: a reference in words.
+//! `deckwatch ior`: explains an object reference.
 
 use std::process::ExitCode;
 

@@ -138,11 +138,11 @@ impl Common {
         ) -> Result<ExperimentDocument, LaboratoryError>,
     ) -> anyhow::Result<ExitCode> {
         signal::catch_ending().context("Signals cannot be caught.")?;
-        // Made before the measurement, which would be lost if the folder could not be made.
+        // The folder is made before the measurement: a folder that cannot be made must not cost a result.
         let folder = ResultFolder::make(self.output.as_deref(), name, SystemTime::now())?;
         let result = folder.path().join(RESULT_FILE);
         let mut progress = progress::Progress::new();
-        // An error shows at the end, when the whole document is written.
+        // An error is ignored here: the whole document is written at the end, and that write reports it.
         let mut keep = |found: &ExperimentDocument| drop(found.save(&result));
         let found = measure(&mut |at| progress.show(at), &mut keep);
         drop(progress);
@@ -152,7 +152,7 @@ impl Common {
         };
         let report = self.report.clone();
         let report = report.unwrap_or_else(|| folder.path().join(REPORT_FILE));
-        // If the files cannot be written, the result is printed all the same.
+        // The result is printed even if the files cannot be written.
         let written = found.save(&result).map_err(anyhow::Error::from);
         let written = written.and_then(|()| {
             let page = deckwatch_report::experiment_page(&found)?;

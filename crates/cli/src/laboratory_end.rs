@@ -1,4 +1,4 @@
-//! One end of a bench or an experiment. Only those start it.
+//! The hidden subcommand `laboratory-end`: one end of a bench or an experiment, which starts it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ fn inserted(words: &str) -> Result<Inserted, String> {
     Inserted::of_words(words).ok_or_else(|| "unknown work".to_owned())
 }
 
-/// Two priorities, `HIGH,LOW`.
+/// Parses two priorities, `HIGH,LOW`.
 fn lanes(text: &str) -> Result<(u8, u8), String> {
     let numbers = text.split_once(',');
     let numbers = numbers.and_then(|(high, low)| Some((high.parse().ok()?, low.parse().ok()?)));

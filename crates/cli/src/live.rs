@@ -1,4 +1,4 @@
-//! A run while it goes on, on standard error: moving lines on a terminal, plain lines elsewhere.
+//! The progress of a run on standard error: progress bars on a terminal, plain lines elsewhere.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use crate::output::errln;
 use crate::words;
 
-/// Lines that move, one for each flow over each carrier.
+/// Progress bars, one for each flow over each carrier.
 pub(crate) struct Live {
     bars: MultiProgress,
     head: ProgressBar,
@@ -44,7 +44,7 @@ impl Observer for Live {
                 words::duration(progress.left)
             ));
         }
-        // A fleet has more flows than a terminal has lines; the first ones stand for it.
+        // Only the first streams have a bar: a fleet has more streams than a terminal has lines.
         for (index, stream) in progress.streams.iter().enumerate().take(LINES_MAX) {
             if index == self.streams.len() {
                 let style = ProgressStyle::with_template("  {prefix:<24} {bar:24} {msg}");
@@ -61,7 +61,7 @@ impl Observer for Live {
     }
 
     fn notice(&mut self, text: &str) {
-        // A terminal that cannot be written to shows nothing else either.
+        // An error is ignored: if the terminal cannot be written to, no other output of the run is seen either.
         let _ = self.bars.println(text);
     }
 }
@@ -75,7 +75,8 @@ impl Drop for Live {
     }
 }
 
-/// A line for each phase, and lines between which the time doubles, up to a minute: a log of a long run stays short.
+/// Prints a line for each phase, and progress lines. Their interval doubles up to a minute, to keep the log of a long
+/// run short.
 pub(crate) struct Plain {
     after: Duration,
 }

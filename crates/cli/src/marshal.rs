@@ -1,4 +1,4 @@
-//! `deckwatch marshal`: the cost of marshalling, type by type.
+//! `deckwatch marshal`: the cost of marshalling for each type.
 
 use std::process::ExitCode;
 use std::time::Duration;

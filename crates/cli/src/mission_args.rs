@@ -1,4 +1,4 @@
-//! The arguments that name a mission and change it, shared by the commands that read one.
+//! The arguments that select a mission and change it, shared by several commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct MissionArgs {
 }
 
 impl MissionArgs {
-    /// Reads the mission and lays the other arguments over it.
+    /// Reads the mission file and applies the other arguments to it.
     pub(crate) fn load(self) -> anyhow::Result<Mission> {
         let mission = Mission::load(&self.file, self.variant.as_deref())?;
         if let Some(carriers) = &self.carriers {
@@ -54,7 +54,7 @@ impl MissionArgs {
     }
 }
 
-/// A time above nothing, such as `20s` or `500ms`.
+/// Parses a duration greater than zero, such as `20s` or `500ms`.
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let duration = text.parse::<DurationText>()?.0;
     if duration.is_zero() {
@@ -63,7 +63,7 @@ pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     Ok(duration)
 }
 
-/// As [`duration`], of one run of a bench or an experiment, or of what its servant does.
+/// As [`duration`], with the limit for one run of a bench or an experiment, or for the work of its servant.
 pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
     let time = duration(text)?;
     if time > RUN_TIME_MAX {
@@ -72,7 +72,7 @@ pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
     Ok(time)
 }
 
-/// A bench has hundreds of runs.
+/// Longest run of a bench or an experiment: a bench has hundreds of runs.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 fn network(name: &str) -> anyhow::Result<NetworkSpec> {

@@ -1,4 +1,4 @@
-//! `deckwatch names`: a naming service, and the commands of its users.
+//! `deckwatch names`: serves a naming service, and calls one.
 
 mod at;
 mod bind;

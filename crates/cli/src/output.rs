@@ -1,4 +1,7 @@
-//! What this program prints. A full disk behind standard output is an error; a reader who has gone, and a standard error that nobody takes, are none.
+//! Writes to standard output and standard error.
+//! - If standard output cannot be written, for example because a disk is full, that is an error.
+//! - A reader that has closed the pipe is no error.
+//! - Errors on standard error are ignored.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,14 +9,14 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// Standard output, of which a reader who has heard enough lets the rest go.
+/// Standard output. Output after the reader has closed the pipe is dropped.
 pub(crate) struct Output(anstream::AutoStream<io::Stdout>);
 
 pub(crate) fn stdout() -> Output {
     Output(anstream::stdout())
 }
 
-/// A reader of a pipe who has gone, such as `head`, is one who has what he wants.
+/// Replaces a broken pipe by `otherwise`: a reader such as `head` closes the pipe when it has read enough.
 fn unless_gone<T>(written: io::Result<T>, otherwise: T) -> io::Result<T> {
     written.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(otherwise),
@@ -34,19 +37,19 @@ impl Write for Output {
     }
 }
 
-/// Prints to standard output, at once.
+/// Prints to standard output and flushes it.
 pub(crate) fn print(text: fmt::Arguments<'_>) -> anyhow::Result<()> {
     let mut out = stdout();
     out.write_fmt(text)?;
     Ok(out.flush()?)
 }
 
-/// Prints to standard error, where somebody may hear it.
+/// Prints to standard error. Errors are ignored.
 pub(crate) fn tell(text: fmt::Arguments<'_>) {
     let _unheard = anstream::stderr().write_fmt(text);
 }
 
-/// Writes beside the file and moves it into place: nobody sees half of it, and what was there stays where there is no room.
+/// Writes a new file and renames it to `file`. No reader sees a partial file, and a failed write keeps the old content.
 pub(crate) fn write_whole(file: &Path, text: &str) -> anyhow::Result<()> {
     deckwatch_report::write_whole(file, text)
         .with_context(|| format!("cannot write {}", file.display()))
@@ -62,12 +65,12 @@ macro_rules! outln {
     ($($arg:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-/// As `eprint!`, of which nobody need hear.
+/// As `eprint!`, but errors are ignored.
 macro_rules! err {
     ($($arg:tt)*) => { $crate::output::tell(format_args!($($arg)*)) };
 }
 
-/// As `eprintln!`, of which nobody need hear.
+/// As `eprintln!`, but errors are ignored.
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::output::tell(format_args!("{}\n", format_args!($($arg)*))) };
 }

@@ -1,4 +1,4 @@
-//! `deckwatch part`: one process of a run, started by `deckwatch run` and by nobody else.
+//! `deckwatch part`: one process of a run, started by `deckwatch run` only.
 
 use std::io::BufReader;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: Args) -> anyhow::Result<ExitCode> {
-    // Unlocked, because input is read from a thread of its own.
+    // Standard input is not locked, because another thread reads it.
     deckwatch_scenario::part::run(BufReader::new(std::io::stdin()), std::io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,11 @@
-//! References as arguments: a text, a file that holds one, or standard input.
+//! References as arguments. An argument is the reference itself, a file that contains it, or `-` for standard input.
 
 use std::io::Read;
 
 use anyhow::{Context as _, bail};
 use deckwatch_orb::{ObjectRef, Orb};
 
-/// The object of a reference, of a file that holds one, or of standard input (`-`).
+/// Returns the object of a reference, of a file that contains one, or of standard input (`-`).
 pub(crate) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     let text = read(text)?;
     let shown: String = text.chars().take(60).collect();
@@ -15,7 +15,7 @@ pub(crate) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     object.with_context(|| format!("`{shown}` is nil: it leads to no object"))
 }
 
-/// The text of a reference.
+/// Returns the text of a reference.
 pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     let mut found = String::new();
     let file = text.strip_prefix('@').unwrap_or(text);
@@ -46,7 +46,7 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     Ok(found.to_owned())
 }
 
-/// All text, as far as a reference may go.
+/// Reads all text, up to the maximum size of a reference.
 fn read_all(from: impl Read, text: &mut String) -> std::io::Result<()> {
     from.take(REFERENCE_SIZE_MAX + 1).read_to_string(text)?;
     if text.len() as u64 > REFERENCE_SIZE_MAX {
@@ -56,7 +56,8 @@ fn read_all(from: impl Read, text: &mut String) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Octets of a file that holds a reference: many profiles, each with many components, are some kilobytes.
+/// Maximum size of a file that contains a reference, in octets. A reference with many profiles, each with many
+/// components, has some kilobytes.
 const REFERENCE_SIZE_MAX: u64 = 1 << 20;
 
 fn is_reference(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! `deckwatch report`: makes the report of a run again, or compares several runs.
+//! `deckwatch report`: writes the report of a run again, or compares several runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `deckwatch run`: runs a mission, judges it, writes a result folder.
+//! `deckwatch run`: runs a mission, judges it, and writes a result folder.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     drop(observer);
     let outcome = match run {
         Ok(outcome) => outcome,
-        // Asked for by the user: nothing was wrong, and nothing can be said.
+        // The user ended the run before it had a result. That is no error.
         Err(error @ RunError::Interrupted { signal }) => {
             errln!("{error}");
             return Ok(exit::ended_by(signal).into());

@@ -1,4 +1,4 @@
-//! What the serving subcommands share: an ORB made from arguments, a reference handed out, an orderly end.
+//! What the subcommands that serve share: they make an ORB from arguments, print a reference, and shut down in order.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use deckwatch_orb::{ObjectRef, Orb};
 
 use crate::output::{outln, write_whole};
 
-/// How often a serving process looks whether it is asked to end.
+/// Interval at which a serving process checks whether it must end.
 const END_CHECK: Duration = Duration::from_millis(100);
 
 /// Where a server listens and what it tells of itself.
@@ -25,9 +25,9 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// An ORB that listens there, its root adapter active.
+    /// Returns an ORB that listens at that address, with its root POA active.
     pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
-        // A file for each client; where that cannot be, what there is serves.
+        // Each client needs a file descriptor. If the limit cannot be raised, the present limit is used.
         let _may_open = deckwatch_os::process::raise_open_files();
         let orb = Orb::builder().listen(&self.listen)?.build();
         let orb = orb.with_context(|| match TcpListener::bind(&self.listen) {
@@ -41,7 +41,8 @@ impl ServeArgs {
         Ok(orb)
     }
 
-    /// Tells the reference, then serves until SIGINT, SIGTERM or `ended`; open connections are closed with a farewell.
+    /// Prints the reference, then serves until SIGINT, SIGTERM or `ended`. Sends CloseConnection on open connections
+    /// before it returns.
     pub(crate) fn serve(
         &self,
         orb: &Orb,
@@ -61,7 +62,7 @@ impl ServeArgs {
     }
 }
 
-/// An ORB for a client, which tells its messages on standard error where it is to `trace` them.
+/// Returns an ORB for a client. With `trace`, it prints its messages on standard error.
 pub(crate) fn client_orb(trace: bool) -> anyhow::Result<Orb> {
     let mut builder = Orb::builder()
         .connect_timeout(Duration::from_secs(5))

@@ -1,4 +1,4 @@
-//! `deckwatch testbed`: emulated hosts that stand until they are taken down, for use by hand.
+//! `deckwatch testbed`: emulated hosts for use by hand, which exist until they are taken down.
 
 mod host;
 

@@ -1,4 +1,4 @@
-//! The table at the end of a run.
+//! The table of verdicts that is printed at the end of a run.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
     Ok(())
 }
 
-/// Columns that a line takes, without what colours it.
+/// Returns the width of a line in columns, without its colour escapes.
 fn measured(line: &str) -> usize {
     anstream::adapter::strip_str(line)
         .to_string()
@@ -56,7 +56,7 @@ fn measured(line: &str) -> usize {
         .count()
 }
 
-/// That there was no emulated network stands above the table.
+/// Prints all warnings but `loopback`, which is printed above the table.
 fn print_warnings(out: &mut impl Write, warnings: &[Warning]) -> io::Result<()> {
     for warning in warnings.iter().filter(|one| one.kind != "loopback") {
         writeln!(out, "warning: {}", warning.text)?;
@@ -79,9 +79,9 @@ const HEADER: [&str; 13] = [
     "blamed",
     "verdict",
 ];
-/// Columns of numbers.
+/// The columns with numbers, which are right-aligned.
 const NUMBERS: std::ops::Range<usize> = 3..11;
-/// What stands where the messages are too few.
+/// Text of a percentile for which there are too few messages.
 const UNSUPPORTED: &str = "-";
 
 fn table(document: &ResultDocument) -> Table {
@@ -106,7 +106,7 @@ fn table(document: &ResultDocument) -> Table {
     table
 }
 
-/// On a terminal that is too narrow for the table.
+/// Prints the results one below the other, for a terminal that is too narrow for the table.
 fn print_one_by_one(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
     for (flow, destination) in deciding(document) {
         let kind = flow.verdict.kind;
@@ -130,7 +130,7 @@ fn deciding(document: &ResultDocument) -> impl Iterator<Item = (&FlowResult, &De
     flows.filter_map(|flow| Some((flow, flow.deciding()?)))
 }
 
-/// All cells but the verdict.
+/// Returns all cells of a row except the verdict.
 fn row(flow: &FlowResult, destination: &DestinationResult) -> [String; HEADER.len() - 1] {
     let to = match flow.destinations.len() {
         1 => destination.host.clone(),
@@ -172,7 +172,7 @@ fn row(flow: &FlowResult, destination: &DestinationResult) -> [String; HEADER.le
     ]
 }
 
-/// What the columns mean.
+/// Explains the columns.
 fn notes(document: &ResultDocument) -> Vec<String> {
     let mut deadlines: Vec<u64> = document.flows.iter().map(|flow| flow.deadline_ns).collect();
     deadlines.sort_unstable();

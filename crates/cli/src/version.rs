@@ -1,4 +1,4 @@
-//! `deckwatch version`: which program this is.
+//! `deckwatch version`: prints version, commit and profile of this program.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What a result's provenance says about the program.
+/// Version, commit and profile, as in the provenance of a result.
 #[derive(Serialize)]
 pub(crate) struct Build {
     pub(crate) version: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Build {
     pub(crate) profile: &'static str,
 }
 
-/// This program.
+/// The build of this program.
 pub(crate) const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
     commit: option_env!("DECKWATCH_COMMIT"),

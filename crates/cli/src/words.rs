@@ -1,9 +1,9 @@
-//! Numbers as people read them.
+//! Formats numbers for the user.
 
 use deckwatch_meter::result::LateBudget;
 pub(crate) use deckwatch_meter::words::{count, duration, share};
 
-/// Without a fraction where there is none.
+/// Formats hertz with at most three decimals, without trailing zeros.
 pub(crate) fn rate(hertz: f64) -> String {
     let text = format!("{hertz:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -13,7 +13,7 @@ pub(crate) fn budget(budget: LateBudget) -> String {
     format!("{} in {}", count(budget.late), count(budget.of))
 }
 
-/// Nanoseconds in the unit that suits them.
+/// Formats nanoseconds in a suitable unit.
 pub(crate) fn latency(ns: u64) -> String {
     let ns = ns as f64;
     match ns {

@@ -29,7 +29,7 @@ fn printed(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     for skip in document["skipped"].as_array().expect("a list") {
         let word = |key: &str| skip[key].as_str().unwrap_or_default().to_owned();
-        // The test itself has left it out.
+        // The test itself excluded it with `--without`.
         if word("reason") == "left out as asked" {
             continue;
         }
@@ -199,7 +199,7 @@ fn killed(end: &str) {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Counts of a request at our server with work inserted into its servant.
+/// Returns the counts of a request at our server, with work inserted into its servant.
 fn counted(insert: &[&str]) -> Option<Value> {
     let folder = folder(&format!("bench-counters{}", insert.concat()));
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
@@ -229,7 +229,7 @@ fn an_allocation_a_lock_and_a_call_put_into_the_servant_are_counted_once_a_reque
     };
     let number = |counts: &Value, key: &str| counts[key].as_f64().expect("counted");
     const KEYS: [&str; 3] = ["allocations", "mutex_locks", "system_calls"];
-    // Periodic work of the server, and threads that come and go, fall on a few of the thousands of requests.
+    // Periodic work of the server, and its starting and ending threads, affect a few of the thousands of requests.
     const SLACK: f64 = 0.1;
     assert!(number(&plain, "allocations") < SLACK, "{plain}");
     for (what, key) in ["allocation", "lock", "call"].into_iter().zip(KEYS) {

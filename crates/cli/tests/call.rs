@@ -1,5 +1,4 @@
-//! `deckwatch call` as a user sees it: against objects of an ORB in this process, whose operations give back what
-//! they are given.
+//! `deckwatch call` as a user sees it. An ORB in this process serves objects whose operations return their arguments.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -23,7 +22,7 @@ fn deckwatch(arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// What is printed, with the exit status.
+/// Returns the exit status and the printed text.
 fn said(output: &Output) -> (Option<i32>, String) {
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     (
@@ -37,7 +36,7 @@ fn said(output: &Output) -> (Option<i32>, String) {
 
 const IDL: &str = "crates/cli/tests/broad.idl";
 
-/// An object of the interface `Broad::Everything`: results are the parameters of the same type, in turn.
+/// An object of the interface `Broad::Everything`. Its results are the parameters of the same type, in turn.
 struct Giver {
     model: Model,
 }
@@ -110,7 +109,7 @@ impl Servant for Giver {
     }
 }
 
-/// The exception `Broad::Refused`, whose first member is the text given.
+/// The exception `Broad::Refused`, whose first member is the given text.
 #[derive(Debug)]
 struct Refused(Value);
 
@@ -133,7 +132,7 @@ impl deckwatch_cdr::UserException for Refused {
     const REPOSITORY_ID: &'static str = "IDL:Broad/Refused:1.0";
 }
 
-/// A server of one object, its reference, and the address at which it is known as `Broad`.
+/// A server of one object, with the object's reference and the `corbaloc` address of its name `Broad`.
 struct Server {
     orb: Orb,
     reference: String,
@@ -162,7 +161,7 @@ impl Server {
         }
     }
 
-    /// Calls by the address alone, which does not say what the object is.
+    /// Calls the object by its address, which does not contain the object's type.
     fn call(&self, arguments: &[&str]) -> (Option<i32>, String) {
         call(&self.url, arguments)
     }
@@ -180,7 +179,7 @@ impl Drop for Server {
     }
 }
 
-/// An operation, its arguments, and what is printed.
+/// Operations, their arguments, and the expected output.
 const CALLS: &[(&str, &[&str], &str)] = &[
     ("longs", &["-5", "0x10"], "return: -5\nsum: 16"),
     ("text", &["hello, {there}"], "return: \"hello, {there}\""),
@@ -244,7 +243,7 @@ fn values_of_every_type_come_back_as_they_were_given() {
             continue;
         }
         assert_eq!(text, *expected, "{operation}");
-        // What is printed is an argument again.
+        // Each printed value can be used as an argument.
         if let (Some(value), [_]) = (text.strip_prefix("return: "), arguments) {
             assert_eq!(call(&server.reference, &[operation, "--", value]).1, text);
         }
@@ -281,7 +280,7 @@ fn the_interface_comes_from_the_reference_or_is_named_or_asked_for() {
         IDL,
     ]));
     assert_eq!(by_reference, (Some(0), "return: 1\nsum: 2".to_owned()));
-    // Two interfaces have `pick`: the object is one of them.
+    // Two interfaces have `pick`. `_is_a` selects that of the object.
     assert_eq!(
         server.call(&["pick", "1"]),
         (Some(0), "return: 1".to_owned())
@@ -432,7 +431,7 @@ fn a_server_that_does_not_answer_is_given_up() {
         "200ms",
     ]));
     assert!(status == Some(2) && text.contains("TIMEOUT"), "{text}");
-    // A port at which nobody ever listens.
+    // No server ever listens at this port.
     let url = "corbaloc::127.0.0.1:1/x";
     let (_, text) = said(&deckwatch(&[
         "call",

@@ -15,7 +15,8 @@ use deckwatch_orb::{Orb, Servant, SystemException};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Takes an event only when it may, and then says which, or that the channel has ended.
+/// A consumer that blocks in each push until `may` allows it to return. It sends the event to `taken`, or `None` when
+/// the channel has ended.
 struct Slow {
     may: Mutex<Receiver<()>>,
     taken: Sender<Option<u32>>,
@@ -36,7 +37,7 @@ impl PushConsumer for Slow {
     }
 }
 
-/// Killed when it is dropped, where it has not ended.
+/// A process that is killed when this is dropped, if it still runs.
 struct Process(Child);
 
 impl Drop for Process {
@@ -88,7 +89,8 @@ fn who_is_slow_has_all_that_was_sent_before_a_destroyed_channel_ends() {
         supplier.push(&event).expect("pushed");
     }
     served.destroy().expect("destroyed");
-    // Nothing comes without leave; meanwhile the process looks whether it may end, and may not.
+    // The consumer returns no event before `leave` allows it. The process must not end before it has delivered all
+    // events.
     assert!(takes.recv_timeout(Duration::from_millis(500)).is_err());
     for number in 0..3 {
         leave.send(()).expect("it waits");

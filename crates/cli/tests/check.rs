@@ -1,4 +1,4 @@
-//! `deckwatch check` as a user sees it: golden output, exit statuses, nothing started.
+//! `deckwatch check` as a user sees it: golden output and exit statuses. No mission is started.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ fn text(octets: &[u8]) -> String {
     String::from_utf8(octets.to_vec()).expect("UTF-8")
 }
 
-/// What is printed before the lines on privileges, which differ between users.
+/// Returns the output before the lines on privileges, which differ between users.
 fn before_privileges(output: &Output) -> String {
     let printed = text(&output.stdout);
     let lines = printed.lines().take_while(|line| !line.starts_with("CAP_"));

@@ -1,5 +1,5 @@
-//! Peers that stop reading, and processes that die: buffers stay bounded, losses are counted, what died is told, the
-//! rest goes on, and nothing is left behind.
+//! Peers that stop reading, and processes that die. Buffers stay bounded, losses are counted, deaths are reported, the
+//! other flows continue, and nothing is left behind.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn flow(carrier: &str, to: &str, rest: &str) -> String {
     )
 }
 
-/// The network is emulated where it may be; what is shown here holds on loopback too.
+/// Returns a mission on an emulated network, if that is permitted. The tests hold on loopback too.
 fn mission(name: &str, flows: impl Iterator<Item = String>) -> String {
     let hosts = "hosts = [{ name = \"RTS\" }, { name = \"SONAR\" }, { name = \"PLOT\" }]";
     format!(
@@ -29,7 +29,7 @@ fn counts(flow: &FlowResult) -> deckwatch_meter::result::Counts {
     flow.destinations[0].counts
 }
 
-/// Octets of memory that these processes have, each in pages of its own.
+/// Returns the anonymous resident memory of these processes, in octets.
 fn resident_bytes(processes: &[u32]) -> u64 {
     let of = |process: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("alive");
@@ -86,7 +86,7 @@ fn deaths_are_told_other_flows_go_on_and_an_interrupt_keeps_the_result_and_leave
     }
     for name in ["NAV-udp", "NAV-event"] {
         let counts = counts(finished.flow(name));
-        // Fifty a second from the end of the warm-up to the interrupt, and none lost.
+        // Fifty messages per second from the end of the warm-up to the interrupt, and none lost.
         assert!(counts.due >= 65 && counts.lost == 0, "{name} {counts:?}");
     }
     assert_eq!(finished.status, Some(130));
@@ -102,7 +102,7 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     if let Some(reason) = Testbed::obstacle() {
         return deckwatch_testkit::skip("namespaces", &reason);
     }
-    // Ten megabytes a second to each consumer.
+    // Ten megabytes per second to each consumer.
     let rest = "octets = 50_000\nrate_hz = 200\ndeadline = \"200ms\"\nduration = \"2900ms\"\nchannel_queue_len = 20";
     let flows = ["udp", "tcp", "corba-oneway", "event"].map(|carrier| flow(carrier, "SONAR", rest));
     let reader = flow(
@@ -125,7 +125,7 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     assert!(monotonic_ns() - start_ns < 2_900_000_000, "held up itself");
     let finished = run.finish();
 
-    // Four flows had 15 MB each to send meanwhile.
+    // Four flows sent 15 MB each in that time.
     let kept = after.saturating_sub(before);
     assert!(kept < 10_000_000, "{kept} octets kept for stopped peers");
     for carrier in ["udp", "tcp", "event"] {
@@ -133,15 +133,15 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
         assert!(counts.lost > 50, "{carrier} {counts:?}");
         assert!(counts.lost + counts.received == counts.due, "{counts:?}");
     }
-    // A call that waits for its peer delays those after it, and loses none.
+    // A call that blocks on its peer delays the calls after it, and loses none.
     let oneway = counts(finished.flow("NAV-corba-oneway"));
     assert!(oneway.late > 50, "{oneway:?}");
     let tcp = counts(finished.flow("NAV-tcp"));
     assert!(tcp.send_errors > 50, "{tcp:?}");
     let udp = counts(finished.flow("NAV-udp"));
     assert!(udp.receive_overflows > 50, "{udp:?}");
-    // Whether it waited before its consumer or behind those that did: the consumer was not awake. What then waits in
-    // the caller for room on the connection is the middleware's; nothing is anybody else's.
+    // Most messages waited for the stopped consumer: its wake-up is blamed, also for messages queued behind others. The
+    // middleware is blamed if a caller waited for room on the connection. Few messages may be blamed on other layers.
     for carrier in ["udp", "tcp", "corba-oneway", "event"] {
         let destination = &finished.flow(&format!("NAV-{carrier}")).destinations[0];
         let blame = &destination.blame;
@@ -191,7 +191,7 @@ fn a_full_disk_costs_the_files_and_not_the_verdict() {
     let rest = "octets = 384\nrate_hz = 50\ndeadline = \"200ms\"\nduration = \"400ms\"";
     let text = mission("full", std::iter::once(flow("udp", "SONAR", rest)));
     std::fs::write(&file, text).expect("writable");
-    // A disk of three pages, which only this run sees.
+    // A disk of three pages in a mount namespace of this run.
     let script = "mount -t tmpfs -o size=12k tmpfs \"$1\" && exec \"$2\" run \"$1.toml\" --no-emulation --output \"$1/result\"";
     let disk = folder.path().join("mission");
     std::fs::create_dir(&disk).expect("writable");

@@ -1,4 +1,4 @@
-//! The experiments of the papers: each in a few seconds, with what is put in on purpose found again.
+//! The experiments of the papers, each in a few seconds. Each must find the work or delay that the test inserts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::measuring::{Measuring, folder};
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 
-/// Quick and in the time-sharing class, so that it runs anywhere.
+/// Returns a quick experiment in the time-sharing class, so that it runs on every machine.
 fn experiment(name: &str, test: &str, more: &[&str]) -> (Command, PathBuf) {
     let folder = folder(test);
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
@@ -18,7 +18,7 @@ fn experiment(name: &str, test: &str, more: &[&str]) -> (Command, PathBuf) {
     (command, folder)
 }
 
-/// What was found, and removes the folder.
+/// Returns the result document, and removes the folder.
 fn found(output: &Output, folder: &Path) -> ExperimentDocument {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaints}");
@@ -49,7 +49,7 @@ fn run(name: &str, test: &str, more: &[&str]) -> ExperimentDocument {
     document
 }
 
-/// The measurements of one system.
+/// Returns the measurements of one system.
 fn of<'d>(
     document: &'d ExperimentDocument,
     system: &'d str,
@@ -96,9 +96,9 @@ fn a_delay_in_the_servant_shows_in_every_two_way_call_and_in_no_one_way() {
         *ways.entry(is_two_way).or_insert(0) += 1;
         assert!(!is_two_way || least_ns >= DELAY_NS, "{}", measurement.case);
     }
-    // Eight manners with one servant, twice as many with three, and two types at one size.
+    // Eight cases with one servant, twice as many with three, and two types at one size.
     assert_eq!(ways, BTreeMap::from([(false, 20), (true, 20)]));
-    // The one-way that waited for the least did not wait for the servant.
+    // The fastest one-way did not wait for the servant.
     let one_way = of(&document, "deckwatch").filter(|one| one.case.starts_with("one-way"));
     let least = one_way
         .map(|one| value(one, "min_ns"))
@@ -122,14 +122,14 @@ fn every_type_is_marshalled_in_both_ways_and_streamed() {
     ];
     let document = run("marshal", "marshal-types", &arguments);
     for system in ["deckwatch", "raw TCP"] {
-        // At 1 and at 256 octets.
+        // Each of the seven types at 1 and at 256 octets.
         assert_eq!(of(&document, system).count(), 14, "{system}");
         for measurement in of(&document, system) {
             assert!(value(measurement, "mean_ns") > 0.0);
             assert!(value(measurement, "throughput_bit_s") > 0.0);
         }
     }
-    // What raw TCP carries is more than the payload, by headers that do not grow with it.
+    // A raw TCP message is larger than the payload by headers of constant size.
     for measurement in of(&document, "raw TCP") {
         let more = value(measurement, "request_octets") - measurement.factors["payload_octets"];
         assert!(

@@ -64,7 +64,7 @@ fn a_check_tells_of_every_file_and_makes_nothing() {
     assert!(told.contains("`none.idl`: "), "{told}");
 }
 
-/// As the book has it: no file of the project needs an include path.
+/// The book states that no file of the project needs an include path.
 #[test]
 fn every_file_of_the_project_passes_the_check() {
     let idl = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../idl");

@@ -1,4 +1,4 @@
-//! The `deckwatch` command: output, phases, measurements, and what a run leaves behind.
+//! Tests of the `deckwatch` command: its output, the phases of a run, measurements, and what a run leaves behind.
 
 mod measuring;
 mod watched;

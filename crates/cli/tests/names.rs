@@ -1,5 +1,5 @@
-//! `deckwatch names` as a user sees it: every command on a service of its own, and what survives a service that is
-//! killed.
+//! `deckwatch names` as a user sees it: each command on a service of its own, and the content of a store after its
+//! service was killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ fn run(arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// What is printed, with the exit status.
+/// Returns the exit status and the printed text.
 fn said(output: &Output) -> (Option<i32>, String) {
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8(both).expect("UTF-8");
     (output.status.code(), text.trim_end().to_owned())
 }
 
-/// `deckwatch names serve`, killed when it is dropped.
+/// A `deckwatch names serve` process, killed when this is dropped.
 struct Service {
     process: Child,
     url: String,
@@ -52,7 +52,7 @@ impl Service {
         self.url.clone()
     }
 
-    /// Host and port of a service over TCP.
+    /// Returns host and port of a service over TCP.
     fn address(&self) -> &str {
         let address = self.url.strip_prefix("corbaloc::");
         let address = address.and_then(|url| url.strip_suffix("/NameService"));
@@ -66,14 +66,14 @@ impl Service {
         said(&run(&all))
     }
 
-    /// A command that succeeds, and what it prints.
+    /// Runs a command that must succeed. Returns its output.
     fn done(&self, arguments: &[&str]) -> String {
         let (status, text) = self.names(arguments);
         assert_eq!(status, Some(0), "{arguments:?}: {text}");
         text
     }
 
-    /// A command that fails, and the reason it gives.
+    /// Runs a command that must fail. Returns the reason that it prints.
     fn refused(&self, arguments: &[&str]) -> String {
         let (status, text) = self.names(arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {text}");
@@ -139,7 +139,7 @@ fn names_are_bound_listed_resolved_and_removed() {
 
 #[test]
 fn what_is_destroyed_with_all_it_holds_ends_where_another_service_begins() {
-    // A short path: a socket's may have a hundred octets.
+    // The path must be short: that of a unix socket has at most about a hundred octets.
     let folder = std::env::temp_dir().join(format!("deckwatch-names-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let socket = |name: &str| format!("unix:{}", folder.join(name).display());
@@ -245,7 +245,6 @@ fn a_store_that_is_none_is_told_once() {
     assert_eq!(told.matches("Not a redb database").count(), 1, "{told}");
 }
 
-/// A free port, for a service that is started again at it.
 #[test]
 fn a_trace_tells_each_message_and_why_nobody_answered() {
     let service = Service::start("127.0.0.1:0", None);
@@ -295,7 +294,7 @@ fn what_was_acknowledged_survives_a_service_that_is_killed_at_any_moment() {
             .expect("not nil");
         let root = deckwatch_orb::cos_naming::NamingContextRef::unchecked_narrow(root);
         let path = |text: &str| deckwatch_naming::user::path(text).expect("a name");
-        // Another thread ends it in the middle of the binds, by a signal that cannot be caught.
+        // Another thread kills the service during the binds, by a signal that cannot be caught.
         let (bound, enough) = std::sync::mpsc::channel();
         let killer = std::thread::spawn(move || {
             (0..40).for_each(|_| enough.recv().expect("binds go on"));
@@ -332,7 +331,7 @@ fn what_was_acknowledged_survives_a_service_that_is_killed_at_any_moment() {
             root.resolve(name).expect("it was acknowledged");
         }
     }
-    // Nothing half: each name leads to what it was bound to, whether its bind was acknowledged or not.
+    // No bind is incomplete: each name resolves to its reference, whether its bind was acknowledged or not.
     let listed = service.done(&["list", "-r", "--json"]);
     let rows: Vec<serde_json::Value> = serde_json::from_str(&listed).expect("JSON");
     assert!(rows.len() >= acknowledged.len());

@@ -1,5 +1,5 @@
-//! Where standard output or standard error goes to a full disk, or to a reader who has gone: an error in words or
-//! none, and never a panic.
+//! Standard output or standard error on a full disk, or with a reader that has closed the pipe. The command reports an
+//! error or none, and never panics.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -12,7 +12,7 @@ fn deckwatch(words: &[&str]) -> Command {
     command
 }
 
-/// A disk without room, which every Linux system has.
+/// Opens `/dev/full`, a disk without room that every Linux system has.
 fn full() -> Stdio {
     File::options()
         .write(true)
@@ -96,7 +96,7 @@ fn what_was_there_stays_where_there_is_no_room_for_the_new() {
     }
     let disk = std::env::temp_dir().join(format!("deckwatch-small-{}", std::process::id()));
     std::fs::create_dir_all(&disk).expect("writable");
-    // A disk of two pages, of which one is taken, and which nobody else sees.
+    // A disk of two pages in a mount namespace of this test. One page is in use.
     let script = "mount -t tmpfs -o size=8k tmpfs \"$1\" && cd \"$1\" && echo old > x.rs && \"$2\" idl \"$3\" -o x.rs; echo $?; cat x.rs; ls";
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])

@@ -1,5 +1,5 @@
-//! `deckwatch run` as a user sees it: phases in order, a whole result folder, and a result too when it is interrupted
-//! or killed from outside.
+//! `deckwatch run` as a user sees it: phases in order, a complete result folder, and a result even if the run is
+//! interrupted or one of its processes is killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use deckwatch_testbed::Testbed;
 
 const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
 
-/// A folder of one test, gone with it.
+/// The folder of one test, removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -59,7 +59,8 @@ fn document(folder: &Folder) -> ResultDocument {
     ResultDocument::load(&folder.result().join("result.json")).expect("a result document")
 }
 
-/// The exit status that a verdict must have. Whether messages were in time is this machine's affair, not these tests'.
+/// Returns the exit status of a verdict. Whether messages are in time depends on this machine, so that these tests do
+/// not check it.
 fn status_of(document: &ResultDocument) -> i32 {
     match document.verdict.kind {
         VerdictKind::Pass => 0,
@@ -69,7 +70,7 @@ fn status_of(document: &ResultDocument) -> i32 {
     }
 }
 
-/// Starts a run and reads its standard error until a line that `is` what is waited for.
+/// Starts a run and reads its standard error, up to a line for which `is` returns true.
 fn start_and_await(
     folder: &Folder,
     arguments: &[&str],
@@ -197,7 +198,7 @@ fn the_same_flow_goes_over_every_carrier_in_one_run() {
             flow.carrier
         );
     }
-    // Without the privilege there is no tap, and the result says so.
+    // Without the privilege there is no tap, and the result contains a warning.
     let tapped = Capability::NetRaw.is_held();
     assert_eq!(
         folder.result().join("captures/RTS.pcapng").is_file(),
@@ -273,13 +274,14 @@ fn ctrl_c_ends_the_run_and_keeps_what_was_measured() {
     assert!(folder.result().join("report.html").is_file());
 }
 
-/// The process id that the run logs of a process whose label contains `label`.
+/// Returns the process id in a log line of the run about a process whose label contains `label`.
 fn id_of(line: &str, label: &str) -> Option<u32> {
     let rest = line.split("id=").nth(1).filter(|_| line.contains(label))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// What a run leaves whose process of this label is killed once messages arrive, and what the run has said since.
+/// Kills the process with this label when messages arrive. Returns the run's result, and the lines that it printed
+/// after that.
 fn run_with_a_death(label: &str, arguments: &[&str]) -> (ResultDocument, Vec<String>) {
     let folder = Folder::new(&label.replace(' ', "-"));
     let id = std::cell::Cell::new(0);
@@ -330,7 +332,7 @@ fn a_killed_consumer_is_named_and_the_other_destination_goes_on() {
 #[test]
 fn a_killed_supplier_is_named_and_the_run_ends_by_itself() {
     let killed = "supplier of NAV over udp on RTS";
-    // The schedule lasts ten minutes; nothing is left to wait for but the drain.
+    // The schedule lasts ten minutes. After the supplier's death, the run waits for the drain only.
     let (document, _) = run_with_a_death(killed, &["--variant", "long"]);
     assert!(
         document.verdict.kind >= VerdictKind::Fail,
@@ -414,7 +416,7 @@ fn what_a_killed_run_leaves_ends_with_it_or_is_removed_by_the_next() {
     run.wait().expect("it is dead");
     assert_eq!(ids.borrow().len(), 2, "a consumer and a supplier");
     for &id in ids.borrow().iter() {
-        // The kernel kills them with their parent; a process that is gone has no start time.
+        // The kernel kills these processes when their parent ends. A process that has ended has no start time.
         while deckwatch_os::namespace::start_time_of_process(id).is_some() {
             std::thread::yield_now();
         }

@@ -1,8 +1,8 @@
-//! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the
-//! receiver and in the channel, by stopped processes, a held port and a busy servant; the verdict counts exactly
-//! those and blames the right layer.
+//! Compares the measurement with known delays. A known number of messages is delayed at the sender, in the network, at
+//! the receiver and in the channel: by stopped processes, a held port and a busy servant. The verdict must count
+//! exactly those messages and blame the right layer.
 //!
-//! A program of its own: other tests beside it would make messages late.
+//! This is a test program of its own, because other tests at the same time would make messages late.
 
 mod watched;
 
@@ -20,10 +20,10 @@ use watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_distur
 
 const CARRIERS: [&str; 5] = ["udp", "tcp", "corba", "corba-oneway", "event"];
 
-/// Messages by sequence number, with the layer to blame.
+/// The layer to blame for each late message, by sequence number.
 type Blamed = BTreeMap<u64, Layer>;
 
-/// True, and a counted skip, where hosts cannot be emulated.
+/// Returns true, and counts a skip, if hosts cannot be emulated.
 fn cannot_emulate() -> bool {
     let obstacle = Testbed::obstacle();
     if let Some(reason) = &obstacle {
@@ -32,14 +32,14 @@ fn cannot_emulate() -> bool {
     obstacle.is_some()
 }
 
-/// Two instants, each known to lie between two readings of the clock.
+/// Start and end of a disturbance. Each is known to be between two readings of the clock.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from_ns: (i64, i64),
     to_ns: (i64, i64),
 }
 
-/// A schedule as the mission has it.
+/// The schedule of a flow in the mission.
 #[derive(Clone, Copy)]
 struct Beat {
     start_ns: i64,
@@ -53,23 +53,23 @@ impl Beat {
         self.start_ns + i64::try_from(sequence).expect("small") * Self::PERIOD_NS
     }
 
-    /// Half a period after a message is due.
+    /// Returns the time half a period after a message is due.
     fn after(self, sequence: u64) -> i64 {
         self.due_ns(sequence) + Self::PERIOD_NS / 2
     }
 
-    /// Does something after message `before` and undoes it so that, of what is held up until then, the messages up to
-    /// `last` are late and no other.
+    /// Calls `act` after message `before`, and `undo` so that of the messages delayed until then, those up to `last`
+    /// are late and no others.
     fn between(self, before: u64, last: u64, act: impl FnOnce(), undo: impl FnOnce()) -> Span {
         let from_ns = bracket(self.after(before), act);
         let to_ns = bracket(self.after(last) + Self::DEADLINE_NS, undo);
         Span { from_ns, to_ns }
     }
 
-    /// The messages that were late by a hold-up of such a span.
+    /// Returns the messages that are late if all messages during this span are delayed to its end.
     ///
     /// # Errors
-    /// Where this process was held up itself, so that one of them was due too near to an end of the span to tell.
+    /// If this process was itself delayed, so that a message was due too near to an end of the span to decide.
     fn late_by(self, span: Span) -> Result<Vec<u64>, String> {
         let mut late = Vec::new();
         for sequence in 0..MESSAGES {
@@ -90,12 +90,12 @@ impl Beat {
     }
 }
 
-/// Messages of a schedule, warm-up included.
+/// Number of messages in a schedule, warm-up included.
 const MESSAGES: u64 = 70;
-/// More than a message takes to pass, and its answer to come back, where nothing disturbs it.
+/// Upper bound of the time that a message and its reply take if nothing disturbs them.
 const PASSAGE_NS: i64 = 10_000_000;
 
-/// The clock before and after something that is done at an instant.
+/// Calls `act` at an instant. Returns the clock before and after it.
 fn bracket(at_ns: i64, act: impl FnOnce()) -> (i64, i64) {
     sleep_until(at_ns);
     let before_ns = monotonic_ns();
@@ -123,7 +123,7 @@ fn delays_mission() -> String {
     )
 }
 
-/// What was done to a run, and to which messages.
+/// The disturbances of a run, and the messages that they affect.
 struct Done {
     beat: Beat,
     sender: Span,
@@ -175,7 +175,7 @@ fn disturb(run: &WatchedRun) -> Done {
 }
 
 impl Done {
-    /// What the run must have found, by flow and carrier.
+    /// Returns the late messages that the run must have found in a flow over a carrier.
     fn expected(&self, name: &str, carrier: &str) -> Result<Blamed, String> {
         let is_nav = name.starts_with("NAV");
         let mut spans = Vec::new();
@@ -208,7 +208,7 @@ impl Done {
         Ok(expected)
     }
 
-    /// The first message sent while the port lost frames, and every third after it.
+    /// Returns the first message that was sent while the port dropped frames, and every third one after it.
     fn lost(&self) -> Result<Vec<u64>, String> {
         let (losing_ns, keeping_ns) = self.losses;
         let near = |due_ns: i64, (before_ns, after_ns): (i64, i64)| {
@@ -229,7 +229,7 @@ impl Done {
     }
 }
 
-/// The late messages of a flow, with the layers blamed.
+/// Returns the late messages of a flow, with the layers blamed.
 fn found<'s>(samples: impl Iterator<Item = &'s Sample>) -> BTreeMap<u64, Option<Layer>> {
     samples
         .filter(|sample| sample.flags.late)
@@ -237,7 +237,7 @@ fn found<'s>(samples: impl Iterator<Item = &'s Sample>) -> BTreeMap<u64, Option<
         .collect()
 }
 
-/// Holds samples, counts and blame of a flow against what was done.
+/// Compares samples, counts and blame of a flow with the expected ones.
 fn compare(finished: &Finished, flow: &FlowResult, expected: &Blamed) -> Result<(), String> {
     let title = format!("{} over {}", flow.name, flow.carrier);
     let found = found(finished.samples_of(flow));
@@ -271,7 +271,7 @@ fn check_delays() -> Result<(), Failure> {
     let finished = run.finish();
     let mut wrong = Vec::new();
     for flow in &finished.document.flows {
-        // Of a run that this process disturbed at the wrong instants nothing can be said.
+        // If this process delayed a disturbance to a wrong instant, the run proves nothing.
         let expected = done.expected(&flow.name, &flow.carrier);
         let expected = expected.map_err(|held_up| Failure {
             what: held_up.clone(),
@@ -301,8 +301,10 @@ fn check_delays() -> Result<(), Failure> {
     failure(wrong, &finished)
 }
 
-/// Late by its network and its receiver: FAIL. Late by nothing but a supplier that was stopped on a host of which the
-/// mission declares no load: INVALID. Undisturbed: PASS.
+/// Returns the expected verdicts:
+/// - late because of its network and its receiver: FAIL
+/// - late only because of a supplier that was stopped on a host for which the mission declares no load: INVALID
+/// - not disturbed: PASS
 fn verdicts() -> Vec<(String, VerdictKind)> {
     let nav = CARRIERS.map(|carrier| (format!("NAV-{carrier}"), VerdictKind::Fail));
     let others = [
@@ -322,8 +324,8 @@ fn failure(wrong: Vec<String>, finished: &Finished) -> Result<(), Failure> {
     })
 }
 
-/// Bursts of three to a servant that takes 100 ms of processor time for each: the second of every burst is received
-/// no sooner than 100 ms after it was due, and the third than 200.
+/// Bursts of three messages to a servant that uses 100 ms of processor time for each. The second message of every burst
+/// is received at least 100 ms after it was due, and the third at least 200 ms.
 const BUSY: &str = r#"
 name = "busy"
 network = { preset = "gigabit-ethernet" }
@@ -346,7 +348,7 @@ warm_up = "2s"
 "#;
 
 fn check_busy() -> Result<(), Failure> {
-    // Set apart by a fifth of the period, so that no two servants are busy at once.
+    // The streams are offset by a fifth of the period, so that no two servants are busy at the same time.
     let run = WatchedRun::start("busy", BUSY, &["--carriers", &CARRIERS.join(",")]);
     let finished = run.finish();
     let expected: Blamed = [4, 5, 7, 8, 10, 11]
@@ -401,7 +403,7 @@ fn check_calm() -> Result<(), Failure> {
     failure(wrong, &finished)
 }
 
-/// Held by a test while it measures: these tests disturb each other.
+/// A lock that a test holds while it measures: these tests would disturb each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {

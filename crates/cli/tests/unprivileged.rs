@@ -1,4 +1,4 @@
-//! What is measured by somebody who may not have SCHED_FIFO says so, in each result, and judges nothing.
+//! A measurement by a user without SCHED_FIFO contains a warning in each result, and judges nothing.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,7 @@ use std::process::Command;
 use deckwatch_os::schedule::{Class, set_class};
 use serde_json::Value;
 
-/// A folder of a user who may not have the real-time class, with our program in it.
+/// A folder that contains our program, of a user without the right to the real-time class.
 struct Unprivileged {
     folder: PathBuf,
     is_root: bool,
@@ -17,7 +17,7 @@ struct Unprivileged {
 const NOBODY: u32 = 65_534;
 
 impl Unprivileged {
-    /// None, counted, where such a user may have it too.
+    /// Returns `None`, and counts a skip, if such a user may have the real-time class too.
     fn new() -> Option<Self> {
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
         let limits = std::fs::read_to_string("/proc/self/limits").expect("the kernel tells");
@@ -41,7 +41,7 @@ impl Unprivileged {
         Some(Self { folder, is_root })
     }
 
-    /// The result of a command whose ends are to be in the real-time class.
+    /// Returns the result of a command whose ends should be in the real-time class.
     fn result(&self, name: &str, words: &[&str]) -> Value {
         let output = self.folder.join(name);
         let mut command = Command::new(self.folder.join("deckwatch"));

@@ -1,6 +1,6 @@
-//! The servants of a channel: the channel itself, its two administrations, and the proxies that they hand out.
+//! The servants of a channel: the channel itself, its two administration objects, and the proxies that these create.
 //!
-//! Pull is not served: the operations that would give a pull proxy raise NO_IMPLEMENT.
+//! The pull model is not supported: the operations that would return a pull proxy raise NO_IMPLEMENT.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ impl EventChannel for Channel {
     }
 }
 
-/// Where consumers are connected.
+/// `ConsumerAdmin`: creates the proxies that consumers connect to.
 pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 
 impl ConsumerAdmin for Consumers {
@@ -79,7 +79,7 @@ impl ConsumerAdmin for Consumers {
     }
 }
 
-/// Where suppliers are connected.
+/// `SupplierAdmin`: creates the proxies that suppliers connect to.
 pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
@@ -101,17 +101,17 @@ impl SupplierAdmin for Suppliers {
     }
 }
 
-/// A proxy's life.
+/// The state of a proxy.
 enum State<C> {
-    /// Nobody is connected yet.
+    /// No client has connected yet.
     Waiting,
-    /// Somebody is.
+    /// A client is connected.
     Connected(C),
-    /// Somebody was.
+    /// The proxy was disconnected.
     Disconnected,
 }
 
-/// What a supplier pushes to.
+/// `ProxyPushConsumer`: suppliers push to it.
 struct ConsumerProxy {
     shared: Arc<Shared>,
     number: u64,
@@ -146,7 +146,8 @@ impl ProxyPushConsumer for ConsumerProxy {
             )),
             State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
         };
-        // Nobody is let go for one that cannot connect; nor asked under the lock, which pushes take.
+        // The check comes first, so that no supplier is removed for one that cannot connect. The lock is released
+        // meanwhile: pushes take it, and calls to suppliers take time.
         check(&self.state.lock("event.proxy"))?;
         self.shared.make_room_for_supplier();
         let mut state = self.state.lock("event.proxy");
@@ -157,7 +158,7 @@ impl ProxyPushConsumer for ConsumerProxy {
     }
 }
 
-/// What a consumer is pushed to by.
+/// `ProxyPushSupplier`: pushes to one consumer.
 struct SupplierProxy {
     shared: Arc<Shared>,
     number: u64,
@@ -183,7 +184,7 @@ impl ProxyPushSupplier for SupplierProxy {
         let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
         let mut state = self.state.lock("event.proxy");
         match *state {
-            // A push of the channel to itself would go round for ever (Event Service 1.2, clause 2.5.7).
+            // A channel that consumes its own events would push them for ever (Event Service 1.2, clause 2.5.7).
             State::Waiting if self.shared.is_own(consumer.object()) => Err(TypeError {}.into()),
             State::Waiting => {
                 *state = State::Connected(self.shared.connect_consumer(self.number, consumer)?);

@@ -25,12 +25,12 @@ use crate::limits;
 use crate::outlet::{Ended, Outlet};
 use crate::suppliers::{Activity, SupplierList};
 
-/// What may be chosen about a channel.
+/// Options of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelOptions {
-    /// Events that wait for one consumer before the oldest gives way; 1 to [`limits::QUEUE_LEN_MAX`].
+    /// Events queued for one consumer before the oldest is dropped; 1 to [`limits::QUEUE_LEN_MAX`].
     pub queue_len: usize,
-    /// How long one push to a consumer may take.
+    /// Time limit of one push to a consumer.
     pub push_timeout: Duration,
 }
 
@@ -53,13 +53,14 @@ impl EventChannel {
     /// Activates a channel in the ORB's root adapter.
     ///
     /// # Errors
-    /// BAD_PARAM for a queue length out of bounds; what the adapter raises.
+    /// BAD_PARAM for a queue length out of bounds; the exceptions of the adapter.
     pub fn start(orb: &Orb, options: ChannelOptions) -> Result<Self, SystemException> {
         Self::start_prepared(orb, options, || {})
     }
 
-    /// [`EventChannel::start`], with `prepare` run on each consumer's thread before its first event: the place for its scheduling. A thread
-    /// inherits none: it is made by one of the ORB's, whose class need not be the right one for it.
+    /// [`EventChannel::start`], with `prepare` run on each consumer's thread before its first event. `prepare` can set
+    /// the thread's scheduling. One of the ORB's threads creates the consumer's thread, which does not inherit that
+    /// thread's scheduling.
     ///
     /// # Errors
     /// As [`EventChannel::start`].
@@ -107,14 +108,15 @@ impl EventChannel {
         &self.reference
     }
 
-    /// What it has counted.
+    /// The channel's counters.
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
         self.shared.counters.read()
     }
 
-    /// Whether a client has destroyed it, and each consumer that answers has what waited for it and knows of the end, as each
-    /// such supplier does. A process that ends before takes that from them.
+    /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it. A
+    /// consumer that answers has by then received its queued events. If the process ends earlier, those events and
+    /// notifications are lost.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.shared.suppliers_told.load(Acquire)
@@ -122,7 +124,7 @@ impl EventChannel {
     }
 }
 
-/// What the servants of one channel share.
+/// The state that the servants of one channel share.
 pub(crate) struct Shared {
     own: Weak<Self>,
     poa: Poa,
@@ -131,16 +133,16 @@ pub(crate) struct Shared {
     options: ChannelOptions,
     /// Run on each consumer's thread before its first event.
     prepare: Arc<dyn Fn() + Send + Sync>,
-    /// Read on the road of each event; without a lock.
+    /// Read for each event, without a lock.
     outlets: SlotTable<Arc<Outlet>>,
-    /// What is active. Like the next two not on the road of an event.
+    /// The active objects. A push takes neither this lock nor those of the next two fields.
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
-    /// Threads of consumers; also held while one is connected or the channel ends.
+    /// Number of consumer threads. The lock is also held while a consumer connects and while the channel is destroyed.
     consumers: PiMutex<usize>,
     pub(crate) counters: Arc<Counters>,
     destroyed: AtomicBool,
-    /// Behind `destroyed`: nobody can connect any more.
+    /// Set after `destroyed`, once the suppliers have been notified. No client can connect any more then.
     suppliers_told: AtomicBool,
 }
 
@@ -148,18 +150,18 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Proxies {
     active: HashMap<u64, ObjectId>,
-    /// Proxies that nobody has connected to yet, the oldest first.
+    /// Proxies without a connected client, the oldest first.
     waiting: VecDeque<u64>,
 }
 
-/// A connected consumer, as its proxy knows it.
+/// The state of a connected consumer that its proxy keeps.
 pub(crate) struct Connected {
     slot: SlotKey,
     outlet: Arc<Outlet>,
 }
 
-/// What ends with a consumer's thread, in whatever way that ends. The thread keeps no channel alive: where the ORB ends and the
-/// channel with it, the thread does too.
+/// Cleans up when a consumer's thread ends, also by a panic. The reference to the channel is weak, so that the thread
+/// does not keep the channel alive. If the ORB ends and the channel with it, the thread ends too.
 struct ConsumerThread {
     shared: Weak<Shared>,
     slot: SlotKey,
@@ -189,7 +191,7 @@ impl Shared {
             .expect("a servant of the channel holds what it shares")
     }
 
-    /// Activates an object of the channel under a number that [`Shared::retire`] knows it by.
+    /// Activates an object of the channel; [`Shared::retire`] deactivates it by `number`.
     pub(crate) fn activate(
         &self,
         number: u64,
@@ -201,7 +203,7 @@ impl Shared {
         Ok(reference)
     }
 
-    /// Activates a proxy that waits for somebody to connect; the oldest that does gives way where there are too many.
+    /// Activates a proxy that waits for a client to connect. If too many wait, the oldest is retired.
     pub(crate) fn offer_proxy(
         &self,
         number: u64,
@@ -218,12 +220,12 @@ impl Shared {
         if let Some(oldest) = oldest {
             self.retire(oldest);
         }
-        // Whoever destroyed the channel meanwhile may not have seen this one.
+        // A concurrent `destroy` may have missed this proxy.
         self.check_alive().inspect_err(|_| self.retire(number))?;
         Ok(reference)
     }
 
-    /// Deactivates a proxy, or whatever else has this number.
+    /// Deactivates the proxy or other object with this number.
     pub(crate) fn retire(&self, number: u64) {
         let id = {
             let mut proxies = self.proxies.lock("event.proxies");
@@ -235,10 +237,10 @@ impl Shared {
         }
     }
 
-    /// Somebody has connected to a proxy.
+    /// Marks a proxy as connected.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where it had to give way.
+    /// OBJECT_NOT_EXIST if the proxy has been retired.
     fn settle(&self, number: u64) -> Result<(), SystemException> {
         let mut proxies = self.proxies.lock("event.proxies");
         proxies.waiting.retain(|waiting| *waiting != number);
@@ -259,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// One event to all consumers; never waits.
+    /// Queues one event for every consumer; never waits.
     pub(crate) fn push(&self, event: &Any) -> Result<(), SystemException> {
         self.check_alive()?;
         self.counters.received.fetch_add(1, Relaxed);
@@ -285,7 +287,8 @@ impl Shared {
         self.retire(proxy);
     }
 
-    /// Lets go of a supplier that is gone, where there is room for no other. May ask some, and waits for their answers.
+    /// Removes a supplier that is gone, if the channel has its maximum of suppliers. May call some suppliers and wait
+    /// for their replies.
     pub(crate) fn make_room_for_supplier(&self) {
         if let Some(gone) = self.suppliers.let_one_go(self.transport.now()) {
             self.counters.suppliers_lost.fetch_add(1, Relaxed);
@@ -293,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Whether this is an object of the channel itself.
+    /// Returns true if the reference is to an object of the channel itself.
     pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
         let Ok(id) = self.poa.reference_to_id(reference) else {
             return false;
@@ -302,7 +305,7 @@ impl Shared {
         proxies.active.values().any(|own| *own == id)
     }
 
-    /// Gives a consumer its queue and its thread.
+    /// Creates the queue and the thread of a consumer.
     pub(crate) fn connect_consumer(
         &self,
         proxy: u64,
@@ -315,7 +318,7 @@ impl Shared {
         }
         self.settle(proxy)?;
         let outlet = Arc::new(Outlet::new(self.options.queue_len));
-        // A proxy that cannot be served is gone: it waits for nobody any more.
+        // `settle` has taken the proxy off the waiting list, so a failure must retire it.
         let refuse = || {
             self.retire(proxy);
             raise(Kind::NoResources)
@@ -354,14 +357,14 @@ impl Shared {
         self.retire(proxy);
     }
 
-    /// Ends the channel: nothing of it is active any more, each consumer is told by its own thread behind the events that
-    /// wait for it, and the suppliers by one that nobody waits for.
+    /// Ends the channel and deactivates all its objects. Each consumer is notified by its own thread, after its queued
+    /// events. The suppliers are notified by a separate thread that no caller waits for.
     pub(crate) fn destroy(&self) -> Result<(), SystemException> {
         if self.destroyed.swap(true, AcqRel) {
             return Err(raise(Kind::ObjectNotExist));
         }
         {
-            // Whoever is connecting has done so, or will see that it is too late.
+            // A concurrent connect has either finished or will find the channel destroyed.
             let _nobody_connects = self.consumers.lock("event.consumers");
             self.outlets.for_each(|_, outlet| outlet.close());
         }
@@ -388,24 +391,24 @@ impl Shared {
             .name("channel-farewell".to_owned())
             .spawn(farewell);
         if telling.is_err() {
-            // Untold where there is no thread.
+            // Without a thread the suppliers are not notified.
             self.suppliers_told.store(true, Release);
         }
         Ok(())
     }
 }
 
-/// The life of a consumer's thread.
+/// The body of a consumer's thread.
 fn serve_consumer(outlet: &Outlet, consumer: &PushConsumerRef, counters: &Counters) {
     match outlet.run(consumer, counters) {
         Ended::Left => {}
         Ended::ConsumerGone => _ = counters.consumers_lost.fetch_add(1, Relaxed),
-        // Who does not answer is gone already.
+        // A consumer that does not answer is gone already.
         Ended::Closed => _ = consumer.disconnect_push_consumer(),
     }
 }
 
-/// An adapter's complaint as a caller of the channel sees it.
+/// Converts an adapter's error to the system exception that a caller of the channel receives.
 pub(crate) fn system(error: PoaError) -> SystemException {
     match error {
         PoaError::System(exception) => exception,
@@ -413,7 +416,7 @@ pub(crate) fn system(error: PoaError) -> SystemException {
     }
 }
 
-/// A system exception of the channel's own making.
+/// A system exception that the channel itself raises.
 pub(crate) const fn raise(kind: Kind) -> SystemException {
     SystemException::new(kind, 0, Completion::No)
 }

@@ -1,9 +1,9 @@
-//! What a channel counts.
+//! The counters of a channel.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Live counts, written by the channel's threads alone.
+/// Live counts, written only by threads that run the channel's code.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) received: AtomicU64,
@@ -19,15 +19,16 @@ pub(crate) struct Counters {
 pub struct ChannelCounts {
     /// Events that suppliers have pushed.
     pub received: u64,
-    /// Events that consumers have taken, one for each consumer.
+    /// Events that consumers have received, counted once for each consumer.
     pub delivered: u64,
-    /// Events that gave way in a full queue.
+    /// Events dropped from a full queue.
     pub displaced: u64,
-    /// Pushes to a consumer that failed, or of events that could not be written for it.
+    /// Pushes to a consumer that failed, including events that could not be encoded for it.
     pub failed: u64,
-    /// Consumers that were let go because they were gone or failed too often.
+    /// Consumers that were removed because they were gone or failed too often.
     pub consumers_lost: u64,
-    /// Suppliers that were let go for others: they had pushed nothing for [`crate::limits::SUPPLIER_QUIET_MIN`], and were gone or had given no reference.
+    /// Suppliers that were removed to make room for new ones. They had pushed nothing for
+    /// [`crate::limits::SUPPLIER_QUIET_MIN`], and were gone or had given no reference.
     pub suppliers_lost: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The COS event channel (OMG Event Service 1.2): events of any type from any number of suppliers to any number of consumers, pushed on both sides.
+//! The COS event channel (OMG Event Service 1.2). Events of any type are pushed by any number of suppliers and pushed
+//! to any number of consumers.
 //!
 //! A supplier's push never waits for a consumer: each consumer has a bounded queue and a thread of its own.
 

@@ -1,46 +1,50 @@
-//! Every bound of the event channel, with its reason.
+//! All limits of the event channel, with their reasons.
 
 use std::time::Duration;
 
 /// Consumers of one channel; each has a thread and a queue.
 pub const CONSUMERS_MAX: usize = 512;
 
-/// Suppliers of one channel; each is an active object of some hundred octets. Where there is room for no other, one that is gone gives way.
+/// Suppliers of one channel; each is an active object of some hundred octets. At this limit, a new supplier replaces
+/// one that is gone.
 pub const SUPPLIERS_MAX: usize = 4_096;
 
-/// How long a supplier has pushed nothing before others may have its place. One of a slower flow gives a reference, by which it is asked whether
-/// it is there.
+/// Time without a push after which a supplier may be replaced by a new one. A supplier that pushes less often should
+/// connect with a reference: the channel then calls it to find out whether it still exists.
 pub const SUPPLIER_QUIET_MIN: Duration = Duration::from_secs(60);
 
-/// Suppliers that are asked whether they are there before another one is refused. Each that does not answer takes [`SUPPLIER_ASK_TIMEOUT`]
-/// of a thread that serves: a second in all.
+/// Suppliers that are called to find out whether they still exist, before a new supplier is refused. Each that does not
+/// answer blocks a serving thread for [`SUPPLIER_ASK_TIMEOUT`]: one second in all.
 pub const SUPPLIERS_ASKED_MAX: usize = 4;
 
-/// How long a supplier may take to answer that it is there.
+/// Time limit of the call that finds out whether a supplier still exists.
 pub const SUPPLIER_ASK_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Proxies of one channel that were obtained and have nobody connected; beyond it the oldest gives way, so that a client
-/// that obtains and forgets them fills nothing. More clients than this do not connect at the same moment.
+/// Proxies of one channel without a connected client. Beyond it the oldest is retired, so that a client that obtains
+/// proxies and forgets them does not exhaust the channel. No more clients than this are expected to connect at the same
+/// moment.
 pub const PROXIES_WAITING_MAX: usize = 1_024;
 
-/// Octets of events that wait for one consumer, however few they are: four of the largest messages of an ORB that nobody
-/// has told otherwise.
+/// Octets of the events queued for one consumer, whatever their number. The value is four times the largest message
+/// that an ORB accepts by default.
 pub const QUEUE_SIZE_MAX: usize = 64 << 20;
 
-/// How long one supplier may take to hear that the channel ends. They are told one after the other, on a thread of its own.
+/// Time limit of notifying one supplier that the channel ends. One separate thread notifies the suppliers, one after
+/// the other.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Events that wait for one consumer, where the options say nothing: 12 s of a 20 Hz flow. Behind it the oldest gives way.
-/// The body is shared by all queues; [`QUEUE_SIZE_MAX`] bounds what a queue holds besides.
+/// Default number of events queued for one consumer: 12 s of a 20 Hz flow. Beyond it the oldest is dropped. All queues
+/// share the body of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
 pub const QUEUE_LEN_DEFAULT: usize = 256;
 
-/// The longest queue that may be asked for.
+/// The longest queue that the options may request.
 pub const QUEUE_LEN_MAX: usize = 65_536;
 
-/// Events in a row that a consumer may fail to take before it is let go, and questions that a supplier may leave unanswered where others want its place.
-/// Three outlive one lost connection and the refusal that follows it, and end a dead consumer within a few periods.
+/// Pushes in a row that may fail before a consumer is removed, and calls in a row that a supplier may leave unanswered
+/// before it is replaced. A client survives one lost connection and the refusal that follows it. A dead consumer is
+/// removed within a few periods.
 pub const FAILURES_MAX: u32 = 3;
 
-/// How long one push to a consumer may take, where the options say nothing.
-/// A consumer that was stopped for some seconds is still served; one that never answers holds its own thread alone.
+/// Default time limit of one push to a consumer. A consumer that was stopped for some seconds is still served; one that
+/// never answers blocks only its own thread.
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The way out to one consumer: a bounded queue and the thread that empties it.
+//! The delivery to one consumer: a bounded queue and the thread that empties it.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,19 +12,19 @@ use crate::cos_event_comm::{Disconnected, PushConsumerPushError, PushConsumerRef
 use crate::counters::Counters;
 use crate::limits;
 
-/// Events on their way to one consumer.
+/// The queue of events for one consumer.
 pub(crate) struct Outlet {
     queue: BoundedQueue<Any>,
-    /// Octets of the events that wait.
+    /// Octets of the queued events.
     held: AtomicUsize,
-    /// The consumer wants no more.
+    /// The consumer has disconnected.
     left: AtomicBool,
 }
 
 /// Why an outlet's thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The queue was closed: the channel ends.
+    /// The queue is closed because the channel ends.
     Closed,
     /// The consumer disconnected.
     Left,
@@ -41,7 +41,7 @@ impl Outlet {
         }
     }
 
-    /// Puts an event behind the others; the oldest give way where the queue is full, since the newest state is what a late consumer needs.
+    /// Queues an event. If the queue is full, the oldest events are dropped: a late consumer needs the newest state.
     pub(crate) fn offer(&self, event: &Any, counters: &Counters) {
         let size = event.size();
         while self.held.load(Relaxed).saturating_add(size) > limits::QUEUE_SIZE_MAX {
@@ -63,18 +63,18 @@ impl Outlet {
         counters.displaced.fetch_add(1, Relaxed);
     }
 
-    /// Nothing more comes; what waits is still pushed.
+    /// Closes the queue; the queued events are still pushed.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
 
-    /// The consumer has disconnected: what waits is not pushed any more.
+    /// Marks the consumer as disconnected; the queued events are not pushed any more.
     pub(crate) fn leave(&self) {
         self.left.store(true, Relaxed);
         self.queue.close();
     }
 
-    /// Pushes what comes until the queue is closed or the consumer is gone.
+    /// Pushes events until the queue is closed or the consumer is gone.
     pub(crate) fn run(&self, consumer: &PushConsumerRef, counters: &Counters) -> Ended {
         let mut failures = 0;
         loop {
@@ -104,15 +104,16 @@ impl Outlet {
     }
 }
 
-/// Why a consumer has not taken an event.
+/// Why a push to a consumer failed.
 enum Unpushed {
-    /// It cannot be written for this consumer, as wide text for one without a wide code set: nothing was sent, and nobody is to blame.
+    /// The event cannot be encoded for this consumer, for example wide text for one without a wide code set. Nothing is
+    /// sent, and the failure does not count against the consumer.
     Unwritten,
-    /// The consumer or the way to it has failed.
+    /// The consumer or the connection to it has failed.
     Refused(PushConsumerPushError),
 }
 
-/// [`PushConsumerRef::push`], which tells whether the event could be written.
+/// [`PushConsumerRef::push`], with a separate error for an event that cannot be encoded.
 fn push(consumer: &PushConsumerRef, event: &Any) -> Result<(), Unpushed> {
     let is_unwritten = Cell::new(false);
     let write = |w: &mut Writer<'_>| {
@@ -135,7 +136,7 @@ fn push(consumer: &PushConsumerRef, event: &Any) -> Result<(), Unpushed> {
     })
 }
 
-/// Whether a consumer that answers so will never take an event again.
+/// Returns true if a consumer that raises this error will never accept an event again.
 fn is_final(error: &PushConsumerPushError) -> bool {
     match error {
         PushConsumerPushError::Disconnected(_) => true,

@@ -1,4 +1,5 @@
-//! Who supplies a channel. Where there is room for no other, those that are gone are let go: who dies disconnects from nothing.
+//! The suppliers of a channel. At the maximum, suppliers that are gone are removed: a supplier that crashes does not
+//! disconnect.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,48 +14,49 @@ use crate::channel::raise;
 use crate::cos_event_comm::PushSupplierRef;
 use crate::limits;
 
-/// Connected suppliers, the one that is looked at next first. Not on the road of an event.
+/// Connected suppliers, in the order in which they are checked. A push does not take this lock.
 #[derive(Default)]
 pub(crate) struct SupplierList(PiMutex<VecDeque<Supplier>>);
 
 struct Supplier {
     /// The number of its proxy.
     proxy: u64,
-    /// Told at the end, and asked whether it is there; the others gave no reference.
+    /// Notified when the channel ends, and called to find out whether the supplier still exists. `None` for a supplier
+    /// that gave no reference.
     reference: Option<PushSupplierRef>,
     has_pushed: Activity,
-    /// When it was last known to do something: it had connected, or was found to have pushed.
+    /// The last known activity: the time of connecting, or of the check that found a push.
     active: Instant64,
-    /// Times in a row that it was asked in vain.
+    /// Calls in a row that the supplier did not answer.
     misses: u32,
 }
 
-/// Whether a supplier has pushed since it was last looked at; its proxy says so.
+/// Whether a supplier has pushed since the last check; set by its proxy.
 pub(crate) type Activity = Arc<AtomicBool>;
 
 /// Proxies of suppliers that have pushed nothing for [`limits::SUPPLIER_QUIET_MIN`].
 #[derive(Default)]
 struct Quiet {
-    /// Those that can be asked whether they are there.
+    /// Suppliers with a reference, which can be called.
     asked: Vec<(u64, PushSupplierRef)>,
-    /// The one that cannot, and was looked at first.
+    /// The first supplier without a reference.
     unasked: Option<u64>,
 }
 
-/// What a supplier says where it is asked whether it is there.
+/// The result of calling a supplier to find out whether it still exists.
 enum Answer {
     There,
-    /// It will never push again.
+    /// The supplier will never push again.
     Gone,
-    /// It could not be asked, or not in time.
+    /// The call failed or timed out.
     Missed,
 }
 
 impl SupplierList {
-    /// Puts one behind the others, where `admit` lets it.
+    /// Appends a supplier if `admit` returns `Ok`.
     ///
     /// # Errors
-    /// NO_RESOURCES where there are too many; those of `admit`.
+    /// NO_RESOURCES at the maximum of suppliers; the errors of `admit`.
     pub(crate) fn connect(
         &self,
         proxy: u64,
@@ -84,15 +86,16 @@ impl SupplierList {
             .retain(|supplier| supplier.proxy != proxy);
     }
 
-    /// Takes them all; the references of those that gave one.
+    /// Removes all suppliers. Returns the references of those that gave one.
     pub(crate) fn take(&self) -> Vec<PushSupplierRef> {
         let suppliers = std::mem::take(&mut *self.0.lock("event.suppliers"));
         let references = suppliers.into_iter().map(|supplier| supplier.reference);
         references.flatten().collect()
     }
 
-    /// Lets one go where there is room for no other; its proxy. It has pushed nothing for [`limits::SUPPLIER_QUIET_MIN`], and does not
-    /// exist any more; or it has given no reference, and may be disconnected without being told (Event Service 1.2, clause 2.5.4).
+    /// If the list is full, removes one supplier and returns the number of its proxy. The supplier has pushed nothing
+    /// for [`limits::SUPPLIER_QUIET_MIN`]. Either it no longer exists, or it gave no reference and may be disconnected
+    /// without notice (Event Service 1.2, clause 2.5.4).
     pub(crate) fn let_one_go(&self, now: Instant64) -> Option<u64> {
         let quiet = self.look(now)?;
         let gone = quiet.asked.into_iter().find_map(|(proxy, reference)| {
@@ -107,7 +110,7 @@ impl SupplierList {
         self.remove_quiet(proxy).then_some(proxy)
     }
 
-    /// Looks on from where it stopped. None: there is room.
+    /// Checks suppliers, starting after the last one checked. Returns `None` if the list has room.
     fn look(&self, now: Instant64) -> Option<Quiet> {
         let mut suppliers = self.0.lock("event.suppliers");
         if suppliers.len() < limits::SUPPLIERS_MAX {
@@ -117,7 +120,7 @@ impl SupplierList {
         for _ in 0..suppliers.len() {
             let mut supplier = suppliers.pop_front()?;
             if supplier.has_pushed.swap(false, Relaxed) {
-                // Some time since the last look: no later than now.
+                // The push came at some time between the last check and now.
                 supplier.active = now;
                 supplier.misses = 0;
             } else if now.since(supplier.active) >= limits::SUPPLIER_QUIET_MIN {
@@ -134,7 +137,7 @@ impl SupplierList {
         Some(quiet)
     }
 
-    /// Whether it was still here, and has pushed nothing since the look.
+    /// Removes a supplier unless it has pushed since the check. Returns true if it was still listed and was removed.
     fn remove_quiet(&self, proxy: u64) -> bool {
         let mut suppliers = self.0.lock("event.suppliers");
         let is_it = |it: &Supplier| it.proxy == proxy && !it.has_pushed.load(Relaxed);
@@ -142,7 +145,7 @@ impl SupplierList {
         place.and_then(|place| suppliers.remove(place)).is_some()
     }
 
-    /// Counts what asking has come to; whether it was in vain too often.
+    /// Sets the count of unanswered calls. Returns true if it has reached the limit.
     fn note(&self, proxy: u64, count: impl FnOnce(u32) -> u32) -> bool {
         let mut suppliers = self.0.lock("event.suppliers");
         let asked = suppliers
@@ -162,7 +165,7 @@ fn ask(reference: &PushSupplierRef) -> Answer {
     match hurried.non_existent() {
         Ok(false) => Answer::There,
         Ok(true) => Answer::Gone,
-        // Nobody listens where it did.
+        // No process listens at the supplier's address any more.
         Err(exception) if exception.minor == own_minor::CONNECT_REFUSED => Answer::Gone,
         Err(_) => Answer::Missed,
     }
@@ -174,7 +177,7 @@ mod tests {
 
     const QUIET_NS: u64 = limits::SUPPLIER_QUIET_MIN.as_nanos() as u64;
 
-    /// As many suppliers without a reference as may be, connected at `now`.
+    /// A full list of suppliers without a reference, connected at `now`.
     fn full(now: Instant64) -> (SupplierList, Vec<Activity>) {
         let list = SupplierList::default();
         let connect = |proxy| list.connect(proxy, None, now, || Ok(())).expect("room");

@@ -1,4 +1,5 @@
-//! The event channel as suppliers and consumers see it, over IIOP on loopback: what is pushed, and who gets it.
+//! The event channel from the view of suppliers and consumers, over IIOP on loopback: what is pushed, and which
+//! consumer receives it.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError, PushC
 use deckwatch_event::{ChannelOptions, limits};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
-/// A consumer that disconnects at its first event, before it has taken it.
+/// A consumer that disconnects during its first push.
 struct Leaver {
     proxy: Mutex<Option<ProxyPushSupplierRef>>,
     taken: Sender<Option<u32>>,

@@ -11,7 +11,7 @@ use deckwatch_event::cos_event_channel_admin::EventChannelRef;
 fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
     let world = World::new();
     assert!(!world.served.has_ended());
-    // It takes connections and says nothing.
+    // It accepts connections and never replies.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc::{}/silent", silent.local_addr().unwrap());
     let nobody = world.user.string_to_object(&url).unwrap().expect("not nil");

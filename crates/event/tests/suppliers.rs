@@ -1,4 +1,4 @@
-//! Suppliers of an event channel that give way where there is room for no other.
+//! Suppliers of an event channel that are replaced at the maximum.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use deckwatch_event::cos_event_comm::{PushSupplier, PushSupplierSkeleton};
 use deckwatch_event::limits;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
-/// A supplier that is there.
+/// A supplier that still exists.
 struct Present;
 
 impl PushSupplier for Present {
@@ -64,7 +64,7 @@ fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
     for supplier in &all {
         supplier.push(&number(1)).unwrap();
     }
-    // The second comes a moment after the first, in which nobody was due to push.
+    // The second attempt comes immediately after the first, before any supplier was due to push.
     for _ in 0..2 {
         assert_eq!(
             connected(world.connect_supplier(None)),

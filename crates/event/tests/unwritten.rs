@@ -1,4 +1,4 @@
-//! Events that cannot be written for a consumer: values of the other byte order, texts that it has no code set for.
+//! Events that cannot be encoded for a consumer: values in the other byte order, texts that its code sets do not cover.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use deckwatch_giop::ior::code_sets::{CodeSetComponent, CodeSetInfo, ISO_8859_1};
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb};
 
-/// Pushes a custom value as a program of the other byte order does; the reply's status.
+/// Pushes a custom value in the other byte order. Returns the reply's status.
 fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
     let order = ByteOrder::NATIVE.opposite();
     let mut octets = Vec::new();
@@ -21,7 +21,7 @@ fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
     let mut write = || {
         w.write_octets(b"GIOP\x01\x02")?;
         w.write_octets(&[u8::from(order == ByteOrder::Little), 0])?;
-        // The message's size, the request's id, a response, a target by its key.
+        // The message size, the request id, the response flags, the target by its key.
         w.write_u32(0)?;
         w.write_u32(1)?;
         w.write_octets(&[3, 0, 0, 0, 0, 0])?;
@@ -54,7 +54,7 @@ fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
     status.read_u32().expect("a status")
 }
 
-/// The object as a server of this minor version of GIOP and these code sets would publish it.
+/// Returns a reference to the object as a server with this GIOP minor version and these code sets would publish it.
 fn published_by(minor: u8, sets: Option<&CodeSetInfo>, object: &ObjectRef, orb: &Orb) -> ObjectRef {
     let Endpoint::Tcp { host, port } = &orb.endpoints()[0] else {
         panic!("it listens by TCP");

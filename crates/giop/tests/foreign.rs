@@ -1,7 +1,8 @@
-//! Octets and tools that are not ours: transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and
-//! 1.2 (its messages above 8 KiB come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9
-//! with the interface of `interop/types.rs`, in the order of Java; references and transcripts of TAO 2.2.2 with
-//! real-time CORBA loaded, of the programs of `interop/lanes.rs`.
+//! Octets and tools of foreign ORBs:
+//! - transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and 1.2 (messages above 8 KiB are in
+//!   fragments), and its tools `catior` and `genior`;
+//! - transcripts of JacORB 3.9 with the interface of `interop/types.rs`, in Java's byte order;
+//! - references and transcripts of TAO 2.2.2 with real-time CORBA, from the programs of `interop/lanes.rs`.
 
 use deckwatch_cdr::{Parse, Reader, Write, Writer};
 use deckwatch_giop::ior::policies::{
@@ -29,8 +30,7 @@ const CALLS: [(&str, &str); 6] = [
     ("long", "bind"),
 ];
 
-/// The messages of one direction of a recorded connection, joined where they came in fragments, and how many frames
-/// they were.
+/// The messages of one direction of a recorded connection, with fragments joined, and the number of frames.
 fn messages(name: &str) -> (Vec<Vec<u8>>, usize) {
     recorded(&format!("omninames-{name}"))
 }
@@ -59,7 +59,7 @@ fn recorded(name: &str) -> (Vec<Vec<u8>>, usize) {
     (messages, frames)
 }
 
-/// The same request, formed by us.
+/// The same request, written by our code.
 fn formed_again(request: &Request<'_>, order: ByteOrder) -> Vec<u8> {
     let format = Format {
         codec: Codec::DEFAULT.with_version(request.version),
@@ -77,7 +77,7 @@ fn formed_again(request: &Request<'_>, order: ByteOrder) -> Vec<u8> {
     let mut buffer = Vec::new();
     let open = header.begin(&mut buffer, format).unwrap();
     let mut body = request.body;
-    // Without arguments nothing stands behind the header, no padding either.
+    // Without arguments, nothing follows the header, no padding either.
     if body.remaining() > 0 {
         let arguments = body.read_octets(body.remaining()).unwrap();
         open.writer(&mut buffer).write_octets(arguments).unwrap();
@@ -169,7 +169,7 @@ fn recorded_replies_give_results_and_exceptions() {
     }
 }
 
-/// What omniORB offers: ISO 8859-1 inside, so that we speak UTF-8 with it by its conversion.
+/// omniORB offers ISO 8859-1 as its native code set and UTF-8 as a conversion code set; we choose UTF-8.
 #[test]
 fn code_sets_are_negotiated_with_a_recorded_reference() {
     let (messages, _) = messages("1.2-resolve.server");
@@ -191,7 +191,7 @@ fn code_sets_are_negotiated_with_a_recorded_reference() {
     );
 }
 
-/// What TAO offers is the same, but it spoils what it converts.
+/// TAO offers the same code sets, but converts UTF-8 wrongly.
 #[test]
 fn tao_is_spoken_to_in_its_own_iso_8859_1() {
     let profile = profile_of_tao("pool");
@@ -258,7 +258,7 @@ fn references_of_genior_are_read_and_written_again_octet_for_octet() {
         (&*profile.host, profile.port, profile.minor),
         ("nav.example", 2809, 2)
     );
-    // genior writes in this machine's byte order, as we do.
+    // genior writes in this machine's byte order, as our code does.
     assert_eq!(ior.to_string(), text.trim());
     let again = Ior::with_iiop(&ior.type_id, &profile).unwrap();
     assert_eq!(again, ior);
@@ -297,14 +297,14 @@ fn jacorbs_requests_are_read_and_formed_again_alike() {
                 request.operation == b"note"
             );
             oneways += usize::from(request.response == Response::Nothing);
-            // Code sets are agreed upon from version 1.1 on.
+            // Code sets are negotiated from version 1.1 on.
             let has_code_sets = request.contexts.find(context_id::CODE_SETS).is_some();
             assert!(!has_code_sets || version > Version::V1_0);
             let again = formed_again(&request, ByteOrder::Big);
             assert_eq!(&again, message, "{text} {request:?}");
         }
         assert_eq!(oneways, 2);
-        // Those of wide text are not in 1.0.
+        // Requests with wide strings do not exist in 1.0.
         let count = if version == Version::V1_0 { 20 } else { 22 };
         assert_eq!(messages.len(), count, "{text}");
     }
@@ -342,7 +342,7 @@ fn jacorbs_replies_give_results_and_exceptions() {
     }
 }
 
-/// Sees to it that what we formed is read as what was read of theirs: a zero of ours may be more than padding.
+/// Checks that our octets are read like theirs: a zero of ours may be more than padding.
 #[track_caller]
 fn assert_reads_as(ours: &[u8], theirs: &Request<'_>) {
     let Ok(Message::Request(ours)) = Message::parse(ours) else {
@@ -357,21 +357,21 @@ fn assert_reads_as(ours: &[u8], theirs: &Request<'_>) {
             request.target.object_key().map(<[u8]>::to_vec),
             request.operation.to_vec(),
             contexts.collect::<Vec<_>>(),
-            // Without arguments the header may end before the place where they would begin.
+            // Without arguments, the header may end before the aligned start of a body.
             body.unwrap_or_default().to_vec(),
         )
     };
     assert_eq!(told(&ours), told(theirs));
 }
 
-/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before,
-/// we write zeros. Any zero of ours counts as such: what is read of both has to be compared besides.
+/// Whether the octets are equal except for padding. TAO and omniORB do not clear padding; our code writes zeros. Any
+/// zero of ours counts as padding, so the decoded messages must be compared too.
 fn alike_but_for_padding(ours: &[u8], theirs: &[u8]) -> bool {
     let mut pairs = ours.iter().zip(theirs);
     ours.len() == theirs.len() && pairs.all(|(ours, theirs)| *ours == 0 || ours == theirs)
 }
 
-/// The profile of a reference that a real-time server of TAO made.
+/// The profile in a recorded reference of a real-time server of TAO.
 fn profile_of_tao(name: &str) -> IiopProfile {
     let path = format!("{}/tests/data/tao-{name}.ior", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -387,7 +387,7 @@ fn lanes_that_tao_tells_are_read_and_written_again() {
     for (name, priorities) in [
         ("lanes", &[5, 90][..]),
         ("bands", &[10, 60]),
-        // Where the lane is no matter of the caller's TAO tells its endpoint, and no priority of it.
+        // If the caller's priority does not choose the lane, TAO gives its endpoint the priority -1.
         ("declared", &[-1]),
         ("pool", &[-1]),
     ] {
@@ -488,14 +488,14 @@ fn priorities_that_taos_requests_say_are_read_whatever_its_padding_holds() {
         said.push(parse_priority_context(context).unwrap());
         padding |= context[1];
         let again = formed_again(&request, ByteOrder::Little);
-        // TAO aligns the end of a header that no arguments follow; behind the size in its first twelve octets the
-        // rest is ours.
+        // TAO pads a header without arguments to a multiple of 8. Except for the size in the first twelve octets, the
+        // rest equals ours.
         assert_eq!(message.len(), again.len().next_multiple_of(8));
         let (ours, theirs) = (&again[HEADER_SIZE..], &message[HEADER_SIZE..again.len()]);
         assert!(alike_but_for_padding(ours, theirs), "{request:?}");
         assert_reads_as(&again, &request);
     }
-    // A connection to each lane, and two calls by each.
+    // One connection for each lane, and two calls on each.
     assert_eq!(said, [5, 5, 90, 90]);
     assert_ne!(padding, 0, "else this shows nothing");
 }
@@ -513,7 +513,7 @@ fn taos_replies_say_the_priority_again_and_what_it_does_not_know_is_bad_operatio
         let context = context.map(|data| parse_priority_context(data).unwrap());
         said.push((context, i16::parse(&mut reply.body).unwrap()));
     }
-    // The last caller had no priority: the one of the server's policy counts.
+    // The last caller had no priority: the priority of the server's policy counts.
     let expected = [
         (Some(0), 0),
         (Some(77), 77),

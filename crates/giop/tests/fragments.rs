@@ -1,4 +1,4 @@
-//! Messages divided and joined again, and trains of fragments that lie.
+//! Messages divided into fragments and joined again, and malformed fragments.
 
 use deckwatch_cdr::{Parse, Write};
 use deckwatch_giop::limits::FRAGMENTED_MESSAGES_MAX;
@@ -50,7 +50,7 @@ fn fragment(version: Version, id: u32, more: bool, data: &[u8]) -> Vec<u8> {
     [&header.to_octets()[..], &id, data].concat()
 }
 
-/// `message` with the flag that more follows.
+/// `message` with the flag for more fragments.
 fn unfinished(mut message: Vec<u8>) -> Vec<u8> {
     message[6] |= 2;
     message
@@ -64,7 +64,7 @@ proptest! {
         let mut trains: Vec<_> = messages.iter().map(|message| parts(message, size_max).into_iter()).collect();
         let mut assembly = Assembly::default();
         let mut joined = 0;
-        // The trains take turns, as those of concurrent requests do.
+        // The fragments of the messages alternate, as those of concurrent requests do.
         while joined < messages.len() {
             for (train, message) in trains.iter_mut().zip(&messages) {
                 let Some(part) = train.next() else { continue };
@@ -117,7 +117,7 @@ fn fragments_of_giop_1_1_continue_the_one_unfinished_message() {
     assert_eq!(joined.ends(), [end - 6, end - 3, end]);
 }
 
-/// A request of GIOP 1.1 whose values are aligned for parts of `fragment_size` octets.
+/// A GIOP 1.1 request whose values are aligned for fragments of `fragment_size` octets.
 fn request_1_1(
     fragment_size: usize,
     order: ByteOrder,
@@ -190,7 +190,7 @@ fn a_cancel_request_ends_the_train_of_giop_1_1_that_it_names() {
     let whole = request_1_1(32, ByteOrder::NATIVE, &[]);
     let parts = parts(&whole, 32);
     let mut assembly = Assembly::default();
-    // The first part does not hold the request's number yet.
+    // The first fragment does not contain the request id yet.
     assert_eq!(assembly.accept(&parts[0]), Ok(None));
     assert!(!assembly.cancel(7));
     assert_eq!(assembly.accept(&parts[1]), Ok(None));

@@ -84,7 +84,7 @@ proptest! {
                 value.write(&mut open.writer(&mut buffer)).unwrap();
             }
             open.finish(&mut buffer).unwrap();
-            // Ours, and what becomes of it where one octet is another.
+            // Our message, with one octet changed if the case asks for it.
             if let (Some(octet), Some(place)) = (octet, buffer.get_mut(at)) {
                 *place = octet;
             }

@@ -1,4 +1,4 @@
-//! The compiler for a `build.rs`.
+//! Runs the IDL compiler from a `build.rs`.
 //!
 //! ```no_run
 //! // build.rs
@@ -9,8 +9,8 @@
 //!     .compile();
 //! ```
 //!
-//! Each file becomes one in `OUT_DIR`, of the same name with `.rs` behind it. All files of one builder are meant for one
-//! Rust module, where they refer to each other:
+//! Each IDL file becomes a file in `OUT_DIR` with the same name and the extension `.rs`. Include all files of one
+//! builder in one Rust module: they refer to each other there.
 //!
 //! ```text
 //! mod idl {
@@ -28,7 +28,7 @@ use crate::model::Model;
 use crate::text::diagnostic::Diagnostics;
 use crate::text::preprocess::Options;
 
-/// What to compile, and how.
+/// The files to compile, and the options.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
@@ -39,18 +39,18 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Nothing to compile yet.
+    /// Creates a builder without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a folder in which `#include`d files are looked for.
+    /// Adds a folder in which `#include`d files are searched.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.options.include_paths.push(folder.into());
         self
     }
 
-    /// Defines a name as `#define NAME VALUE` would.
+    /// Defines a macro name, as `#define NAME VALUE` does.
     pub fn define(mut self, name: &str, value: &str) -> Self {
         self.options.defines.push((name.into(), value.into()));
         self
@@ -62,8 +62,8 @@ impl Builder {
         self
     }
 
-    /// Says where the Rust of an IDL module is that comes from an included file which is not among the builder's own:
-    /// `.extern_module("CosNaming", "::deckwatch_orb::cos_naming")`.
+    /// Sets the Rust path of an IDL module that is defined in an included file, if the builder does not compile that
+    /// file: `.extern_module("CosNaming", "::deckwatch_orb::cos_naming")`.
     pub fn extern_module(mut self, idl_module: &str, rust_path: &str) -> Self {
         self.config
             .extern_modules
@@ -71,39 +71,40 @@ impl Builder {
         self
     }
 
-    /// What generated code calls the crate `deckwatch-cdr`; `::deckwatch_cdr` unless said otherwise.
+    /// Sets the path of the crate `deckwatch-cdr` in generated code. The default is `::deckwatch_cdr`.
     pub fn cdr_path(mut self, path: &str) -> Self {
         self.config.cdr_path = path.into();
         self
     }
 
-    /// What generated code calls the crate `deckwatch-orb`; `::deckwatch_orb` unless said otherwise, `crate` inside it.
+    /// Sets the path of the crate `deckwatch-orb` in generated code. The default is `::deckwatch_orb`; inside that
+    /// crate, set `crate`.
     pub fn orb_path(mut self, path: &str) -> Self {
         self.config.orb_path = path.into();
         self
     }
 
-    /// What generated pollers call the crate `deckwatch-dynamic`; `::deckwatch_dynamic` unless said otherwise.
+    /// Sets the path of the crate `deckwatch-dynamic` in generated pollers. The default is `::deckwatch_dynamic`.
     pub fn dynamic_path(mut self, path: &str) -> Self {
         self.config.dynamic_path = path.into();
         self
     }
 
-    /// Generates asynchronous calls too: `sendc_` and `sendp_` operations, reply handlers and pollers. The files of an interface's bases
-    /// are to be generated with them as well.
+    /// Also generates asynchronous calls: `sendc_` and `sendp_` operations, reply handlers and pollers. The files that
+    /// define an interface's bases must be generated with this option too.
     pub fn ami(mut self) -> Self {
         self.config.ami = true;
         self
     }
 
-    /// Where the output goes; `OUT_DIR` unless said otherwise.
+    /// Sets the output folder. The default is `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());
         self
     }
 
-    /// Compiles all files, and tells cargo which files that depends on. Ends the process with status 1, after the errors
-    /// have been printed, where there are any.
+    /// Compiles all files, and prints for cargo the files that the result depends on. On errors, prints them and ends
+    /// the process with status 1.
     pub fn compile(self) {
         let outcome = self.try_compile().and_then(|compiled| {
             let mut cargo = std::io::stdout().lock();
@@ -114,7 +115,7 @@ impl Builder {
             Ok(())
         });
         if let Err(error) = outcome {
-            // With nowhere to say it, the status says it.
+            // A failed write to stderr cannot be reported; the exit status still reports the error.
             let _ = writeln!(std::io::stderr(), "{error}");
             std::process::exit(1);
         }
@@ -123,7 +124,7 @@ impl Builder {
     /// Compiles all files.
     ///
     /// # Errors
-    /// What is wrong with the files, or that the output cannot be written.
+    /// Returns the errors found in the files, or the reason why the output cannot be written.
     pub fn try_compile(self) -> Result<Compiled, BuildError> {
         let folder = self
             .out_dir
@@ -161,12 +162,12 @@ impl Builder {
     }
 }
 
-/// What a compilation read and wrote.
+/// The files that a compilation read and wrote.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled {
-    /// One file of Rust for each file compiled, in order.
+    /// One Rust file for each compiled file, in the order of the files.
     pub outputs: Vec<PathBuf>,
-    /// The IDL files read, included ones too.
+    /// The IDL files read, with the included ones.
     pub sources: Vec<PathBuf>,
 }
 
@@ -174,16 +175,16 @@ pub struct Compiled {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The files are wrong.
+    /// The IDL files have errors.
     Idl(Diagnostics),
     /// The output cannot be written.
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// There is no `OUT_DIR`: this does not run under cargo, and no other folder was given.
+    /// `OUT_DIR` is not set: the process does not run under cargo, and the builder has no output folder.
     NoOutDir,
 }
 

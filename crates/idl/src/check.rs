@@ -1,4 +1,5 @@
-//! From the text's shape to the model: every name looked up, every rule of the language that needs names checked.
+//! Creates the model's definitions from the syntax tree: resolves every name, and checks the rules that need resolved
+//! names.
 
 mod constant;
 mod interface;
@@ -18,7 +19,7 @@ use crate::parse::ast::{
 use crate::text::diagnostic::{Diagnostic, Reporter};
 use crate::text::source::{Sources, Span};
 
-/// Checks the definitions of a compilation. Where there are errors, they go to the reporter and the result is partial.
+/// Checks the definitions of a compilation. Errors go to the reporter; the result is then partial.
 pub(crate) fn check(
     sources: &Sources,
     items: &[Item],
@@ -45,11 +46,11 @@ pub(crate) struct Checker<'a> {
     pub(crate) definitions: Vec<Definition>,
     roots: Vec<DefId>,
     pub(crate) scopes: Scopes,
-    /// Where we are.
+    /// The current scope.
     pub(crate) scope: ScopeId,
-    /// The `#pragma prefix` in force.
+    /// The current `#pragma prefix`.
     prefix: String,
-    /// The prefixes of the files that include this one.
+    /// The prefixes of the files that include the current file.
     file_prefixes: Vec<String>,
 }
 
@@ -81,7 +82,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One definition outside of interfaces, or a type inside of one.
+    /// Checks one definition outside of interfaces, or a type inside of one.
     pub(crate) fn item(&mut self, item: &Item) {
         match &item.kind {
             ItemKind::Module { name, items } => self.module(name, item.span, items),
@@ -134,7 +135,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Makes a definition in the current scope; one with an error is made too, but under no name.
+    /// Creates a definition in the current scope. If its name is refused, the definition is still created, but name
+    /// lookup does not return it.
     pub(crate) fn define(&mut self, name: &Name, whole: Span, kind: DefinitionKind) -> DefId {
         let id = DefId(self.definitions.len() as u32);
         let parent = self.scopes.owner(self.scope);
@@ -179,7 +181,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Runs `inside` in the scope of a definition; a `#pragma prefix` in there ends with it.
+    /// Runs `inside` in the scope of a definition. A `#pragma prefix` inside ends with the scope.
     pub(crate) fn within<T>(&mut self, owner: DefId, inside: impl FnOnce(&mut Self) -> T) -> T {
         let (scope, prefix) = (self.scope, self.prefix.clone());
         self.scope = self.scopes.open(scope, owner);
@@ -205,7 +207,7 @@ impl Checker<'_> {
         self.within(id, |checker| checker.items(items));
     }
 
-    /// An interface's name, as a forward declaration or at the start of a definition.
+    /// Declares an interface's name, for a forward declaration or the start of a definition.
     pub(crate) fn declare_interface(
         &mut self,
         name: &Name,
@@ -280,7 +282,7 @@ impl Checker<'_> {
         known.unwrap_or_else(|| self.define(name, whole, DefinitionKind::Union(union)))
     }
 
-    /// A struct, union or enum.
+    /// Checks a struct, union or enum.
     pub(crate) fn constructed(&mut self, item: &Item) -> Option<DefId> {
         match &item.kind {
             ItemKind::Struct { name, members } => {
@@ -337,7 +339,7 @@ impl Checker<'_> {
         self.finish(id, whole, &types);
     }
 
-    /// Declares a member's name and makes its type of the specifier's and the dimensions.
+    /// Declares a member's name. The member's type is the type specifier with the declarator's dimensions.
     pub(crate) fn member(&mut self, ty: &Option<Type>, declarator: &Declarator) -> Option<Member> {
         let name = &declarator.name;
         if let Err(error) = self.scopes.declare(
@@ -378,7 +380,7 @@ impl Checker<'_> {
         let ty = self.type_of(ty);
         for declarator in declarators {
             let target = ty.clone().and_then(|ty| self.dimensioned(ty, declarator));
-            // A name is defined even where its type is wrong, so that its uses are not errors too.
+            // The name is defined even if its type is wrong, so that its uses are not reported too.
             let target = target.unwrap_or(Type::Basic(Basic::Long));
             let id = self.define(
                 &declarator.name,
@@ -389,7 +391,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a name stands for; after an error, which is reported, nothing.
+    /// Resolves a name. After an error, which is reported, returns `None`.
     pub(crate) fn find(&mut self, name: &ScopedName) -> Option<Found> {
         match self.scopes.lookup(self.scope, name, &self.definitions) {
             Ok(target) => Some(Found::Target(target)),
@@ -401,7 +403,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `CORBA::TypeCode` is a type without a definition, known to every compiler; inside module CORBA by its name alone.
+    /// Whether the name is `CORBA::TypeCode`, a type without a definition. Inside module CORBA, `TypeCode` is enough.
     fn is_type_code(&self, name: &ScopedName) -> bool {
         let parts: Vec<&str> = name.parts.iter().map(|part| part.text.as_str()).collect();
         match parts[..] {
@@ -445,7 +447,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An import brings in no file: what it names has come by an `#include`.
+    /// Checks an import. It reads no file; an `#include` must have defined the name.
     fn import(&mut self, name: &ScopedName) {
         if self
             .scopes
@@ -477,7 +479,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Structs and unions that were declared and never defined.
+    /// Reports structs and unions that have a declaration but no definition.
     fn incomplete(&mut self) {
         let open = |definition: &Definition| match &definition.kind {
             DefinitionKind::Struct(structure) => !structure.defined,
@@ -501,7 +503,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     Target(Target),

@@ -1,4 +1,4 @@
-//! From a file to its [`Model`]: preprocess, parse, check.
+//! Compiles a file to its [`Model`]: preprocess, parse, check.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::text::preprocess::{Options, Preprocessor, read};
 use crate::text::source::Sources;
 
 impl Model {
-    /// Reads and checks a file; included files are looked for in its own folder and in `include_paths`.
+    /// Reads and checks a file. Included files are searched in the file's own folder and in `include_paths`.
     ///
     /// # Errors
-    /// Everything that is wrong with the files, at least one error.
+    /// Returns all errors found in the files, at least one.
     pub fn load(path: impl AsRef<Path>, include_paths: &[PathBuf]) -> Result<Self, Diagnostics> {
         Self::load_with(
             path,
@@ -24,10 +24,10 @@ impl Model {
         )
     }
 
-    /// [`Model::load`] with names defined from outside.
+    /// As [`Model::load`], with include paths and predefined macro names in `options`.
     ///
     /// # Errors
-    /// Everything that is wrong with the files, at least one error.
+    /// Returns all errors found in the files, at least one.
     pub fn load_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Diagnostics> {
         let path = path.as_ref();
         match read(path) {
@@ -42,10 +42,10 @@ impl Model {
         }
     }
 
-    /// Checks a text that is in memory; it may include nothing but `orb.idl`. `name` is what errors call it.
+    /// Checks a text in memory, which may include only `orb.idl`. Errors show `name` as the file name.
     ///
     /// # Errors
-    /// Everything that is wrong with the text, at least one error.
+    /// Returns all errors found in the text, at least one.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         Self::compile(name.into(), text.into(), &Options::default(), false)
     }

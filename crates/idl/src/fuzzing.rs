@@ -1,4 +1,4 @@
-//! What the fuzz target runs: a plain function that panics where a promise of this crate is broken.
+//! Functions that the fuzz targets call. Each panics if this crate breaks one of its guarantees.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use crate::limits::{ERRORS_MAX, TYPE_TEXT_MAX};
 use crate::model::{DefinitionKind, Model};
 use crate::notation::{Notation, World};
 
-/// Takes octets as an IDL file. One that is accepted has TypeCodes for its types, and becomes Rust or located errors; one
-/// that is not has errors that can be shown.
+/// Reads octets as an IDL file. If the file is accepted, its types have TypeCodes, and the generator returns Rust or
+/// errors with a location. If it is refused, its errors can be printed.
 ///
 /// # Panics
-/// Where one of these is not so.
+/// If one of these guarantees does not hold.
 pub fn file(octets: &[u8]) {
     let text = crate::text::source::decode(octets.to_vec());
     let model = match Model::parse("fuzzed.idl", &text) {
@@ -42,11 +42,11 @@ pub fn file(octets: &[u8]) {
     }
 }
 
-/// Takes octets as the text of a type and, behind the first end of line, of a value of it. What is accepted is printed, and reads back as
-/// what is printed the same; what is not has a place within the text.
+/// Reads octets as the text of a type and, after the first line end, the text of a value of that type. An accepted type
+/// or value reads back from its printed text, and prints the same again. A refusal has a location within the text.
 ///
 /// # Panics
-/// Where one of these is not so.
+/// If one of these guarantees does not hold.
 pub fn value(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     let (ty, text) = text.split_once('\n').unwrap_or((&text, ""));
@@ -79,13 +79,13 @@ pub fn value(octets: &[u8]) {
 static MODEL: LazyLock<Model> =
     LazyLock::new(|| Model::parse("known.idl", KNOWN).expect("it is one"));
 
-/// Types that the texts of values may name.
+/// The types that the texts of values can name.
 const KNOWN: &str = "module M {
     enum E { a, b }; struct S { long l; string<4> text; any x; }; typedef sequence<S, 3> Ss; struct T { sequence<T> ts; octet os[2]; };
     union U switch (E) { case a: S part; default: sequence<octet> o; }; interface I {}; typedef fixed<5, 2> F;
 };";
 
-/// A world without files, whose references are any text.
+/// A `World` without files, in which any text after `IOR:` is a reference.
 struct Nowhere;
 
 impl World for Nowhere {

@@ -1,4 +1,4 @@
-//! Rust from a [`Model`], by `spec/mapping.md`.
+//! Generates Rust from a [`Model`], as `spec/mapping.md` describes.
 
 mod asynchronous;
 mod bound;
@@ -25,20 +25,20 @@ use crate::text::source::{FileId, Span};
 use names::{Names, ident, inside};
 pub(crate) use union::label_number;
 
-/// How generated code names what is not in it.
+/// Paths and options of the generated code.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The crate `deckwatch-cdr`.
+    /// The path of the crate `deckwatch-cdr`.
     pub cdr_path: String,
-    /// The crate `deckwatch-orb`.
+    /// The path of the crate `deckwatch-orb`.
     pub orb_path: String,
-    /// The crate `deckwatch-dynamic`; named by pollers alone.
+    /// The path of the crate `deckwatch-dynamic`; only pollers use it.
     pub dynamic_path: String,
-    /// Rust modules of IDL modules that come from included files: `("CosNaming", "::deckwatch_orb::cos_naming")`.
+    /// The Rust paths of IDL modules from included files: `("CosNaming", "::deckwatch_orb::cos_naming")`.
     pub extern_modules: Vec<(String, String)>,
-    /// Files whose Rust is brought into the same module as this one's: what is included from them is referred to there.
+    /// Files whose generated code is included in the same Rust module. Definitions from them are referred to there.
     pub siblings: Vec<PathBuf>,
-    /// Whether interfaces can be called asynchronously too: `sendc_`, `sendp_`, reply handlers and pollers.
+    /// Whether to generate asynchronous calls too: `sendc_`, `sendp_`, reply handlers and pollers.
     pub ami: bool,
 }
 
@@ -55,10 +55,11 @@ impl Default for Config {
     }
 }
 
-/// Generates Rust for what the main file of a model defines itself; what it includes is referred to.
+/// Generates Rust for the definitions in the main file of a model. Definitions of included files are only referred to.
 ///
 /// # Errors
-/// What has no mapping, and references to included definitions of which `config` does not say where they are.
+/// Returns the definitions without a mapping, and the references to included definitions whose Rust path `config` does
+/// not contain.
 pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
     let mut reporter = Reporter::default();
     let (implied, handlers);
@@ -121,7 +122,7 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
     ))
 }
 
-/// The files of the compilation that are siblings.
+/// Returns the files of the compilation that are siblings.
 fn siblings(model: &Model, config: &Config) -> Vec<FileId> {
     let known: Vec<PathBuf> = config
         .siblings
@@ -139,7 +140,7 @@ fn siblings(model: &Model, config: &Config) -> Vec<FileId> {
         .collect()
 }
 
-/// What generated code may do that written code may not.
+/// Adds the `allow` attributes for lints that generated code may violate.
 fn allow(item: &mut syn::Item) {
     let attributes = match item {
         syn::Item::Const(item) => &mut item.attrs,
@@ -162,7 +163,7 @@ fn allow(item: &mut syn::Item) {
     });
 }
 
-/// Names of the prelude that a definition takes: those are then written with their paths.
+/// Returns the prelude names that a definition shadows. Generated code writes their full paths.
 fn shadowed(model: &Model) -> Vec<&'static str> {
     PRELUDE
         .iter()
@@ -188,23 +189,23 @@ const PRELUDE: &[(&str, &str)] = &[
 
 pub(crate) struct Generator<'a> {
     pub(crate) model: &'a Model,
-    /// Those of asynchronous calls, where they are wanted.
+    /// The reply handlers; empty unless asynchronous calls are generated.
     pub(crate) handlers: Handlers,
     pub(crate) names: Names,
-    /// What the crates are called where code is being generated.
+    /// The paths of the crates in the module that is being generated.
     pub(crate) paths: Paths,
     has_pollers: bool,
-    /// The crate `zerocopy`, from anywhere.
+    /// The path of the crate `zerocopy`, valid in every module.
     pub(crate) zerocopy: String,
     extern_modules: &'a [(String, String)],
     siblings: Vec<FileId>,
     shadowed: Vec<&'static str>,
-    /// Whether the operations of a local interface are being generated: those can pass others.
+    /// Whether the operations of a local interface are being generated. Only these can pass local interfaces.
     pub(crate) is_in_local: bool,
     pub(crate) reporter: &'a mut Reporter,
 }
 
-/// What generated code calls the crates and types that it uses often.
+/// The paths that generated code uses for frequent crates and types.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     pub(crate) cdr: String,
@@ -219,21 +220,21 @@ pub(crate) struct Paths {
     pub(crate) request: String,
 }
 
-/// The reason has been reported.
+/// The generator refused a definition and reported the reason.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
-/// Rust from its text.
+/// Parses a text as Rust tokens.
 ///
 /// # Panics
-/// If the text is not made of Rust tokens: it is ours, and names in it are identifiers.
+/// If the text is not made of Rust tokens. The generator writes it, and names in it are identifiers.
 pub(crate) fn tokens(text: &str) -> TokenStream {
     text.parse()
         .unwrap_or_else(|error| unreachable!("`{text}` is not Rust: {error}"))
 }
 
 impl Generator<'_> {
-    /// The builder's paths are a user's own text.
+    /// Checks the paths in the configuration, which are the user's text.
     fn check_paths(&mut self, config: &Config) {
         let externs = config.extern_modules.iter().map(|(_, path)| path);
         for path in [&config.cdr_path, &config.orb_path, &config.dynamic_path]
@@ -259,7 +260,7 @@ impl Generator<'_> {
             .into()
     }
 
-    /// All that is generated of some definitions, which stand in the modules `at`.
+    /// Generates the definitions of a scope; `at` is their Rust module path.
     fn scope(&mut self, members: &[DefId], at: &[String]) -> TokenStream {
         let mut out = TokenStream::new();
         for &id in members {
@@ -269,7 +270,7 @@ impl Generator<'_> {
         out
     }
 
-    /// The module of what is defined inside of a definition.
+    /// Generates the Rust module for the definitions inside a definition.
     fn nested(&mut self, id: DefId, at: &[String]) -> TokenStream {
         let members = inside(self.model, id).to_vec();
         if !members.iter().any(|&member| self.is_generated(member)) {
@@ -295,8 +296,8 @@ impl Generator<'_> {
         quote! { #doc pub mod #name { #aliases #body } }
     }
 
-    /// Within a module the crates have short names, which no IDL name takes: none begins with an underscore. Returns their `use`
-    /// items, and the paths outside of the module.
+    /// Sets short crate names for the code of a module. No IDL name equals them: each begins with an underscore.
+    /// Returns their `use` items, and the paths that are valid outside of the module.
     fn enter_module(&mut self) -> (TokenStream, Paths) {
         let pollers = self.has_pollers;
         let aliases = if self.paths.cdr == "_cdr" {
@@ -330,7 +331,7 @@ impl Generator<'_> {
         (aliases, std::mem::replace(&mut self.paths, inside))
     }
 
-    /// Whether anything is generated for a definition: it, or something inside, is of the main file.
+    /// Whether code is generated for a definition: the main file contains it, or for a module a definition inside it.
     fn is_generated(&self, id: DefId) -> bool {
         let definition = self.model.definition(id);
         match &definition.kind {
@@ -361,7 +362,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Documentation: a heading of ours, and what the file says.
+    /// Returns documentation: the comment from the IDL file, and a heading.
     pub(crate) fn doc(&self, heading: &str, whole: Span) -> TokenStream {
         let heading = format!(" {heading}");
         match docs::comment(self.model.sources(), whole) {
@@ -373,7 +374,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Documentation of a part: what the file says, else a text of ours.
+    /// Returns the documentation of a part: the comment from the IDL file, or the text `otherwise`.
     pub(crate) fn part_doc(&self, otherwise: &str, whole: Span) -> TokenStream {
         let text =
             docs::comment(self.model.sources(), whole).unwrap_or_else(|| otherwise.to_owned());
@@ -381,18 +382,20 @@ impl Generator<'_> {
         quote! { #(#[doc = #lines])* }
     }
 
-    /// Whether generated code has a path to the definition: it is generated with this file, or the builder was told where.
+    /// Whether generated code has a path to the definition: it is generated from this file or a sibling, or an extern
+    /// module contains it.
     pub(crate) fn is_reachable(&self, id: DefId) -> bool {
         self.is_generated(id) || self.is_beside(id) || self.extern_module(id).is_some()
     }
 
-    /// Whether a definition is generated into the same module by another file.
+    /// Whether a sibling file's code, in the same Rust module, contains the definition.
     fn is_beside(&self, id: DefId) -> bool {
         self.siblings
             .contains(&self.model.definition(id).whole.file)
     }
 
-    /// The extern module a definition lies in: how many IDL scopes of its name that covers, and its path.
+    /// Returns the extern module that contains a definition: the number of IDL scopes that it covers, and its Rust
+    /// path.
     fn extern_module(&self, id: DefId) -> Option<(usize, &str)> {
         let scoped_name = &self.model.definition(id).scoped_name;
         let covers = |module: &str| {
@@ -408,7 +411,7 @@ impl Generator<'_> {
         Some((module.split("::").count(), path))
     }
 
-    /// The path of something that stands beside a definition (or is it), seen from the modules `at`.
+    /// Returns the path of a definition, or of a name generated beside it, as seen from the modules `at`.
     pub(crate) fn path(
         &mut self,
         id: DefId,

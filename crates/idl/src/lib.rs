@@ -1,4 +1,4 @@
-//! OMG IDL: parse, check, the runtime type model, values as text, and Rust generated from it.
+//! OMG IDL: parser, checker, runtime type model, text notation for values, and generator of Rust code.
 
 #![forbid(unsafe_code)]
 

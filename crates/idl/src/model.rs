@@ -1,5 +1,5 @@
-//! The runtime type model: what an IDL file defines, names looked up, types checked. A type named in a file can be
-//! marshalled from it without compiling, and the code generator reads nothing else.
+//! The runtime type model: the checked definitions of an IDL file, with all names resolved. Values of its types can be
+//! marshalled without compiled code. The code generator has no other input.
 
 pub(crate) mod fixed;
 pub(crate) mod implied;
@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use crate::model::value::Value;
 use crate::text::source::{Sources, Span};
 
-/// A definition of one [`Model`].
+/// The id of a definition in one [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DefId(pub(crate) u32);
 
-/// The types that are keywords.
+/// The types that are written as keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // each is the type of its name
+#[allow(missing_docs)] // each variant has its type's name
 pub enum Basic {
     Boolean,
     Octet,
@@ -38,10 +38,10 @@ pub enum Basic {
     ValueBase,
 }
 
-/// A type where it is used.
+/// A type at the location where it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// A keyword's.
+    /// A basic type.
     Basic(Basic),
     /// `string`, with its bound in octets of UTF-8.
     String(Option<u32>),
@@ -51,7 +51,7 @@ pub enum Type {
     Fixed {
         /// All digits, at most 31.
         digits: u16,
-        /// Those after the point.
+        /// The digits after the decimal point.
         scale: u16,
     },
     /// `sequence<element, bound>`.
@@ -61,18 +61,18 @@ pub enum Type {
         /// The greatest length.
         bound: Option<u32>,
     },
-    /// One dimension of an array; a second is the element's.
+    /// One dimension of an array. In an array of more dimensions, the element is an array too.
     Array {
         /// The element's type.
         element: Box<Type>,
         /// The length, at least 1.
         length: u32,
     },
-    /// A definition: struct, union, enum, alias, interface, native or valuetype.
+    /// A definition: struct, union, enum, alias, interface, native type or valuetype.
     Named(DefId),
 }
 
-/// Which way a parameter goes.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the standard's words
 pub enum Mode {
@@ -81,42 +81,42 @@ pub enum Mode {
     InOut,
 }
 
-/// What kind of interface.
+/// The kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the standard's words; plain is without either
+#[allow(missing_docs)] // the standard's words; `Plain` is neither abstract nor local
 pub enum Flavour {
     Plain,
     Abstract,
     Local,
 }
 
-/// One definition of a name.
+/// One definition.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// As written, without the escaping underscore.
+    /// The name as written, without the escaping underscore.
     pub name: String,
-    /// With the names around it: `Nav::NavData`.
+    /// The name with the names of its scopes: `Nav::NavData`.
     pub scoped_name: String,
-    /// For instance `IDL:Nav/NavData:1.0`.
+    /// The repository id, for instance `IDL:Nav/NavData:1.0`.
     pub repository_id: String,
-    /// What it is defined in.
+    /// The enclosing definition.
     pub parent: Option<DefId>,
-    /// The name's place (the first one, where modules are reopened and interfaces declared before).
+    /// The location of the name; the first one, if a module is reopened or an interface has a forward declaration.
     pub span: Span,
-    /// The whole definition's place.
+    /// The location of the whole definition.
     pub whole: Span,
-    /// What it is.
+    /// The kind and content of the definition.
     pub kind: DefinitionKind,
-    /// Nesting of types in it; 0 for what is no type.
+    /// Nesting depth of its types; 0 if it is not a type.
     pub(crate) depth: usize,
-    /// Nodes of its TypeCode.
+    /// Number of nodes of its TypeCode.
     pub(crate) nodes: usize,
 }
 
-/// What a definition is.
+/// The kind and content of a definition.
 #[derive(Clone, Debug)]
 pub enum DefinitionKind {
-    /// `module`: the definitions in it, in order.
+    /// `module`: its definitions, in order.
     Module(Vec<DefId>),
     /// `interface`.
     Interface(Interface),
@@ -126,7 +126,7 @@ pub enum DefinitionKind {
     Exception(Structure),
     /// `union`.
     Union(Union),
-    /// `enum`: the enumerators, with their places.
+    /// `enum`: its enumerators with their locations.
     Enum(Vec<(String, Span)>),
     /// `typedef`.
     Alias(Type),
@@ -134,7 +134,7 @@ pub enum DefinitionKind {
     Constant(Type, Value),
     /// `native`.
     Native,
-    /// `valuetype`: known by name only.
+    /// `valuetype`; only its name is kept.
     Value,
 }
 
@@ -143,44 +143,44 @@ pub enum DefinitionKind {
 pub struct Interface {
     /// Plain, abstract or local.
     pub flavour: Flavour,
-    /// Those it names as its bases.
+    /// Its direct bases.
     pub bases: Vec<DefId>,
-    /// All it inherits from, each once, nearest first.
+    /// All interfaces that it inherits from, each once, nearest first.
     pub ancestors: Vec<DefId>,
-    /// Types, constants and exceptions defined in it.
+    /// The types, constants and exceptions defined in it.
     pub members: Vec<DefId>,
-    /// Its own operations, and the operations its own attributes stand for, in order.
+    /// Its own operations and the operations of its own attributes, in order.
     pub operations: Vec<Operation>,
-    /// False after a forward declaration alone.
+    /// False if there is a forward declaration only.
     pub defined: bool,
 }
 
 /// An operation.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// As written.
+    /// The name as written.
     pub name: String,
-    /// As it goes over the wire: the name, or `_get_` or `_set_` and the attribute's name.
+    /// The operation name in requests: the name, or for an attribute `_get_` or `_set_` and the attribute's name.
     pub wire_name: String,
-    /// Whether it stands for reading or writing an attribute.
+    /// Whether the operation reads or writes an attribute.
     pub attribute: Option<Access>,
-    /// Without reply.
+    /// Whether the operation has no reply.
     pub oneway: bool,
-    /// `None` is `void`.
+    /// The result type; `None` is `void`.
     pub result: Option<Type>,
-    /// In order.
+    /// The parameters, in order.
     pub parameters: Vec<Parameter>,
     /// The exceptions in the `raises` clause.
     pub raises: Vec<DefId>,
-    /// The names in the `context` clause; nothing is sent for them.
+    /// The names in the `context` clause. No context values are sent.
     pub contexts: Vec<String>,
-    /// The name's place.
+    /// The location of the name.
     pub span: Span,
-    /// The whole operation's place.
+    /// The location of the whole operation.
     pub whole: Span,
 }
 
-/// What an attribute's operation does.
+/// The access to an attribute that an operation makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // get or set
 pub enum Access {
@@ -191,9 +191,9 @@ pub enum Access {
 /// A parameter.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// The way.
+    /// The direction.
     pub mode: Mode,
-    /// As written.
+    /// The name as written.
     pub name: String,
     /// The type.
     pub ty: Type,
@@ -202,52 +202,52 @@ pub struct Parameter {
 /// A struct or an exception.
 #[derive(Clone, Debug)]
 pub struct Structure {
-    /// In order.
+    /// The members, in order.
     pub members: Vec<Member>,
-    /// Types defined inside it.
+    /// The types defined inside it.
     pub nested: Vec<DefId>,
-    /// False after a forward declaration alone.
+    /// False if there is a forward declaration only.
     pub defined: bool,
 }
 
 /// A member of a struct or an exception.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// As written.
+    /// The name as written.
     pub name: String,
     /// The type.
     pub ty: Type,
-    /// The name's place.
+    /// The location of the name.
     pub span: Span,
 }
 
 /// A union.
 #[derive(Clone, Debug)]
 pub struct Union {
-    /// An integer, char, boolean or enum type.
+    /// The discriminator's type: an integer, char, boolean or enum type.
     pub discriminator: Type,
-    /// In order.
+    /// The cases, in order.
     pub cases: Vec<Case>,
-    /// Types defined inside it.
+    /// The types defined inside it.
     pub nested: Vec<DefId>,
-    /// False after a forward declaration alone.
+    /// False if there is a forward declaration only.
     pub defined: bool,
 }
 
 /// A case of a union.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `None` is `default`.
+    /// The labels; `None` is `default`.
     pub labels: Vec<Option<Value>>,
-    /// As written.
+    /// The name as written.
     pub name: String,
     /// The type.
     pub ty: Type,
-    /// The name's place.
+    /// The location of the name.
     pub span: Span,
 }
 
-/// All that one IDL file and its includes define.
+/// All definitions of one IDL file and of the files it includes.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) definitions: Vec<Definition>,
@@ -257,7 +257,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of checked definitions.
+    /// Creates a model from checked definitions.
     pub(crate) fn new(definitions: Vec<Definition>, roots: Vec<DefId>, sources: Sources) -> Self {
         let names = (0..)
             .map(DefId)
@@ -272,33 +272,33 @@ impl Model {
         }
     }
 
-    /// The files it was made from, the main one first.
+    /// Returns the source files, the main one first.
     #[must_use]
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// The definition.
+    /// Returns a definition.
     ///
     /// # Panics
-    /// If the id is of another model.
+    /// If the id is from another model.
     #[must_use]
     pub fn definition(&self, id: DefId) -> &Definition {
         &self.definitions[id.0 as usize]
     }
 
-    /// All definitions, in order.
+    /// Returns all definitions, in order.
     pub fn definitions(&self) -> impl Iterator<Item = (DefId, &Definition)> {
         (0..).map(DefId).zip(&self.definitions)
     }
 
-    /// Those outside of any module, in order.
+    /// Returns the definitions outside of all modules, in order.
     #[must_use]
     pub fn roots(&self) -> &[DefId] {
         &self.roots
     }
 
-    /// The definition of a name such as `Nav::NavData`; a leading `::` means nothing.
+    /// Returns the definition with a scoped name such as `Nav::NavData`. A leading `::` is ignored.
     #[must_use]
     pub fn lookup(&self, scoped_name: &str) -> Option<DefId> {
         self.names
@@ -306,7 +306,7 @@ impl Model {
             .copied()
     }
 
-    /// The definition of a repository id such as `IDL:Nav/NavData:1.0`.
+    /// Returns the definition with a repository id such as `IDL:Nav/NavData:1.0`.
     #[must_use]
     pub fn lookup_id(&self, repository_id: &str) -> Option<DefId> {
         self.definitions()
@@ -314,7 +314,7 @@ impl Model {
             .map(|(id, _)| id)
     }
 
-    /// The interface of that name, if it is one and is defined.
+    /// Returns the interface with that name, if it is an interface and has a definition.
     #[must_use]
     pub fn interface(&self, scoped_name: &str) -> Option<&Interface> {
         match &self.definition(self.lookup(scoped_name)?).kind {
@@ -323,7 +323,7 @@ impl Model {
         }
     }
 
-    /// The kind of an interface; none where the definition is something else.
+    /// Returns the kind of an interface; `None` for any other definition.
     pub(crate) fn flavour(&self, id: DefId) -> Option<Flavour> {
         match &self.definition(id).kind {
             DefinitionKind::Interface(interface) => Some(interface.flavour),
@@ -331,7 +331,8 @@ impl Model {
         }
     }
 
-    /// The operations of an interface with those it inherits, its own first, attributes as `_get_` and `_set_`.
+    /// Returns the operations of an interface, its own first and then the inherited ones. Attributes appear as `_get_`
+    /// and `_set_` operations.
     #[must_use]
     pub fn operations<'a>(&'a self, interface: &'a Interface) -> Vec<&'a Operation> {
         let inherited =
@@ -346,7 +347,7 @@ impl Model {
         own.into_iter().chain(inherited.flatten()).collect()
     }
 
-    /// A constant's type and value.
+    /// Returns a constant's type and value.
     #[must_use]
     pub fn constant(&self, scoped_name: &str) -> Option<(&Type, &Value)> {
         match &self.definition(self.lookup(scoped_name)?).kind {
@@ -355,14 +356,14 @@ impl Model {
         }
     }
 
-    /// The type behind aliases: never a [`Type::Named`] of an alias.
+    /// Resolves aliases. The result is never a [`Type::Named`] of an alias.
     #[must_use]
     pub fn resolve<'a>(&'a self, ty: &'a Type) -> &'a Type {
         resolve(&self.definitions, ty)
     }
 }
 
-/// The type behind aliases. Aliases cannot form a circle: each names what was defined before.
+/// Resolves aliases. Aliases cannot form a cycle: each refers to an earlier definition.
 pub(crate) fn resolve<'a>(definitions: &'a [Definition], mut ty: &'a Type) -> &'a Type {
     while let Type::Named(id) = ty
         && let DefinitionKind::Alias(target) = &definitions[id.0 as usize].kind

@@ -1,4 +1,5 @@
-//! Values as people write them: a text for every value of every IDL type, read and printed by its TypeCode. A superset of JSON.
+//! The text notation for values: a text for every value of every IDL type, read and printed by its TypeCode. It is a
+//! superset of JSON.
 //!
 //! | type | text |
 //! | --- | --- |
@@ -11,13 +12,14 @@
 //! | struct, exception | `{member: value, member: value}` |
 //! | union | `{case: label, value: member}`, or `{member: value}` |
 //! | sequence, array | `[value, value]` |
-//! | those of `octet` | also `x'00ff'`, or `@file` for a file's content |
-//! | those of `char` | also `"text"` |
+//! | sequence, array of `octet` | also `x'00ff'`, or `@file` for a file's content |
+//! | sequence, array of `char` | also `"text"` |
 //! | `any` | `{type: "sequence<long>", value: [1, 2]}`, or `null` for one without value |
 //! | object references | `IOR:...`, `corbaloc:...`, `corbaname:...`, or `nil` |
 //! | `TypeCode` | an IDL type, as in an `any` |
 //!
-//! Names of members stand bare or in quotes, in any order. A value alone (not inside another) may stand bare whatever it holds.
+//! Member names can be bare or in quotes, in any order. A value that is not part of another can be bare, whatever
+//! characters it contains.
 
 mod float;
 mod leaf;
@@ -36,25 +38,25 @@ use deckwatch_cdr::value::{Reference, Value};
 
 use crate::Model;
 
-/// What values refer to outside of themselves and their types.
+/// Access to object references and files that the texts of values name.
 pub trait World {
-    /// The reference of a text that is not `nil`.
+    /// Converts a text other than `nil` to an object reference.
     ///
     /// # Errors
-    /// Why it is none, as a clause.
+    /// Returns the reason, as a clause, if the text is not a reference.
     fn reference(&self, text: &str) -> Result<Reference, String>;
 
-    /// A reference that is not nil, as [`World::reference`] reads it.
+    /// Returns the text of a reference that is not nil, in the form that [`World::reference`] reads.
     fn reference_text(&self, reference: &Reference) -> String;
 
-    /// A file's content.
+    /// Returns a file's content.
     ///
     /// # Errors
-    /// Why it cannot be had, as a clause.
+    /// Returns the reason, as a clause, if the file cannot be read.
     fn file(&self, path: &str) -> Result<Vec<u8>, String>;
 }
 
-/// Reads and prints values whose types are named in a model.
+/// Reads and prints values. The texts of types may use names of a model.
 #[derive(Clone, Copy)]
 pub struct Notation<'m> {
     pub(crate) model: &'m Model,
@@ -62,59 +64,61 @@ pub struct Notation<'m> {
 }
 
 impl<'m> Notation<'m> {
-    /// For the types of `model`.
+    /// Creates a notation with the type names of `model`.
     #[must_use]
     pub fn new(model: &'m Model, world: &'m dyn World) -> Self {
         Self { model, world }
     }
 
-    /// Where its types are named.
+    /// Returns the model with the type names.
     #[must_use]
     pub fn model(&self) -> &'m Model {
         self.model
     }
 
-    /// Reads a value of this type.
+    /// Reads a value of a type.
     ///
     /// # Errors
-    /// What was expected where.
+    /// Returns the location of the error, and what was expected there.
     pub fn read(&self, type_code: &TypeCode, text: &str) -> Result<Value, NotationError> {
         read::whole(self, type_code, text)
     }
 
-    /// A value of this type, ready to be shown.
+    /// Prints a value of a type.
     ///
     /// # Errors
-    /// The clause that says why, where the value is not of the type or an `any` in it holds octets that are not of its own.
+    /// Returns the reason, as a clause, if the value is not of the type, or the octets of an `any` in it are not of the
+    /// `any`'s type.
     pub fn print(&self, type_code: &TypeCode, value: &Value) -> Result<Printed, String> {
         print::print(self, type_code, value)
     }
 
-    /// The type of a text such as `sequence<Nav::NavData, 5>` or `long[3]`.
+    /// Reads the text of a type, such as `sequence<Nav::NavData, 5>` or `long[3]`.
     ///
     /// # Errors
-    /// What was expected where.
+    /// Returns the location of the error, and what was expected there.
     pub fn type_code(&self, text: &str) -> Result<TypeCode, NotationError> {
         type_read::whole(self.model, text)
     }
 
-    /// A type as [`Notation::type_code`] reads it: by its name where the model has it so, else written out.
+    /// Returns the text of a type, as [`Notation::type_code`] reads it: its name if the model defines it so, otherwise
+    /// its full description.
     #[must_use]
     pub fn type_text(&self, type_code: &TypeCode) -> String {
         type_text::text(self.model, type_code)
     }
 }
 
-/// Why a text is no value, or no type.
+/// Why a text is not a value, or not a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotationError {
     /// The part of the value, for instance `tracks[2].id`; empty for the whole.
     pub part: String,
-    /// What was expected, and what stands there.
+    /// What was expected, and what was found.
     pub message: String,
-    /// Octets of the text before the place.
+    /// Offset of the error's first octet in the text.
     pub start: usize,
-    /// Octets of the text before the place's end.
+    /// Offset after the error's last octet in the text.
     pub end: usize,
 }
 
@@ -128,7 +132,7 @@ impl NotationError {
         }
     }
 
-    /// The same error, of a part of something larger.
+    /// Returns the same error for the value that contains this part; `step` is the name or index of the part.
     pub(crate) fn within(mut self, step: &str) -> Self {
         let joint = if self.part.is_empty() || self.part.starts_with('[') {
             ""
@@ -139,7 +143,7 @@ impl NotationError {
         self
     }
 
-    /// The line of the text with carets under the place, cut where it is long.
+    /// Returns the line of the error with carets under the location. A long line is cut.
     #[must_use]
     pub fn excerpt(&self, text: &str) -> String {
         let start = self.start.min(text.len());
@@ -177,9 +181,9 @@ impl fmt::Display for NotationError {
 
 impl std::error::Error for NotationError {}
 
-/// How much of a long line is shown.
+/// Characters shown of a long line.
 const COLUMNS_MAX: usize = 120;
-/// How much of a long line is shown before the place.
+/// Characters shown before the error in a long line.
 const COLUMNS_BEFORE: usize = 60;
 
 #[cfg(test)]

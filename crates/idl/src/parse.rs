@@ -1,4 +1,4 @@
-//! The parser's way through the tokens: what stands here, what was expected, names.
+//! The parser's token cursor: the current token, expected tokens, recovery after errors, and names.
 
 pub(crate) mod ast;
 mod definition;
@@ -22,18 +22,18 @@ pub(crate) struct Parser<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) reporter: &'a mut Reporter,
     pub(crate) tokens: &'a [Token],
-    /// The token under inspection, never a pragma or an edge of a file.
+    /// The current token, never a pragma nor the start or end of an included file.
     pub(crate) token: Token,
-    /// The one before it.
+    /// The location of the previous token.
     pub(crate) previous: Span,
     pub(crate) at: usize,
-    /// Pragmas and edges of files passed since the last definition.
+    /// Pragmas and starts and ends of included files that were skipped since the last definition.
     pub(crate) passed: Vec<Item>,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// The tokens end with [`Kind::End`].
+    /// Creates a parser. `tokens` must end with [`Kind::End`].
     pub(crate) fn new(
         sources: &'a Sources,
         tokens: &'a [Token],
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    /// All definitions.
+    /// Parses all definitions.
     pub(crate) fn specification(mut self) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         span
     }
 
-    /// Splits `>>` where one `>` is wanted, as in `sequence<sequence<long>>`.
+    /// Splits `>>` where a single `>` is expected, as in `sequence<sequence<long>>`.
     pub(crate) fn split_shift(&mut self) {
         if self.token.kind == Kind::ShiftRight {
             let span = self.token.span;
@@ -153,13 +153,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reports that something else stands where `expected` should.
+    /// Reports that `expected` was expected instead of the current token.
     pub(crate) fn report(&mut self, expected: &str) -> Reported {
         let found = match self.token.kind {
             Kind::End => "the end of the file".to_owned(),
             _ => format!("`{}`", self.text().chars().take(40).collect::<String>()),
         };
-        // What is missing belongs behind what is there.
+        // A missing separator or closing bracket is reported just after the previous token.
         let missing = matches!(
             expected,
             "`;`" | "`)`" | "`}`" | "`,` or `)`" | "`,` or `}`"
@@ -180,11 +180,11 @@ impl<'a> Parser<'a> {
         Reported
     }
 
-    /// Runs a parser one level deeper.
+    /// Runs a parser one nesting level deeper.
     pub(crate) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= NESTING_MAX {
             let span = self.token.span;
-            // Nothing sensible follows: what is inside would be taken for what is outside.
+            // The parser stops here: it would take inner definitions for outer ones.
             self.at = self.tokens.len() - 1;
             self.advance();
             return Err(self.error(Diagnostic::new(
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Goes behind the next `;` of this level, or before what closes it.
+    /// Skips past the next `;` of this level, or up to the closing brace of the level.
     pub(crate) fn recover(&mut self) {
         let mut braces = 0_usize;
         loop {
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
 
     // Names.
 
-    /// A name that is being defined: it may not even differ from a keyword in capitals alone.
+    /// Parses a name in a definition. A name that equals a keyword except for case is refused.
     pub(crate) fn name(&mut self) -> Parsed<Name> {
         self.any_name(words::same_letters)
     }

@@ -1,8 +1,8 @@
-//! What is wrong with a file is told where it is, several errors in one run; hostile texts end in an error.
+//! Errors are reported with their location, several in one run. Hostile texts end in an error.
 
 use deckwatch_idl::Model;
 
-/// The errors as `line:column: message`.
+/// Returns the errors as `line:column: message`.
 fn errors(text: &str) -> Vec<String> {
     let errors = Model::parse("t.idl", text).expect_err("the text has an error");
     let told = errors.errors.iter().map(|error| {
@@ -14,7 +14,7 @@ fn errors(text: &str) -> Vec<String> {
     told.collect()
 }
 
-/// A text, and the first thing that is told of it.
+/// A text, and the first error reported for it.
 const BROKEN: &[(&str, &str)] = &[
     ("struct S { long a };", "1:18: expected `;`, found `}`"),
     (

@@ -1,4 +1,4 @@
-//! The code kept for `tests/generated` is what the generator makes today. After a change of the generator,
+//! The generated code in `tests/generated` equals the generator's current output. After a change of the generator,
 //! `DECKWATCH_BLESS=1 cargo test -p deckwatch-idl --test idl generator` writes it anew.
 
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn generated_code_is_what_the_generator_makes_today() {
     }
 }
 
-/// Rust of a text, with asynchronous calls.
+/// Returns the generated Rust of a text, with asynchronous calls.
 fn asynchronous(text: &str) -> String {
     let config = Config {
         ami: true,

@@ -1,5 +1,4 @@
-//! Every part of OMG IDL (CORBA 3.3 part 1, clause 7), one after the other: what it defines, and how a breach of it
-//! is told.
+//! Every part of OMG IDL (CORBA 3.3 part 1, clause 7) in turn: what it defines, and how violations are reported.
 
 use deckwatch_idl::generate::{Config, generate};
 use deckwatch_idl::model::{Definition, DefinitionKind, Interface, Type};
@@ -22,7 +21,7 @@ fn interface<'m>(model: &'m Model, name: &str) -> &'m Interface {
         .unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-/// All that is printed of a text that is refused.
+/// Returns all error output for a text that is refused.
 fn told(text: &str) -> String {
     match Model::parse("t.idl", text) {
         Ok(model) => generate(&model, &Config::default())
@@ -127,7 +126,7 @@ fn operations_keep_their_contexts_and_one_ways_their_rules() {
     assert!(interface(&model, "I").operations[1].oneway);
 }
 
-/// An expression of a type, and its value.
+/// A type, an expression of it, and the value.
 const EXPRESSIONS: &[(&str, &str, &str)] = &[
     ("long", "1 + 2 * 3 - 8 / 4 % 3", "5"),
     ("long", "(1 | 6) & 5 ^ 8", "13"),
@@ -256,7 +255,7 @@ fn value_types_are_read_and_told_as_not_mapped_where_they_stand() {
         places,
         ["t.idl:3:11", "t.idl:6:20", "t.idl:7:11", "t.idl:8:18"]
     );
-    // A type that holds one is refused where it does.
+    // A type that contains a valuetype is refused where it uses the valuetype.
     assert!(
         told("valuetype V; interface I { void f(in V given); };")
             .contains("error: valuetypes are not mapped to Rust yet")

@@ -1,4 +1,4 @@
-//! The IDL compiler: language, errors, generated code, and omniidl as a second opinion.
+//! Tests of the IDL compiler: the language, errors, generated code, and a comparison with omniidl.
 
 #![forbid(unsafe_code)]
 

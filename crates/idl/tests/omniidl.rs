@@ -1,5 +1,6 @@
-//! Against omniidl, which reads IDL by rules of its own: what it accepts of the files that come with it is accepted,
-//! with the same repository ids, and what it refuses is refused. Skipped, and said so, where it is not installed.
+//! Compares the compiler with omniidl, an independent IDL compiler, on the IDL files installed with omniORB and our
+//! own. Files that omniidl accepts must be accepted with the same repository ids; files that it refuses must be
+//! refused. The test is skipped, with a message, if omniidl is not installed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,10 +9,10 @@ use std::process::Command;
 
 use deckwatch_idl::{Model, Options};
 
-/// Where Debian's package `omniorb-idl` puts its files.
+/// The folder of the IDL files of Debian's package `omniorb-idl`.
 const FOLDER: &str = "/usr/share/idl/omniORB";
 
-/// The files of the package that no compiler can read as they come, and why.
+/// The files of the package that every compiler refuses in their installed form, and the reason.
 const REFUSED: &[(&str, &str)] = &[
     (
         "CosTSPortability.idl",
@@ -40,7 +41,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("SecurityReplaceable.idl", "includes Security.idl"),
 ];
 
-/// Why a file is refused by everybody.
+/// Returns the reason why every compiler refuses a file, if there is one.
 fn refused(file: &Path) -> Option<&'static str> {
     let name = file.file_name()?.to_str()?;
     REFUSED
@@ -65,7 +66,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Every name with its id, as omniidl has them; none where it refuses the file.
+/// Returns every name with its repository id, according to omniidl; `None` if omniidl refuses the file.
 fn by_omniidl(file: &Path, includes: &[PathBuf]) -> Option<BTreeMap<String, String>> {
     let back_end = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
     let output = Command::new("omniidl")
@@ -80,13 +81,14 @@ fn by_omniidl(file: &Path, includes: &[PathBuf]) -> Option<BTreeMap<String, Stri
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .ok()?;
-    // One file makes its exit crash after all has been printed; a refused file prints nothing.
+    // For one file omniidl crashes at exit, after it has printed everything. For a refused file it prints nothing.
     let text = String::from_utf8(output.stdout)
         .ok()
         .filter(|text| !text.is_empty())?;
     let mut ids = BTreeMap::new();
     for (name, id) in text.lines().filter_map(|line| line.split_once(' ')) {
-        // To omniidl a module that is opened again is another, which a `#pragma version` in the first does not reach.
+        // omniidl treats a reopened module as another one, which a `#pragma version` in the first does not affect. The
+        // first id counts.
         ids.entry(name.to_owned()).or_insert_with(|| id.to_owned());
     }
     Some(ids)
@@ -105,7 +107,7 @@ fn by_us(file: &Path, includes: &[PathBuf]) -> Result<BTreeMap<String, String>, 
         .collect())
 }
 
-/// Tells the run's ledger of skips.
+/// Adds a line to the test run's list of skipped tests.
 fn skip(line: &str) {
     eprintln!("skipped: {line}");
     if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
@@ -114,7 +116,7 @@ fn skip(line: &str) {
             .append(true)
             .open(path)
             .unwrap();
-        // In one piece: other tests tell of theirs at the same time.
+        // In one write: other tests append lines at the same time.
         ledger.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 }
@@ -129,7 +131,7 @@ fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is
         return skip("omniidl: it, or Debian's package omniorb-idl, is not installed");
     }
     let services = Path::new(FOLDER).join("COS");
-    // Ours first: omniORB's examples have an echo.idl too.
+    // Our own folder comes first: omniORB's examples have an echo.idl too.
     let includes = [
         own("deckwatch"),
         PathBuf::from(FOLDER),
@@ -146,7 +148,7 @@ fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is
         "our own files are not where they should be"
     );
     let mut accepted = 0;
-    // Two at a time: each is a process of its own.
+    // Two files at a time: each runs in its own omniidl process.
     for pair in all.chunks(2) {
         let expected: Vec<_> = std::thread::scope(|scope| {
             let runs: Vec<_> = pair
@@ -177,7 +179,7 @@ fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is
             };
             accepted += 1;
             let mut found = by_us(file, &includes).unwrap_or_else(|errors| panic!("{errors}"));
-            // Made-up names of omniidl's own module, and ours without a counterpart in its tree.
+            // Not compared: CORBA names that omniidl alone or this compiler alone predefines.
             expected.retain(|name, _| found.contains_key(name) || !name.starts_with("CORBA"));
             found.retain(|name, _| expected.contains_key(name) || !name.starts_with("CORBA"));
             let differing = || {

@@ -1,25 +1,25 @@
-//! Which layer a late message lost its time in.
+//! Determines the layer in which a late message lost its time.
 //!
-//! **The parts.** The way of a message from due to received is cut at its stamps. The time between two stamps belongs
-//! to the layer between them, with four exceptions:
+//! **The parts.** The path of a message from due to received is divided at its stamps. The time between two stamps
+//! belongs to the layer between them, with four exceptions:
 //!
-//! * Time that the consumer spent on earlier messages, after the kernel had this one, is the *application's*.
+//! * Time that the consumer spent on earlier messages, after the kernel received this one, is the *application's*.
 //! * Time that the supplier spent in calls for earlier messages, after this one was due, is charged to the largest
 //!   layer of each such call ([`calls`]). So a chain of blocked calls leads back to the first one.
-//! * Time that an event channel spent in pushes of earlier messages to the same consumer, after it had this one, is
-//!   charged the same way.
+//! * Time that an event channel spent in pushes of earlier messages to the same consumer, after it received this one,
+//!   is charged the same way.
 //! * Time that a message waited to leave while its consumer was behind with earlier ones is the consumer's: a peer that
 //!   does not read stops its sender, and messages are received in order.
 //!
-//! Where a stamp is missing the layers around it are merged: their time goes to the first of them, and [`Road::merged`]
-//! names them. The parts of a message always add up to its latency.
+//! If a stamp is missing, the layers around it are merged: their time is charged to the first of them, and
+//! [`Road::merged`] names them. The parts of a message always add up to its latency.
 //!
 //! **The blame.** A message is late because some layer took longer than usual: the layer with the largest *excess over
-//! its median* is blamed. A network that always takes 40 of 50 ms is not to blame for the one message that a sleeping
-//! consumer delayed by 20 more. If the usual way (the sum of the medians) is longer than the deadline, the *largest
-//! part* is blamed.
+//! its median* is blamed. A network that always takes 40 of 50 ms is not to blame for one message that a sleeping
+//! consumer delays by 20 ms more. If the usual latency (the sum of the medians) is longer than the deadline, the
+//! *largest part* is blamed.
 //!
-//! **A lost message** is blamed on the layer after its furthest stamp.
+//! **A lost message** is blamed on the layer after its last stamp.
 
 mod behind;
 mod calls;
@@ -45,7 +45,7 @@ pub struct Road {
     pub channel: bool,
 }
 
-/// A stamp on the road and the layer whose end it marks.
+/// A stamp of a message, and the layer that ends at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Milestone {
     pub(crate) stamp_ns: i64,
@@ -53,7 +53,7 @@ pub(crate) struct Milestone {
 }
 
 impl Road {
-    /// Sockets without middleware.
+    /// A carrier that uses sockets without middleware.
     pub const RAW: Self = Self {
         middleware: false,
         channel: false,
@@ -81,20 +81,20 @@ impl Road {
         }
     }
 
-    /// Whether a message in this layer may wait for the consumer: a peer that does not read stops the sender of a
-    /// stream, but not that of a channel.
+    /// Returns true if a message in this layer may wait for the consumer. A peer that does not read stops the sender of
+    /// a stream, but not that of a channel.
     fn is_paced_by_consumer(self, layer: Layer) -> bool {
         layer == self.send_layer() && !self.channel
     }
 
-    /// Whether each destination has a sending thread, so that a call for one does not delay another. True for a
-    /// middleware without channel: a raw carrier sends to all in turn, and a channel takes one push for all.
+    /// Returns true if each destination has a sending thread, so that a call for one does not delay another. This holds
+    /// for a middleware without a channel: a raw carrier sends to all in turn, and a channel needs one push for all.
     #[must_use]
     pub const fn has_thread_for_each(self) -> bool {
         self.middleware && !self.channel
     }
 
-    /// The stamps after due, in order of the road.
+    /// Returns the stamps after due, in order of the path.
     pub(crate) fn milestones(self, sample: &Sample) -> impl Iterator<Item = Milestone> {
         let all = [
             (sample.sent_ns, Layer::Sender),
@@ -111,8 +111,8 @@ impl Road {
             .map(|(_, (stamp_ns, layer))| Milestone { stamp_ns, layer })
     }
 
-    /// Groups of layers that no received message of `samples` separates, each as one name, such as "network and
-    /// wake-up".
+    /// Returns the groups of layers that no received message of `samples` separates. Each group is one name, such as
+    /// "network and wake-up".
     #[must_use]
     pub fn merged(self, samples: &[Sample]) -> Vec<String> {
         self.groups(samples)
@@ -122,7 +122,8 @@ impl Road {
             .collect()
     }
 
-    /// The name under which a layer's time is reported: its own, or that of the group which it leads.
+    /// Returns the name under which each layer's time is reported: its own name, or the name of the group that it is
+    /// the first of.
     #[must_use]
     pub fn names(self, samples: &[Sample]) -> [String; Layer::ALL.len()] {
         let groups = self.groups(samples);
@@ -134,7 +135,7 @@ impl Road {
         })
     }
 
-    /// The road's layers in order, those between which no received message has a stamp together.
+    /// Returns the layers of the path in order, grouped where no received message has a stamp between them.
     fn groups(self, samples: &[Sample]) -> Vec<Vec<Layer>> {
         let mut seen: Vec<(Layer, bool)> = Vec::new();
         for sample in samples

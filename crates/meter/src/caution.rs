@@ -1,5 +1,5 @@
-//! What a run says about itself: each fact that a reader has to know before trusting a number, with its stable word and
-//! its sentence.
+//! The warnings of a run: each fact that a reader must know before trusting a number, with its stable word and its
+//! sentence.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,57 +7,57 @@ use std::time::Duration;
 use crate::result::Warning;
 use crate::words;
 
-/// A fact that a reader has to know before trusting a number.
+/// A fact that a reader must know before trusting a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Caution {
-    /// The hypervisor gave processor time to others.
+    /// The hypervisor gave processor time to other virtual machines.
     StolenProcessor(Duration),
-    /// The control group's quota stopped threads.
+    /// The control group's quota stopped threads of the run.
     Throttled(Duration),
     /// Runnable threads waited for a processor.
     ProcessorPressure {
-        /// For how long.
+        /// How long they waited.
         waited: Duration,
         /// The length of the run.
         of: Duration,
     },
-    /// Datagrams found a full receive buffer, somewhere on this machine.
+    /// Datagrams were dropped by a full receive buffer, somewhere on this machine.
     ReceiveOverflowHere(u64),
-    /// Datagrams found a full send buffer, somewhere on this machine.
+    /// Datagrams were refused by a full send buffer, somewhere on this machine.
     SendErrorsHere(u64),
     /// A capture dropped packets.
     CaptureDropped(u64),
-    /// Bound of the error of the clocks of both ends.
+    /// Upper bound of the error between the clocks of both ends.
     ClockError(Duration),
     /// The supplier sent messages late.
     ScheduleNotKept {
         /// The destinations, in words.
         hosts: String,
-        /// How many messages, in words.
+        /// Number of messages, in words.
         number: String,
         /// Messages judged at each.
         of: u64,
-        /// What counts as sent late.
+        /// How long after due a message counts as sent late.
         after: Duration,
-        /// The mission itself loads the supplier's host.
+        /// True if the mission itself loads the supplier's host.
         by_mission: bool,
     },
     /// Sends returned an error.
     SendErrors {
         /// The destinations, in words.
         hosts: String,
-        /// How many, in words.
+        /// Number of sends, in words.
         number: String,
     },
-    /// Messages found a full receive buffer.
+    /// Messages were dropped by a full receive buffer.
     ReceiveOverflow {
         /// The destinations, in words.
         hosts: String,
-        /// How many, in words.
+        /// Number of messages, in words.
         number: String,
     },
-    /// Stamps are missing, so that layers cannot be told apart.
+    /// Stamps are missing, so that layers cannot be separated.
     MergedLayers {
         /// The destinations, in words.
         hosts: String,
@@ -66,17 +66,17 @@ pub enum Caution {
     },
     /// The hosts were not emulated.
     Loopback {
-        /// Why, a whole sentence.
+        /// The reason, as a whole sentence.
         reason: String,
     },
     /// A signal ended the run.
     Interrupted {
-        /// Its name.
+        /// Name of the signal.
         signal: &'static str,
     },
     /// A process of the run died.
     Death {
-        /// What it was.
+        /// The process, in words.
         process: String,
         /// When, nanoseconds since the schedule's start.
         at_ns: i64,
@@ -85,26 +85,26 @@ pub enum Caution {
     },
     /// The captures cannot be read.
     NoCaptures {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A packet tap did not start.
     NoTap {
-        /// What it was.
+        /// The process, in words.
         process: String,
         /// How it ended.
         how: String,
     },
-    /// The kernel refused what the mission asks of scheduling.
+    /// The kernel refused scheduling that the mission asks for.
     SchedulingRefused {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What the kernel answered.
+        /// The system's error.
         error: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The packets of a middleware do not get the priority that the mission asks for.
+    /// The packets of a middleware do not get the priority that the mission requests.
     PriorityUnapplied {
         /// The flow.
         flow: String,
@@ -115,45 +115,45 @@ pub enum Caution {
     ChannelOverflow {
         /// The flow.
         flow: String,
-        /// How many.
+        /// Number of events.
         events: u64,
     },
     /// An event channel disconnected consumers.
     ChannelConsumerLost {
         /// The flow.
         flow: String,
-        /// How many.
+        /// Number of consumers.
         consumers: u64,
     },
     /// A packet tap lost packets.
     TapDropped {
         /// Its host.
         host: String,
-        /// How many.
+        /// Number of packets.
         packets: u64,
-        /// Why, where it is known.
+        /// The cause, if it is known.
         cause: Option<TapLoss>,
     },
     /// A consumer received more messages than it has records for.
     RecordsFull {
         /// Its host.
         host: String,
-        /// How many more.
+        /// Number of messages beyond the records.
         messages: u64,
     },
     /// A consumer left no records.
     NoRecords {
         /// Its host.
         host: String,
-        /// Why they cannot be read.
+        /// Why the records cannot be read.
         reason: String,
     },
     /// The system's clock was set during the run.
     ClockSet {
-        /// The host whose capture shows it; none for record files.
+        /// The host whose capture shows the step; `None` if the record files show it.
         captured: Option<String>,
     },
-    /// A capture ends within a packet.
+    /// A capture ends inside a packet.
     CaptureCut {
         /// Its host.
         host: String,
@@ -164,7 +164,7 @@ pub enum Caution {
         flow: String,
         /// Its carrier.
         carrier: &'static str,
-        /// How many.
+        /// Number of messages.
         messages: u64,
     },
     /// Messages lack kernel stamps.
@@ -175,7 +175,7 @@ pub enum Caution {
         carrier: &'static str,
         /// The destinations.
         hosts: String,
-        /// How many.
+        /// Number of messages.
         messages: u64,
     },
     /// The stamps of sockets and of taps differ.
@@ -198,14 +198,14 @@ pub enum Caution {
 /// Why a packet tap lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapLoss {
-    /// Its buffer was full.
+    /// The tap's buffer was full.
     TooSlow,
-    /// Its file has the size that it may have.
+    /// The capture has its maximum size.
     FileFull,
 }
 
 impl Caution {
-    /// The stable word for it in result documents.
+    /// Returns the stable word for the fact in result documents.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -254,7 +254,7 @@ impl fmt::Display for Caution {
 }
 
 impl Caution {
-    /// Readings of the whole machine; other facts are worded by the methods below.
+    /// Writes the facts about the whole machine. The methods below write the other facts.
     fn of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StolenProcessor(time) => write!(
@@ -297,7 +297,7 @@ impl Caution {
         }
     }
 
-    /// Counts of a flow's destinations.
+    /// Writes the facts about a flow's destinations.
     fn of_destinations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ScheduleNotKept {
@@ -336,7 +336,7 @@ impl Caution {
         }
     }
 
-    /// What became of the run.
+    /// Writes the facts about the run as a whole.
     fn of_run(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loopback { reason } => write!(
@@ -364,7 +364,7 @@ impl Caution {
         }
     }
 
-    /// What a part of the run reports.
+    /// Writes the facts that a part of the run reports.
     fn of_part(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SchedulingRefused {
@@ -400,7 +400,7 @@ impl Caution {
         }
     }
 
-    /// What the join finds in record files and captures.
+    /// Writes the facts that the join finds in record files and captures.
     fn of_files(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RecordsFull { host, messages } => write!(

@@ -1,4 +1,4 @@
-//! What disturbed a run without having been declared by its mission.
+//! The disturbances of a run that its mission does not declare.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,44 +7,44 @@ use crate::caution::Caution;
 use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
 use crate::result::Warning;
 
-/// Differences over a run, and bounds; zero where nothing was read.
+/// Differences of counters over a run, and bounds; zero if nothing was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disturbance {
     /// How long the run took.
     pub duration: Duration,
     /// Processors of the machine.
     pub processors: u32,
-    /// Processor time that the hypervisor gave to others, all processors together.
+    /// Processor time that the hypervisor gave to other virtual machines, summed over all processors.
     pub stolen: Duration,
-    /// Time for which the control group's quota stopped its threads.
+    /// Time for which the control group's quota stopped the run's threads.
     pub throttled: Duration,
-    /// Time in which at least one runnable thread waited for a processor, where the kernel tells.
+    /// Time in which at least one runnable thread waited for a processor; `None` if the kernel does not report it.
     pub processor_pressure: Option<Duration>,
-    /// Datagrams that found a full receive buffer in the network namespaces that were read; none where the run's own
-    /// were not.
+    /// Datagrams dropped by a full receive buffer in the network namespaces that were read; `None` if those of the run
+    /// were not read.
     pub udp_receive_overflows: Option<u64>,
-    /// Datagrams refused by a full send buffer or queue there.
+    /// Datagrams refused by a full send buffer or queue in these namespaces.
     pub udp_send_errors: Option<u64>,
     /// Packets that a capture dropped.
     pub capture_dropped: u64,
-    /// Bound of the error of a latency by the clocks of its two ends; zero where both read one clock.
+    /// Upper bound of the error of a latency that the clocks of its two ends cause; zero if both ends read one clock.
     pub clock_error: Duration,
 }
 
 impl Disturbance {
-    /// Processor time withheld from the run by what no mission declares.
+    /// Returns the processor time withheld from the run by causes that no mission declares.
     #[must_use]
     pub fn withheld(&self) -> Duration {
         self.stolen.saturating_add(self.throttled)
     }
 
-    /// Processor time that the machine had to give.
+    /// Returns the processor time that the machine had available.
     fn capacity(&self) -> Duration {
         self.duration.saturating_mul(self.processors)
     }
 
-    /// Adds what another process of the run saw: the counters of its own network namespace and capture are added, of
-    /// readings of the whole machine the larger is kept.
+    /// Adds what another process of the run measured. Counters of its own network namespace and capture are added; of
+    /// readings of the whole machine the larger one is kept.
     pub fn absorb(&mut self, other: &Self) {
         self.duration = self.duration.max(other.duration);
         self.processors = self.processors.max(other.processors);
@@ -57,7 +57,7 @@ impl Disturbance {
         self.clock_error = self.clock_error.max(other.clock_error);
     }
 
-    /// What a reader should know of the whole run before trusting its numbers.
+    /// Returns what a reader must know about the whole run before trusting its numbers.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let pressure = self.processor_pressure.unwrap_or_default();
@@ -97,7 +97,7 @@ impl Disturbance {
             .collect()
     }
 
-    /// The readings by name, for the result document.
+    /// Returns the readings by name, for the result document.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, f64> {
         let mut map = BTreeMap::from([
@@ -122,7 +122,7 @@ impl Disturbance {
     }
 }
 
-/// Of what was read.
+/// Returns the sum of the values that were read; `None` if neither was.
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).reduce(u64::saturating_add)
 }

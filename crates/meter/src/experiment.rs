@@ -211,8 +211,8 @@ impl ExperimentDocument {
     }
 }
 
-/// Statistics of times, by name: mean, jitter (the standard deviation, as in the papers), extremes, and the percentiles
-/// that the sample supports.
+/// Returns statistics of times, by name: mean, jitter (the standard deviation, as in the papers), minimum, maximum, and
+/// the percentiles that the sample supports.
 #[must_use]
 pub fn time_values(times_ns: &[i64]) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();

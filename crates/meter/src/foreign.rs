@@ -1,12 +1,12 @@
-//! Foreign readers of our files, for tests: Python modules that may be absent.
+//! Reads our files with foreign programs, for tests: Python modules that may be absent.
 
 use std::path::Path;
 use std::process::Command;
 
 use deckwatch_testkit::skip;
 
-/// What a Python program prints about a file, or a counted skip where its module is not installed. `DECKWATCH_PYTHON`
-/// names another interpreter.
+/// Returns what a Python program prints about a file. If its module is not installed, counts a skip and returns `None`.
+/// `DECKWATCH_PYTHON` selects another interpreter.
 pub(crate) fn python(module: &str, program: &str, file: &Path) -> Option<String> {
     let python = std::env::var_os("DECKWATCH_PYTHON").unwrap_or_else(|| "python3".into());
     let there = Command::new(&python)

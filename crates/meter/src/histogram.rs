@@ -1,4 +1,4 @@
-//! Whole histograms of latency, and the interval log in which the HdrHistogram tools of every language read them.
+//! Complete histograms of latency, and the interval log that the HdrHistogram tools of all languages read.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,13 +11,13 @@ use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use crate::limits::{HISTOGRAM_DIGITS, HISTOGRAM_NS_MAX};
 use crate::sample::{NO_STAMP, Sample};
 
-/// Counts of nanoseconds, exact to three digits, in memory that is taken once.
+/// Counts of latencies in nanoseconds, exact to three digits, in memory that is allocated once.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,
 }
 
-/// Why an interval log could not be written.
+/// Why an interval log cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistogramError {
@@ -29,40 +29,41 @@ pub enum HistogramError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A histogram cannot be put into the log's form.
+    /// A histogram cannot be encoded in the log's format.
     #[error("A histogram cannot be written: {0}.")]
     Form(String),
 }
 
 impl LatencyHistogram {
-    /// An empty one, up to [`HISTOGRAM_NS_MAX`]; about 260 KB, never more.
+    /// Returns an empty histogram for latencies up to [`HISTOGRAM_NS_MAX`]. It always occupies about 260 KB.
     #[must_use]
     pub fn new() -> Self {
-        // The bounds are constants that the type accepts; a test makes one.
+        // The constant bounds are valid; a test constructs a histogram with them.
         let counts = Histogram::new_with_bounds(1, HISTOGRAM_NS_MAX, HISTOGRAM_DIGITS)
             .expect("constant bounds in order");
         Self { counts }
     }
 
-    /// Counts one latency. One below 1 ns counts as 0, one above [`HISTOGRAM_NS_MAX`] as that. Allocates nothing.
+    /// Counts one latency. A latency below 1 ns counts as 0, one above [`HISTOGRAM_NS_MAX`] as that maximum. Does not
+    /// allocate.
     pub fn record(&mut self, latency_ns: i64) {
         self.counts
             .saturating_record(u64::try_from(latency_ns).unwrap_or(0));
     }
 
-    /// How many were counted.
+    /// Returns the number of latencies counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// The latency which this share of all does not exceed, to three digits; 0 where nothing was counted.
+    /// Returns the latency that this share of all latencies does not exceed, to three digits; 0 if nothing was counted.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         self.counts.value_at_quantile(share)
     }
 
-    /// What was counted, ascending: the upper end of each bucket in nanoseconds, and its count.
+    /// Returns the buckets that are not empty, ascending: the upper bound of each in nanoseconds, and its count.
     pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.counts.iter_recorded();
         counts.map(|range| {
@@ -73,7 +74,7 @@ impl LatencyHistogram {
         })
     }
 
-    /// Empties it.
+    /// Resets all counts.
     pub fn clear(&mut self) {
         self.counts.reset();
     }
@@ -85,7 +86,7 @@ impl Default for LatencyHistogram {
     }
 }
 
-/// The head of an interval log.
+/// The header of an interval log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHead {
     /// When the schedule started.
@@ -94,16 +95,16 @@ pub struct LogHead {
     pub start_ns: i64,
     /// Length of one interval.
     pub interval: Duration,
-    /// What the latencies are of, in words; a line each.
+    /// A description of the latencies, one line for each entry.
     pub about: Vec<String>,
 }
 
-/// Writes the latencies (due to received, nanoseconds) of the judged messages of one destination as an interval log in
-/// the V2 format, one histogram for each interval in which a message was due. Lost messages have no latency; a comment
-/// counts them.
+/// Writes the latencies (due to received, nanoseconds) of the judged messages of one destination. The format is an
+/// interval log in version V2, with one histogram for each interval in which a message was due. Lost messages have no
+/// latency; a comment counts them.
 ///
 /// # Errors
-/// [`HistogramError::File`] where the file cannot be written.
+/// [`HistogramError::File`] if the file cannot be written.
 pub fn write_log(path: &Path, head: &LogHead, samples: &[Sample]) -> Result<(), HistogramError> {
     let judged = || samples.iter().filter(|sample| !sample.flags.warm_up);
     let mut latencies: Vec<(i64, i64)> = judged()
@@ -178,7 +179,7 @@ fn log_text(
     Ok(text)
 }
 
-/// Maxima in the log are for human eyes; its tools expect them in milliseconds.
+/// Maxima in the log are for human readers; the tools expect them in milliseconds.
 const NS_PER_MS: f64 = 1e6;
 
 #[cfg(test)]
@@ -197,7 +198,7 @@ mod tests {
         }
     }
 
-    /// 20 Hz, the latencies 1, 2, 3 ... microseconds; one every 50 lost.
+    /// A 20 Hz flow with the latencies 1, 2, 3 ... microseconds; one message in 50 is lost.
     fn samples(count: u64) -> Vec<Sample> {
         (0..count)
             .map(|sequence| {

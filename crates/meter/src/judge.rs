@@ -1,5 +1,5 @@
-//! From samples to a verdict: which messages were late, by which rule, through which layer, and whether that is within
-//! the mission's budget.
+//! Computes a verdict from samples: which messages were late, by which rule, which layer is to blame, and whether the
+//! late share is within the mission's budget.
 
 mod invalid;
 mod marks;
@@ -22,19 +22,19 @@ use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Wa
 use crate::sample::{Layer, NO_STAMP, Sample};
 use crate::statistics::{LateShare, Percentile, percentiles};
 
-/// What a flow promised, and how its messages travel.
+/// The promises of a flow, and the path of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// A message received more than this after it was due is late.
+    /// A message received later than this after its due time is late.
     pub deadline: Duration,
-    /// Late messages allowed.
+    /// The number of late messages allowed.
     pub budget: LateBudget,
     /// The arrival process of the schedule.
     pub arrivals: Arrivals,
-    /// The way that the carrier's messages take.
+    /// The path of the carrier's messages.
     pub road: Road,
-    /// The mission itself disturbs the supplier's host: a load, a stopped process. Then what the supplier sends late
-    /// counts; otherwise it makes a run INVALID whose verdict hangs on it.
+    /// The mission itself disturbs the supplier's host, with a load or a stopped process. Then messages that the
+    /// supplier sends late count as late. Otherwise a run is INVALID if its verdict depends on them.
     pub supplier_disturbed: bool,
 }
 
@@ -45,29 +45,29 @@ pub struct Destination<'a> {
     pub index: u16,
     /// Destination host, for the result and for sentences.
     pub host: String,
-    /// One sample for each message of the schedule, with stamps and duplicates filled in; judging sorts them by
-    /// sequence number and fills in the rest.
+    /// One sample for each message of the schedule, with stamps and duplicates filled in. Judging sorts the samples by
+    /// sequence number and fills in the other fields.
     pub samples: &'a mut [Sample],
-    /// Sends that returned an error, a refusal by the peer included.
+    /// Sends that returned an error, including refusals by the peer.
     pub send_errors: u64,
     /// Messages dropped by a full receive buffer.
     pub receive_overflows: u64,
 }
 
-/// What was found about a flow.
+/// The result of judging a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowJudgement {
-    /// In the order given.
+    /// The results, in the order of the input.
     pub destinations: Vec<DestinationResult>,
-    /// The worst of them.
+    /// The worst verdict of the destinations.
     pub verdict: Verdict,
-    /// Layers that the stamps do not separate, of all destinations.
+    /// Layers that the stamps of any destination do not separate.
     pub merged_layers: Vec<String>,
-    /// What the reader should know; each names the destination that it is about, or how many they are.
+    /// Warnings for the reader. Each names its destination, or the number of destinations that it concerns.
     pub warnings: Vec<Warning>,
 }
 
-/// Judges one flow with all its destinations, since [a call for one may hold up the sends for the
+/// Judges one flow with all its destinations together, because [a call for one may delay the sends to the
 /// others](Road::has_thread_for_each).
 #[must_use]
 pub fn judge(
@@ -108,14 +108,14 @@ pub fn judge(
     flow
 }
 
-/// What the layers took at one destination.
+/// The time that the layers took at one destination.
 struct Layers {
     names: [String; Layer::ALL.len()],
-    /// Medians over all judged messages that came.
+    /// Medians over all judged messages that were received.
     typical: Parts,
-    /// Mean over late ones that came.
+    /// Means over the late messages that were received.
     late_mean: Parts,
-    /// Judged messages that the supplier by its own fault sent later than a part of the deadline.
+    /// Judged messages that the supplier, by its own fault, sent later than a fraction of the deadline.
     sent_late: u64,
 }
 
@@ -171,9 +171,10 @@ impl Layers {
     }
 }
 
-/// A receive buffer that overflows drops messages which have no receive stamp unless a tap gave one, as if the network
-/// had lost them. The buffer was fullest where the message before waited longest in it: as many as were dropped, and
-/// are not known by a stamp to have reached the host, are taken from the network's account there.
+/// Charges overflows of the receive buffer to the consumer. Without a tap, a dropped message has no receive stamp, as
+/// if the network had lost it. The buffer was fullest where the message before waited longest in it. So that many of
+/// the messages blamed on the network are blamed on the consumer instead: the number dropped, less the messages known
+/// by a stamp to have reached the host.
 fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
     let mut candidates = Vec::new();
     let mut before: Option<Sample> = None;
@@ -298,7 +299,7 @@ fn intervals(percentiles: &[Percentile]) -> BTreeMap<String, Interval> {
         .collect()
 }
 
-/// The percentiles by name, and the least and largest value.
+/// Returns the percentiles by name, and the minimum and maximum.
 fn distribution(values: &[i64], percentiles: &[Percentile]) -> BTreeMap<String, u64> {
     let ends = [("min", values.iter().min()), ("max", values.iter().max())];
     let ends = ends
@@ -311,7 +312,7 @@ fn distribution(values: &[i64], percentiles: &[Percentile]) -> BTreeMap<String, 
         .collect()
 }
 
-/// What came before it was due counts as 0.
+/// A message received before it was due counts as 0.
 fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Samples, histograms, statistics, pacing, provenance, the result document.
+//! Measurement of latency: schedules, samples, blame, statistics, verdicts, provenance, and the result documents.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! When each message is due: an absolute, open-loop schedule that supplier and judge compute alike.
+//! The due time of each message: an absolute, open-loop schedule, which supplier and judge compute independently.
 //!
-//! A due time depends on the schedule only, never on the clock or on what became of earlier messages: a supplier that
-//! was held up sends what is overdue at once and skips nothing, and the judge, which recomputes the same due times,
-//! sees the whole delay. All arithmetic is on integers (the exponential gaps too), so that hosts with different
-//! mathematics libraries agree to the nanosecond.
+//! A due time depends only on the schedule, never on the clock or on earlier messages. A supplier that was delayed
+//! sends overdue messages at once and skips none. The judge computes the same due times and so sees the whole delay.
+//! All arithmetic, including that of the exponential gaps, uses integers: hosts with different mathematics libraries
+//! agree to the nanosecond.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,19 +35,20 @@ pub use error::ScheduleError;
 
 use crate::limits::{DRAIN_DEADLINES, DRAIN_MIN, SCHEDULE_DURATION_MAX, SCHEDULE_MESSAGES_MAX};
 
-/// When the messages of one flow over one carrier are due.
+/// The due times of the messages of one flow over one carrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Start of the run's schedule, nanoseconds of CLOCK_MONOTONIC; the same for all flows of a run.
     pub start_ns: i64,
-    /// How long after the start this flow begins; carriers that share a flow are set apart by it.
+    /// Time from the start to the beginning of this flow; it separates the carriers that share a flow.
     #[serde(rename = "offset_ns", with = "nanoseconds")]
     pub offset: Duration,
     /// The arrival process.
     pub arrivals: Arrivals,
-    /// How much of it is judged; the warm-up comes before.
+    /// The length of the judged part, which follows the warm-up.
     pub extent: Extent,
-    /// Messages before the judged part, of the same process, sent and marked but not judged.
+    /// Number of warm-up messages before the judged part. They follow the same process and are sent and marked, but not
+    /// judged.
     pub warm_up: u64,
 }
 
@@ -55,7 +56,7 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// One message each period, the first at the beginning.
+    /// One message in each period, the first at its beginning.
     Periodic {
         /// Time between messages.
         #[serde(rename = "period_ns", with = "nanoseconds")]
@@ -66,23 +67,23 @@ pub enum Arrivals {
         /// Mean gap.
         #[serde(rename = "mean_period_ns", with = "nanoseconds")]
         mean_period: Duration,
-        /// Seed of the gaps; two flows with one seed are due together.
+        /// Seed of the gaps; two flows with the same seed have the same due times.
         seed: u64,
     },
-    /// `size` messages, `gap` apart, each period.
+    /// `size` messages, `gap` apart, in each period.
     Bursts {
-        /// From the first message of one burst to the first of the next.
+        /// Time from the first message of one burst to the first of the next.
         #[serde(rename = "period_ns", with = "nanoseconds")]
         period: Duration,
         /// Messages in a burst.
         size: u32,
-        /// Between messages of one burst; zero for back to back.
+        /// Time between messages of one burst; zero to send them back to back.
         #[serde(rename = "gap_ns", with = "nanoseconds")]
         gap: Duration,
     },
 }
 
-/// How much of a schedule is judged.
+/// The length of the judged part of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Extent {
@@ -91,16 +92,16 @@ pub enum Extent {
         /// Messages judged.
         messages: u64,
     },
-    /// The messages due within this time from the first that is judged (which always is).
+    /// The messages due within this time, counted from the first judged message, which is always included.
     Duration {
-        /// Time judged.
+        /// The length of the judged part.
         #[serde(rename = "duration_ns", with = "nanoseconds")]
         duration: Duration,
     },
 }
 
 impl Arrivals {
-    /// The word of the result document: `periodic`, `poisson` or `bursts`.
+    /// Returns the word in the result document: `periodic`, `poisson` or `bursts`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -110,7 +111,7 @@ impl Arrivals {
         }
     }
 
-    /// Mean messages a second.
+    /// Returns the mean number of messages a second.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {
         match *self {
@@ -120,7 +121,7 @@ impl Arrivals {
         }
     }
 
-    /// The period of a strictly periodic flow, the only kind to which the inter-arrival rule applies.
+    /// Returns the period of a strictly periodic flow, the only kind to which the inter-arrival rule applies.
     #[must_use]
     pub const fn period(&self) -> Option<Duration> {
         match *self {
@@ -131,7 +132,7 @@ impl Arrivals {
 }
 
 impl Schedule {
-    /// Whether the schedule can be kept at all; iterating one that is not sound is safe but of no use.
+    /// Checks that the schedule can be kept. Iterating an invalid schedule is safe but useless.
     ///
     /// # Errors
     /// [`ScheduleError`] for a period of zero, bursts that overlap or are empty, nothing to judge, or more than
@@ -169,7 +170,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// The due times in order, each with its sequence number. Restarting gives the same again.
+    /// Returns the due times in order, each with its sequence number. Each call returns the same times.
     #[must_use]
     pub fn dues(&self) -> Dues {
         let base_ns = self.start_ns.saturating_add(saturating_ns(self.offset));
@@ -203,8 +204,8 @@ impl Schedule {
         }
     }
 
-    /// Messages that the schedule sends, warm-up included: exact for a count and for regular arrivals, the mean for a
-    /// Poisson process over a duration.
+    /// Returns the number of messages that the schedule sends, warm-up included. It is exact for a count and for
+    /// regular arrivals, and the mean for a Poisson process over a duration.
     #[must_use]
     pub fn expected_messages(&self) -> f64 {
         let judged = match (self.extent, &self.arrivals) {
@@ -225,7 +226,7 @@ impl Schedule {
     }
 }
 
-/// The time after the last message in which late ones are still awaited: the larger of ten deadlines and one second.
+/// Returns the time for which late messages are awaited after the last one: the larger of ten deadlines and one second.
 #[must_use]
 pub fn drain(deadline: Duration) -> Duration {
     deadline.saturating_mul(DRAIN_DEADLINES).max(DRAIN_MIN)
@@ -236,9 +237,9 @@ pub fn drain(deadline: Duration) -> Duration {
 pub struct Due {
     /// Sequence number, from 0.
     pub sequence: u64,
-    /// When it is due, nanoseconds of CLOCK_MONOTONIC.
+    /// The due time, nanoseconds of CLOCK_MONOTONIC.
     pub due_ns: i64,
-    /// Before the judged part.
+    /// True if the message belongs to the warm-up.
     pub warm_up: bool,
 }
 
@@ -304,7 +305,7 @@ impl Iterator for Dues {
 impl std::iter::FusedIterator for Dues {}
 
 impl Gaps {
-    /// Called once for each sequence number in order; only the exponential form remembers.
+    /// Called once for each sequence number, in order; only the exponential form keeps state.
     fn due_ns(&mut self, base_ns: i64, sequence: u64) -> i64 {
         let since_base = match self {
             Self::Regular {
@@ -328,10 +329,10 @@ impl Gaps {
     }
 }
 
-/// An exponentially distributed number of the given mean, by comparisons only: von Neumann, "Various techniques used in
-/// connection with random digits", 1951. A run of falling uniforms of odd length (its probability is exp(-x), given the
-/// first is x) gives the fraction; each run of even length before it adds a whole mean. Exact but for the uniforms'
-/// 2^-64, and the same on every machine.
+/// Returns an exponentially distributed number with this mean, by comparisons only: von Neumann, "Various techniques
+/// used in connection with random digits", 1951. A run of falling uniform numbers of odd length gives the fraction; its
+/// probability is exp(-x) if its first number is x. Each run of even length before it adds a whole mean. The result is
+/// exact except for the 2^-64 resolution of the uniform numbers, and the same on every machine.
 fn exponential(random: &mut Pcg64, mean_ns: u64) -> u128 {
     let mut whole = 0_u128;
     loop {
@@ -364,7 +365,7 @@ fn messages_of_bursts(
         gap.as_nanos(),
     );
     let warm_up = u128::from(warm_up);
-    // The judged part may begin inside a burst: count what is due before its end, less the warm-up.
+    // The judged part may begin inside a burst: count the messages due before its end, less the warm-up.
     let end = (warm_up / size) * period + (warm_up % size) * gap + duration.as_nanos().max(1);
     let in_last = match (end % period, gap) {
         (0, _) => 0,
@@ -378,7 +379,7 @@ fn saturating_ns(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The generator's stream; any number would do, changing it changes every Poisson schedule.
+/// Stream of the generator. Any number is valid, but a change would alter every Poisson schedule.
 const PCG_STREAM: u128 = 0x6465_636b_7761_7463_685f_6475_6573;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Where a number comes from: the machine, and what disturbed it during a run. Files of the kernel are read, nothing
-//! else is touched.
+//! The origin of a number: facts of the machine, and the disturbances during a run. This module only reads kernel
+//! files.
 
 mod facts;
 mod readings;
@@ -14,21 +14,21 @@ pub use time::rfc3339;
 use crate::disturbance::Disturbance;
 use crate::result::{ClockNote, Provenance};
 
-/// What the caller knows of a run.
+/// Facts of a run that the caller provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Version of the program, with its commit where that is known.
+    /// Version of the program, with its commit if that is known.
     pub version: String,
     /// The mission file's path.
     pub mission_path: String,
-    /// Its whole text.
+    /// The mission file's whole text.
     pub mission_text: String,
-    /// What the stamps are worth.
+    /// The accuracy of the stamps.
     pub clock: ClockNote,
 }
 
-/// The provenance of a run that started at `started_at` and was disturbed as given: this process's command line and
-/// profile, this machine's facts, and what the caller knows.
+/// Returns the provenance of a run that started at `started_at` with this disturbance. It consists of this process's
+/// command line and profile, this machine's facts, and the caller's facts.
 #[must_use]
 pub fn provenance(run: Run, started_at: SystemTime, disturbance: &Disturbance) -> Provenance {
     Provenance {
@@ -57,7 +57,7 @@ pub(crate) use readings::tests::Tree;
 
 #[cfg(test)]
 mod tests {
-    //! What holds on whatever machine runs it.
+    //! Checks that hold on every machine.
 
     use super::*;
 

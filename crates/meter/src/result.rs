@@ -1,8 +1,8 @@
-//! The result document: what a run was, on what, and what it found. `result.json` in the run's folder.
+//! The result document: the run, its environment, and its results. `result.json` in the run's folder.
 //!
-//! Every time is in nanoseconds of CLOCK_MONOTONIC of the run's kernel; every latency is one way. Samples stand beside
-//! it, in `samples.parquet` ([`crate::samples`]); histograms in `histograms/*.hlog`. A reader needs no other file to
-//! know what a number means.
+//! All times are nanoseconds of CLOCK_MONOTONIC of the run's kernel; all latencies are one-way. The samples are beside
+//! the document in `samples.parquet` ([`crate::samples`]), the histograms in `histograms/*.hlog`. A reader needs no
+//! other file to interpret the numbers.
 
 mod file;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::blame::Road;
 use crate::sample::Layer;
 
-/// The version of this document's shape; readers accept this one and all before it.
+/// The version of this document's structure. Readers accept this version and all earlier ones.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A whole run.
@@ -137,13 +137,14 @@ pub struct FlowResult {
 }
 
 impl FlowResult {
-    /// The destination whose verdict is the flow's: the worst, and of equal ones that with the largest upper bound.
+    /// Returns the destination whose verdict is the flow's: the worst, and of equal ones that with the largest upper
+    /// bound.
     #[must_use]
     pub fn deciding(&self) -> Option<&DestinationResult> {
         deciding(&self.destinations)
     }
 
-    /// The layers that the carrier's messages pass. For older documents: the layers for which they give times.
+    /// Returns the layers that the carrier's messages pass. For older documents: the layers for which they have times.
     #[must_use]
     pub fn road(&self) -> Road {
         let names = |layer: Layer| {
@@ -159,7 +160,7 @@ impl FlowResult {
     }
 }
 
-/// The one of a flow's destinations that decides.
+/// Returns the destination that decides the flow's verdict.
 pub(crate) fn deciding(destinations: &[DestinationResult]) -> Option<&DestinationResult> {
     destinations.iter().max_by(|a, b| {
         let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);

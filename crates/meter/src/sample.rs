@@ -1,9 +1,9 @@
-//! One message at one destination: six stamps, and what was found about it.
+//! One message at one destination: its stamps, and the result of judging it.
 
 /// No stamp was taken.
 pub const NO_STAMP: i64 = i64::MIN;
 
-/// One message at one destination. Stamps are nanoseconds of CLOCK_MONOTONIC, [`NO_STAMP`] where none was taken.
+/// One message at one destination. Stamps are nanoseconds of CLOCK_MONOTONIC, [`NO_STAMP`] if none was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the flow (over one carrier) in the result document.
@@ -12,11 +12,11 @@ pub struct Sample {
     pub destination: u16,
     /// Sequence number, from 0.
     pub sequence: u64,
-    /// When the schedule wanted it sent.
+    /// The due time by the schedule.
     pub due_ns: i64,
-    /// When the supplier began to send it.
+    /// When the supplier began to send the message.
     pub sent_ns: i64,
-    /// When the send call returned (a two-way call: with the reply).
+    /// When the send call returned (for a two-way call: with the reply).
     pub returned_ns: i64,
     /// `event` only: the kernel's receive stamp at the channel's host.
     pub channel_receive_ns: i64,
@@ -26,55 +26,55 @@ pub struct Sample {
     pub kernel_transmit_ns: i64,
     /// The kernel's receive stamp at the consumer's host.
     pub kernel_receive_ns: i64,
-    /// When the consumer's code had the message.
+    /// When the consumer's code received the message.
     pub received_ns: i64,
-    /// When the consumer was done with it.
+    /// When the consumer finished handling the message.
     pub handled_ns: i64,
-    /// What was found.
+    /// The marks from judging.
     pub flags: SampleFlags,
-    /// The layer blamed, for a late message.
+    /// The blamed layer, if the message is late.
     pub blame: Option<Layer>,
 }
 
-/// What was found about a message.
+/// The marks of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleFlags {
-    /// In the warm-up: not judged.
+    /// Part of the warm-up, so not judged.
     pub warm_up: bool,
     /// Received more than the deadline after due, or lost.
     pub late: bool,
     /// Not received within the drain.
     pub lost: bool,
-    /// Its gap to the arrival before was greater than period plus deadline.
+    /// The gap to the arrival before was greater than period plus deadline.
     pub late_by_inter_arrival: bool,
-    /// Arrived after one with a higher sequence number.
+    /// Arrived after a message with a higher sequence number.
     pub out_of_order: bool,
-    /// Copies after the first.
+    /// Number of copies after the first.
     pub duplicates: u8,
 }
 
-/// Where a late message lost its time, in order of the road.
+/// The layers in which a late message can lose time, in order of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Layer {
-    /// Between due and the send call, by the supplier's own fault (not woken, stopped).
+    /// Between due and the send call, by the supplier's own fault (not awake, or stopped).
     Sender = 0,
     /// Between the send call and the kernel's transmit stamp in a carrier that has a middleware.
     Middleware = 1,
     /// Between the send call and the kernel's transmit stamp in a raw carrier.
     Stack = 2,
-    /// Between the kernel's stamps of the two ends.
+    /// Between the kernel stamps of the two ends.
     Network = 3,
-    /// In the event channel: from its host's receive stamp to its own transmit stamp.
+    /// In the event channel: from the receive stamp at its host to the transmit stamp of its own message.
     Channel = 4,
-    /// Between the kernel's receive stamp and the consumer's code, nothing being handled.
+    /// Between the kernel's receive stamp and the consumer's code, while the consumer handles no message.
     WakeUp = 5,
-    /// The part of that time in which the consumer was still busy with an earlier message.
+    /// The part of that time in which the consumer was still handling an earlier message.
     Application = 6,
 }
 
 impl Layer {
-    /// All layers in order of the road.
+    /// All layers, in order of the path.
     pub const ALL: [Self; 7] = [
         Self::Sender,
         Self::Middleware,
@@ -85,7 +85,7 @@ impl Layer {
         Self::Application,
     ];
 
-    /// The word used in files and reports.
+    /// Returns the layer's name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

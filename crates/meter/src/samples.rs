@@ -1,8 +1,8 @@
 //! `samples.parquet`: one row for each message at each destination, for pandas, Polars, DuckDB and our own reports.
 //!
-//! Stamps are nanoseconds of CLOCK_MONOTONIC and null where none was taken; `latency_ns` is from due to received, null
-//! for a lost message. `blame` is the word of [`Layer::name`](crate::sample::Layer::name). Times are stored as
-//! differences (DELTA_BINARY_PACKED), names by dictionary: about 30 octets a message.
+//! Stamps are nanoseconds of CLOCK_MONOTONIC, and null if none was taken. `latency_ns` is from due to received, null
+//! for a lost message. `blame` is the layer's [name](crate::sample::Layer::name). Times are stored as differences
+//! (DELTA_BINARY_PACKED), names in a dictionary: about 30 octets for each message.
 //!
 //! ```sql
 //! -- DuckDB
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub use read::{SampleReader, read};
 pub use write::SampleWriter;
 
-/// Why samples could not be written or read.
+/// Why samples cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplesError {
@@ -31,12 +31,12 @@ pub enum SamplesError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The columnar format's own reading or writing failed.
+    /// The Parquet library failed to read or write.
     #[error("{path}: is not a sound sample file ({source})")]
     Format {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The library's error.
         source: parquet::errors::ParquetError,
     },
     /// A column that every sample file has is missing, or has another type.
@@ -46,15 +46,15 @@ pub enum SamplesError {
     Column {
         /// The file.
         path: PathBuf,
-        /// Its name.
+        /// The column's name.
         column: &'static str,
     },
-    /// A row group claims more rows than any has.
+    /// A row group claims more rows than the maximum.
     #[error("{path}: a row group claims {rows} rows, more than the {max} that any has", max = crate::limits::ROW_GROUP_ROWS_MAX)]
     RowGroupTooLarge {
         /// The file.
         path: PathBuf,
-        /// What it claims.
+        /// The number of rows claimed.
         rows: i64,
     },
 }

@@ -1,5 +1,5 @@
-//! What a sample can and cannot say: exact bounds of a share, wider where lates cluster; percentiles that are
-//! supported, with their intervals.
+//! The conclusions that a sample supports: exact bounds of a share, widened if late messages cluster, and percentiles
+//! with their intervals.
 
 mod clusters;
 mod percentile;
@@ -12,24 +12,25 @@ pub use proportion::{exact_bounds, upper_bound_within};
 use crate::limits::SCHEDULE_MESSAGES_MAX;
 use crate::result::{LateBudget, LateRate};
 
-/// The share of late messages with bounds, and what the bounds were made from.
+/// The share of late messages, its bounds, and the numbers from which the bounds were computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LateShare {
-    /// Estimate and one-sided 95% bounds.
+    /// The estimate and its one-sided 95% bounds.
     pub rate: LateRate,
-    /// Messages judged.
+    /// Number of messages judged.
     pub count: u64,
-    /// Late among them.
+    /// Number of late messages among them.
     pub late: u64,
-    /// Effective sample size: `count` unless lates cluster.
+    /// Effective sample size: `count`, unless late messages cluster.
     pub effective_count: f64,
 }
 
 impl LateShare {
-    /// The share of late messages among `count`, of which those at the ascending positions `late` were late.
+    /// Computes the share of late messages among `count`, where the messages at the ascending positions `late` were
+    /// late.
     ///
-    /// The bounds are Clopper and Pearson's; where lates cluster they are taken of the [effective](clustering) number
-    /// of messages, and never narrower than the exact ones of all messages.
+    /// The bounds are those of Clopper and Pearson. If late messages cluster, the bounds are computed for the
+    /// [effective](clustering) number of messages. They are never narrower than the exact bounds for all messages.
     #[must_use]
     pub fn new(count: u64, late: &[u64]) -> Self {
         let late_count = late.len() as u64;
@@ -60,13 +61,15 @@ impl LateShare {
         }
     }
 
-    /// As if `excused` of the late ones had been in time; clustering is taken to be the same.
+    /// Returns the share as if `excused` of the late messages had been in time; the clustering is assumed to be the
+    /// same.
     #[must_use]
     pub fn without(&self, excused: u64) -> Self {
         self.with_late(self.late.saturating_sub(excused))
     }
 
-    /// As if so many had been late; clustering is taken to be the same, where any are left.
+    /// Returns the share as if `late` messages had been late; the clustering is assumed to be the same, if any are
+    /// left.
     #[must_use]
     pub fn with_late(&self, late: u64) -> Self {
         if late == 0 {
@@ -102,8 +105,8 @@ impl LateShare {
         }
     }
 
-    /// Messages still to be sent before the budget is proved, if none of them is late, and if as large a share of them
-    /// as now.
+    /// Returns how many more messages must be sent to prove the budget: if none of them is late, and if the share of
+    /// late messages stays as it is.
     #[must_use]
     pub fn messages_needed(&self, budget: LateBudget) -> MessagesNeeded {
         let worth = if self.count == 0 {
@@ -124,16 +127,16 @@ impl LateShare {
     }
 }
 
-/// How many messages more would prove a budget; `None` where no number up to [`SCHEDULE_MESSAGES_MAX`] would.
+/// How many more messages would prove a budget; `None` if no number up to [`SCHEDULE_MESSAGES_MAX`] would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagesNeeded {
-    /// If none of them is late.
+    /// The number if none of them is late.
     pub if_none_late: Option<u64>,
-    /// If the share of late ones stays what it is.
+    /// The number if the share of late messages stays as it is.
     pub at_present_rate: Option<u64>,
 }
 
-/// The share of late messages that a budget allows.
+/// Returns the share of late messages that a budget allows.
 #[must_use]
 pub fn allowed_share(budget: LateBudget) -> f64 {
     if budget.of == 0 {
@@ -143,12 +146,12 @@ pub fn allowed_share(budget: LateBudget) -> f64 {
     }
 }
 
-/// The least number for which `proved` holds, given that it holds from some number on.
+/// Returns the smallest number for which `proved` holds. `proved` must hold for all numbers above it too.
 fn least(proved: impl Fn(u64) -> bool) -> Option<u64> {
     if proved(0) {
         return Some(0);
     }
-    // Doubling first: large numbers are costly to try and seldom needed.
+    // Doubling first: large numbers are expensive to test and seldom needed.
     let (mut low, mut high) = (1, 1);
     while !proved(high) {
         if high >= SCHEDULE_MESSAGES_MAX {

@@ -1,8 +1,8 @@
-//! Numbers as people read them, for the sentences of a result and for tables beside them.
+//! Formats numbers for people, for the sentences of a result and the tables beside them.
 
 use std::time::Duration;
 
-/// With a comma between thousands.
+/// Formats a number with a comma between thousands.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -16,13 +16,13 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// So many messages: one of them is no plural.
+/// Formats a number of messages, with the singular for one.
 pub fn messages(number: u64) -> String {
     let noun = if number == 1 { "message" } else { "messages" };
     format!("{} {noun}", count(number))
 }
 
-/// A share of one as a percentage with two significant digits.
+/// Formats a share of one as a percentage with two significant digits.
 #[must_use]
 pub fn share(share: f64) -> String {
     let percent = share * 100.0;
@@ -33,8 +33,8 @@ pub fn share(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// In the unit that suits it, below a minute with three significant digits and no needless zeros; above it in the two
-/// largest units.
+/// Formats a duration in the unit that suits it. Below a minute it has three significant digits and no trailing zeros;
+/// above, it has the two largest units.
 #[must_use]
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();

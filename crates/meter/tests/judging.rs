@@ -1,5 +1,4 @@
-//! Judging is total and adds up: whatever the stamps, it ends with a verdict, and its counts are counts of the same
-//! messages.
+//! Properties of judging: for any stamps it returns a verdict, and its counts are consistent with the messages.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use deckwatch_meter::result::{DestinationResult, LateBudget, VerdictKind};
 use deckwatch_meter::sample::{NO_STAMP, Sample, SampleFlags};
 use proptest::prelude::*;
 
-/// Any stamp at all, the extremes often.
+/// Any stamp at all; extreme values are frequent.
 fn wild_stamp() -> impl Strategy<Value = i64> {
     prop_oneof![
         3 => Just(NO_STAMP),
@@ -23,7 +22,7 @@ fn wild_stamp() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// A stamp as instruments take them: missing, or within a second of the run, in any order.
+/// A stamp as real instruments take it: missing, or within a second of the run, in any order.
 fn sane_stamp() -> impl Strategy<Value = i64> {
     prop_oneof![1 => Just(NO_STAMP), 5 => 0..1_000_000_000_i64]
 }
@@ -60,7 +59,7 @@ fn sample(
         })
 }
 
-/// Samples with the sequence numbers 0, 1, 2 ...
+/// Samples with the sequence numbers 0, 1, 2, ...
 fn sane_samples() -> impl Strategy<Value = Vec<Sample>> {
     prop::collection::vec(sample(sane_stamp(), Just(0)), 0..120).prop_map(|mut samples| {
         for (sample, sequence) in samples.iter_mut().zip(0..) {

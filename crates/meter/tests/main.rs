@@ -1,4 +1,4 @@
-//! Verdicts and schedules against theory.
+//! Property tests of verdicts and schedules.
 
 mod judging;
 mod schedules;

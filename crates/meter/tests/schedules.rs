@@ -1,4 +1,5 @@
-//! Any schedule that passes its check can be kept: its due times rise, are counted, and depend on nothing but it.
+//! Properties of any schedule that passes its check: its due times rise, have the right count, and depend only on the
+//! schedule.
 
 use std::time::Duration;
 

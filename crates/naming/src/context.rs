@@ -36,7 +36,7 @@ impl Context {
         walk(&self.shared.store, &self.shared.orb, self.number, name)
     }
 
-    /// What a reference is kept as: our own contexts by their number.
+    /// Converts a reference to the form in the store: a context of this service by its number, all others as an IOR.
     fn target(&self, reference: &ObjectRef, as_context: bool) -> Result<Target, Fault> {
         if as_context && let Some(number) = self.shared.own_context(reference) {
             return Ok(Target::Context(number));
@@ -52,7 +52,8 @@ impl Context {
         })
     }
 
-    /// Binds where the name ends, here or in the context of another service, through `elsewhere`.
+    /// Binds the last component of a name: in this service's store, or through `elsewhere` in the context of another
+    /// service.
     fn bind_at(
         &self,
         name: &[NameComponent],
@@ -81,7 +82,8 @@ impl Context {
         }
     }
 
-    /// Goes on in another service; where that cannot be reached the caller learns from where to go on by itself.
+    /// Calls another service with the rest of the name. If that raises a system exception, the caller receives
+    /// CannotProceed with the context and the rest, and can continue by itself.
     fn proceed<T>(
         &self,
         context: NamingContextRef,
@@ -151,12 +153,12 @@ impl Context {
     }
 }
 
-/// A nil reference can be bound to a name as little as nothing can.
+/// Raises BAD_PARAM for a nil reference, which cannot be bound.
 fn required<T>(reference: Option<T>) -> Result<T, Fault> {
     reference.ok_or_else(|| raise(Kind::BadParam).into())
 }
 
-/// A row of the store as the standard's binding.
+/// Converts a row of the store to the standard's `Binding`.
 pub(crate) fn binding(row: Row) -> Binding {
     Binding {
         binding_name: vec![NameComponent {

@@ -1,4 +1,4 @@
-//! What `list` did not return at once (Naming Service 1.3, clause 2.3.4).
+//! The iterator over bindings that `list` did not return (Naming Service 1.3, clause 2.3.4).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::service::Shared;
 use crate::walk::{Fault, raise};
 
-/// An open listing: it reads the store behind the last binding it gave, so that it holds no more than a name.
+/// An open listing. It stores only the last binding it returned, and reads the store from there.
 pub(crate) struct Listing {
     shared: Arc<Shared>,
     context: u64,

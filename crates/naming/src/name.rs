@@ -1,18 +1,19 @@
-//! Names written as strings and as URLs (Naming Service 1.3, clauses 2.4 and 2.5): `id.kind/id/...`, with `\` before `/`, `.` and `\`.
+//! Stringified names and their URLs (Naming Service 1.3, clauses 2.4 and 2.5): `id.kind/id/...`, with `\` before `/`,
+//! `.` and `\`.
 
 use std::fmt::Write as _;
 
 /// One component, as (id, kind).
 pub type Pair = (String, String);
 
-/// Why a text is no name.
+/// Why a text is not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// There is no component.
     #[error("a name has at least one component")]
     Empty,
-    /// Two slashes follow each other, or one stands at an end.
+    /// Two slashes follow each other, or a slash is the first or last character.
     #[error("a component is empty at octet {0}; an empty component is written as a single dot")]
     EmptyComponent(usize),
     /// A component has two dots that are not escaped.
@@ -21,7 +22,7 @@ pub enum NameError {
     /// `id.` without a kind: only the empty component has a bare dot.
     #[error("a dot without a kind behind it at octet {0}")]
     DanglingDot(usize),
-    /// `\` before something else than `/`, `.` or `\`.
+    /// `\` before a character other than `/`, `.` or `\`.
     #[error("an escape of an ordinary character at octet {0}")]
     Escape(usize),
 }
@@ -29,7 +30,7 @@ pub enum NameError {
 /// Reads a stringified name.
 ///
 /// # Errors
-/// The first thing that is not as clause 2.4 has it, with its offset.
+/// The first violation of clause 2.4, with its offset.
 pub fn parse(text: &str) -> Result<Vec<Pair>, NameError> {
     if text.is_empty() {
         return Err(NameError::Empty);
@@ -110,7 +111,8 @@ fn escape(part: &str, text: &mut String) {
     }
 }
 
-/// `corbaname:` URL of a stringified name at an address, the characters of RFC 2396 escaped (clause 2.5.3.2).
+/// Returns the `corbaname:` URL of a stringified name at an address. Characters that RFC 2396 does not allow are
+/// escaped (clause 2.5.3.2).
 #[must_use]
 pub fn to_url(address: &str, name: &str) -> String {
     let mut url = format!("corbaname:{address}");

@@ -1,4 +1,4 @@
-//! A naming service on an ORB: its adapters, its root, and what its servants share.
+//! A naming service on an ORB: its adapters, its root context, and the state that its servants share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -19,14 +19,14 @@ use crate::limits;
 use crate::store::{ROOT, Store, StoreError};
 use crate::walk::raise;
 
-/// The object key under which `corbaloc:` finds the root context.
+/// The object key of the root context in `corbaloc:` URLs.
 pub const NAME_SERVICE: &str = "NameService";
 
 /// Name of the adapter of the contexts; part of their persistent keys.
 const CONTEXTS_ADAPTER: &str = "names";
 const LISTINGS_ADAPTER: &str = "listings";
 
-/// The CosNaming service: a tree of contexts, found as `corbaloc:...:PORT/NameService`.
+/// The CosNaming service: a tree of contexts, reached by `corbaloc:...:PORT/NameService`.
 pub struct NamingService {
     shared: Arc<Shared>,
     root: NamingContextExtRef,
@@ -74,7 +74,7 @@ impl NamingService {
         &self.root
     }
 
-    /// Contexts that are served, root included.
+    /// The number of contexts, root included.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -83,7 +83,7 @@ impl NamingService {
     }
 }
 
-/// What the servants of one service share.
+/// The state that the servants of one service share.
 pub(crate) struct Shared {
     own: Weak<Self>,
     pub(crate) orb: Orb,
@@ -107,7 +107,7 @@ impl Shared {
             .expect("a servant of the service holds what it shares")
     }
 
-    /// Makes a context answer.
+    /// Activates a context. Returns its reference.
     pub(crate) fn activate(&self, number: u64) -> Result<NamingContextRef, SystemException> {
         let servant = Arc::new(NamingContextExtSkeleton::new(Context::new(
             self.own(),
@@ -133,8 +133,8 @@ impl Shared {
         Ok(NamingContextRef::unchecked_narrow(object))
     }
 
-    /// The number of a context of this service, if the reference is to one. The key alone does not tell: another naming
-    /// service has contexts of the same numbers.
+    /// Returns the number of a context of this service, or `None` for any other reference. The key alone is not enough:
+    /// another naming service has contexts with the same numbers.
     pub(crate) fn own_context(&self, reference: &ObjectRef) -> Option<u64> {
         if !reference.is_local() {
             return None;
@@ -146,7 +146,7 @@ impl Shared {
         id.as_ref().try_into().ok().map(u64::from_be_bytes)
     }
 
-    /// Opens a listing behind a binding; the oldest open one gives way where there are too many.
+    /// Opens a listing that starts after a binding. If too many are open, the oldest is closed.
     pub(crate) fn open_iterator(
         &self,
         context: u64,
@@ -163,7 +163,7 @@ impl Shared {
             .activate_object_with_id(&id, Arc::new(BindingIteratorSkeleton::new(listing)))
             .map_err(system)?;
         let reference = self.listings.id_to_reference(&id).map_err(system)?;
-        // Counted once it is there: who has it make way finds it.
+        // Counted only after its activation: a thread that closes it as the oldest finds it active.
         let oldest = {
             let mut open = self.open.lock("naming.listings");
             open.numbers.push_back(number);
@@ -188,7 +188,7 @@ impl Shared {
     }
 }
 
-/// An adapter's complaint as a caller of the service sees it.
+/// Converts an adapter's error to the system exception that a caller of the service receives.
 fn system(error: PoaError) -> SystemException {
     match error {
         PoaError::System(exception) => exception,
@@ -201,13 +201,13 @@ fn system(error: PoaError) -> SystemException {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamingError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The object adapter.
+    /// The object adapter raised an exception.
     #[error(transparent)]
     Adapter(#[from] PoaError),
-    /// The ORB.
+    /// The ORB raised a system exception.
     #[error(transparent)]
     Orb(#[from] SystemException),
 }

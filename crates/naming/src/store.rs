@@ -1,7 +1,8 @@
-//! The embedded store of a naming service: contexts and their bindings, each change durable before it is answered.
+//! The embedded store of a naming service: contexts and their bindings. Each change is durable before the reply is
+//! sent.
 //!
-//! A context is a number; the root is [`ROOT`]. A binding leads to one of our contexts (by its number, so that it survives a change of
-//! address) or to a reference of any ORB (as its encoded IOR).
+//! A context is a number; the root is [`ROOT`]. The target of a binding is one of our contexts (by its number, so that
+//! it survives a change of address) or a reference of any ORB (as its encoded IOR).
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -18,19 +19,19 @@ use crate::limits;
 /// The number of the root context.
 pub const ROOT: u64 = 0;
 
-/// Number of a context -> nothing: that it exists.
+/// Number of a context -> nothing; the key's presence means that the context exists.
 const CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
-/// (context, id, kind) -> (what it is, its octets).
+/// (context, id, kind) -> (kind of target, encoded target).
 const BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
     TableDefinition::new("bindings");
-/// Names of single numbers, for example the next context's.
+/// Name -> number, for example the number of the next context.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const NEXT_CONTEXT: &str = "next_context";
 
-/// Octets that can be written where a database is to be opened again: more than its repair needs.
+/// Octets that must be writable before a database is opened again: more than its repair needs.
 const PROBE_SIZE: usize = 1 << 20;
 
-/// What a name leads to.
+/// The target of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// One of this service's contexts.
@@ -46,7 +47,7 @@ impl Target {
     const FOREIGN_CONTEXT: u8 = 1;
     const OBJECT: u8 = 2;
 
-    /// True for what `bind_context` binds.
+    /// Returns true for the targets that `bind_context` binds.
     #[must_use]
     pub const fn is_context(&self) -> bool {
         !matches!(self, Self::Object(_))
@@ -85,7 +86,7 @@ pub struct Row {
     pub id: String,
     /// The component's kind.
     pub kind: String,
-    /// Whether it leads to a context.
+    /// Whether the component is bound to a context.
     pub is_context: bool,
 }
 
@@ -93,15 +94,15 @@ pub struct Row {
 pub struct Store {
     database: RwLock<Opened>,
     open: Open,
-    /// What is written to see whether anything can be.
+    /// The file that is written to check that the disk accepts data.
     probe: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 struct Opened {
-    /// None: it could not be opened again.
+    /// `None` if the database could not be opened again.
     database: Option<Database>,
-    /// How often it has been.
+    /// How many times the database has been opened again.
     turn: u64,
 }
 
@@ -116,7 +117,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store in a file, or makes it with an empty root.
+    /// Opens the store in a file, or creates it with an empty root.
     ///
     /// # Errors
     /// When the file cannot be opened, is in use by another process, or is no store.
@@ -131,7 +132,7 @@ impl Store {
     /// A store that ends with the process.
     ///
     /// # Errors
-    /// When memory for it cannot be had.
+    /// When memory cannot be allocated.
     pub fn in_memory() -> Result<Self, StoreError> {
         let backend = redb::backends::InMemoryBackend::new;
         let open = move || Database::builder().create_with_backend(backend());
@@ -160,8 +161,8 @@ impl Store {
         self.begin(Database::begin_write)
     }
 
-    /// Begins a transaction. A database that could not be written once, for example to a full disk, can be only after it has been opened
-    /// again.
+    /// Begins a transaction. After a failed write, for example to a full disk, a database must be opened again before
+    /// it can be written.
     fn begin<T>(
         &self,
         begin: impl Fn(&Database) -> Result<T, TransactionError>,
@@ -182,8 +183,8 @@ impl Store {
         }
     }
 
-    /// Opens the database anew that has been opened `turn` times before, unless somebody else has. What can be read of it stays as long as
-    /// nothing can be written.
+    /// Opens the database again, unless another thread has done so since `turn`. While nothing can be written, the
+    /// database stays open for reading.
     fn open_again(&self, turn: u64) -> Result<(), StoreError> {
         let mut held = self
             .database
@@ -197,7 +198,7 @@ impl Store {
             let _gone = std::fs::remove_file(probe);
             written.map_err(StorageError::Io)?;
         }
-        // Nobody may open it a second time.
+        // The file must be closed first: it cannot be opened twice.
         drop(held.database.take());
         held.database = Some((self.open)()?);
         held.turn += 1;
@@ -214,7 +215,7 @@ impl Store {
         table.iter()?.map(|row| Ok(row?.0.value())).collect()
     }
 
-    /// Makes an empty context that nothing leads to yet.
+    /// Creates an empty context without a binding to it.
     ///
     /// # Errors
     /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
@@ -225,7 +226,7 @@ impl Store {
         Ok(number)
     }
 
-    /// Makes an empty context and binds it, both or neither.
+    /// Creates an empty context and binds it, in one transaction.
     ///
     /// # Errors
     /// As [`Store::create_context`] and [`Store::bind`].
@@ -261,7 +262,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a component leads to, if it is bound.
+    /// Returns the target of a component, or `None` if it is not bound.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -277,7 +278,7 @@ impl Store {
     /// Binds a component.
     ///
     /// # Errors
-    /// `AlreadyBound` unless `replace`; `WrongKind` where `replace` would turn a context into an object or back;
+    /// `AlreadyBound` unless `replace`; `WrongKind` if `replace` would turn a context into an object or back;
     /// `NoSuchContext`; `Full` at [`limits::BINDINGS_MAX`]; when the store cannot be written.
     pub fn bind(
         &self,
@@ -293,7 +294,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a binding; false where there was none.
+    /// Removes a binding. Returns false if there was none.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -307,7 +308,7 @@ impl Store {
         Ok(found)
     }
 
-    /// At most `count_max` bindings of a context in order of id and kind, those behind `after`.
+    /// Returns at most `count_max` bindings of a context, in order of id and kind, that follow `after`.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -339,23 +340,24 @@ impl Store {
     }
 }
 
-/// A file beside another that no other process uses.
+/// The name of a file beside `path` that no other running process uses.
 fn beside(path: &Path, what: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{what}-{}", std::process::id()));
     beside.into()
 }
 
-/// Makes an empty store beside a file and links it there once it is whole: half of one, as a full disk leaves, could never be opened.
+/// Creates an empty store beside the file and links it there once it is complete. A partly written store, as a full
+/// disk leaves it, could never be opened.
 fn make(path: &Path) -> Result<(), StoreError> {
     let fresh = &beside(path, "new");
-    // A process of that number may have left one.
+    // An earlier process with the same id may have left one.
     let _left = std::fs::remove_file(fresh);
     let made = Database::create(fresh)
         .map_err(StoreError::from)
         .and_then(|database| fill(&database));
     let linked = made.and_then(|()| match std::fs::hard_link(fresh, path) {
-        // Some file systems have no links.
+        // Some file systems do not support hard links.
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             std::fs::rename(fresh, path).map_err(|error| StorageError::Io(error).into())
         }
@@ -365,7 +367,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
     linked
 }
 
-/// Sees to it that a database has its tables and the root.
+/// Creates the tables and the root unless the database has them.
 fn fill(database: &Database) -> Result<(), StoreError> {
     let write = database.begin_write()?;
     {
@@ -380,7 +382,7 @@ fn fill(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The number of a new context.
+/// Adds a context. Returns its number.
 fn add_context(write: &WriteTransaction) -> Result<u64, StoreError> {
     let mut contexts = write.open_table(CONTEXTS)?;
     let mut numbers = write.open_table(NUMBERS)?;
@@ -424,14 +426,14 @@ fn add_binding(
     Ok(())
 }
 
-/// Why the store refuses.
+/// The errors of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The component is bound already.
     #[error("the name is bound already")]
     AlreadyBound,
-    /// A context would become an object, or the other way round.
+    /// The bind would replace a context by an object, or an object by a context.
     #[error("the name is bound to something of the other kind")]
     WrongKind,
     /// The context still has bindings.
@@ -443,10 +445,10 @@ pub enum StoreError {
     /// A limit of the service is reached.
     #[error("the naming service holds as many contexts or bindings as it may")]
     Full,
-    /// The file holds what this program did not write.
+    /// The file has content that this program did not write.
     #[error("the store is damaged: {0}")]
     Damaged(&'static str),
-    /// The database cannot do it.
+    /// An error of the database.
     #[error(transparent)]
     Database(#[from] Box<redb::Error>),
 }

@@ -1,4 +1,5 @@
-//! What users of any naming service do again and again: names from text, binding with the contexts on the way, and what it raised in words.
+//! Helpers for clients of any naming service: names from text, binding with creation of the contexts on the path, and
+//! messages for the exceptions raised.
 
 use std::fmt;
 
@@ -11,10 +12,10 @@ use deckwatch_orb::{ObjectRef, SystemException};
 use crate::name::{self, NameError};
 pub use crate::walk::Fault;
 
-/// A stringified name as the components that operations take.
+/// Converts a stringified name to the components that operations take.
 ///
 /// # Errors
-/// Where and why it is no name.
+/// The position and the cause, if the text is not a valid name.
 pub fn path(text: &str) -> Result<Vec<NameComponent>, NameError> {
     let pairs = name::parse(text)?;
     Ok(pairs
@@ -33,19 +34,19 @@ pub fn text(components: &[NameComponent]) -> String {
     )
 }
 
-/// What becomes of a name that is bound already.
+/// How to treat a name that is already bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and binding fails.
+    /// Keep the binding; binding again fails.
     Keep,
-    /// It is bound anew.
+    /// Replace the binding.
     Replace,
 }
 
-/// Binds an object under a name below `root`, making the contexts on the way that do not exist.
+/// Binds an object to a name relative to `root`. Creates the missing contexts on the path.
 ///
 /// # Errors
-/// What is wrong with the name, or what the service raised.
+/// An invalid name, or the exception that the service raised.
 pub fn bind_with_contexts(
     root: &NamingContextRef,
     name: &str,
@@ -65,10 +66,10 @@ pub fn bind_with_contexts(
     Ok(())
 }
 
-/// Makes a context and those on the way to it, as far as they do not exist.
+/// Creates a context and its parents, unless they exist.
 ///
 /// # Errors
-/// What the service raised.
+/// The exception that the service raised.
 pub fn make_contexts(root: &NamingContextRef, path: &[NameComponent]) -> Result<(), Refusal> {
     for len in 1..=path.len() {
         match root.bind_new_context(&path[..len]) {
@@ -83,15 +84,15 @@ pub fn make_contexts(root: &NamingContextRef, path: &[NameComponent]) -> Result<
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The text.
+    /// The text is not a valid name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The service.
+    /// The service raised an exception.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// What a naming service raised for a name, in words.
+/// The exception that a naming service raised for a name; its `Display` is a message for the user.
 #[derive(Debug)]
 pub struct Refusal {
     path: Vec<NameComponent>,
@@ -99,7 +100,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// What an operation on this name ended in.
+    /// Creates it from the name and the error of an operation on it.
     pub fn of(path: &[NameComponent], error: impl Into<Fault>) -> Self {
         Self {
             path: path.to_vec(),
@@ -107,13 +108,13 @@ impl Refusal {
         }
     }
 
-    /// As it was raised.
+    /// The exception as it was raised.
     #[must_use]
     pub const fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// The part of the name before what is left of it.
+    /// The part of the name before `rest`.
     fn before(&self, rest: &[NameComponent]) -> &[NameComponent] {
         &self.path[..self.path.len().saturating_sub(rest.len())]
     }
@@ -164,7 +165,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// A system exception alone, of an operation that raises nothing else.
+/// For operations that raise system exceptions only.
 impl From<SystemException> for Refusal {
     fn from(exception: SystemException) -> Self {
         Self::of(&[], exception)
@@ -199,7 +200,7 @@ mod tests {
             told(NotObject, "d"),
             "`d` in `a/b.c` is bound to a context, not to an object"
         );
-        // A service may tell less, or more than was asked.
+        // A service may return a shorter or longer rest than the name has.
         assert_eq!(told(MissingNode, ""), "it is not bound");
         assert_eq!(
             told(MissingNode, "x/y/z/a/b"),

@@ -1,4 +1,4 @@
-//! The way through a compound name: from a context of ours to the context that holds the last component.
+//! Walks a compound name from one of our contexts to the context that holds the last component.
 
 use deckwatch_orb::cos_naming::naming_context::{
     AlreadyBound, CannotProceed, InvalidName, NotEmpty, NotFound, NotFoundReason,
@@ -14,29 +14,29 @@ use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind as Kin
 use crate::limits;
 use crate::store::{Store, StoreError, Target};
 
-/// Where a name's last component is to be looked up or bound.
+/// The context in which a name's last component is looked up or bound.
 pub(crate) enum Place<'n> {
-    /// In a context of ours.
+    /// A context of this service.
     Here {
         context: u64,
         last: &'n NameComponent,
     },
-    /// In a context of another service, under what is left of the name.
+    /// A context of another service, with the rest of the name.
     Elsewhere {
         context: NamingContextRef,
         rest: &'n [NameComponent],
     },
 }
 
-/// Why an operation of a naming context ends without its result; each operation raises those that its `raises` clause lists.
+/// Why an operation of a naming context failed. Each operation raises only those in its `raises` clause.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A component is not bound, or to something of the wrong kind.
+    /// A component is not bound, or is bound to a target of the wrong kind.
     NotFound(NotFound),
-    /// The name goes on in a context that cannot be asked from here.
+    /// The rest of the name is in a context of another service that cannot be reached from here.
     CannotProceed(CannotProceed),
-    /// The name is empty, or longer than the service takes.
+    /// The name is empty, or longer than the service accepts.
     InvalidName(InvalidName),
     /// The name is bound.
     AlreadyBound(AlreadyBound),
@@ -55,7 +55,7 @@ impl Fault {
         })
     }
 
-    /// What an operation without user exceptions raises for it.
+    /// Converts the fault for an operation without user exceptions.
     pub(crate) fn into_system(self) -> SystemException {
         match self {
             Self::System(exception) => exception,
@@ -64,7 +64,7 @@ impl Fault {
     }
 }
 
-/// A system exception of this service's own making.
+/// A system exception that this service itself raises.
 pub(crate) const fn raise(kind: Kind) -> SystemException {
     SystemException::new(kind, 0, Completion::No)
 }
@@ -87,7 +87,8 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Both ways between [`Fault`] and the error of one operation. A fault that the operation does not list cannot come about in it.
+/// Conversions between [`Fault`] and the error of one operation, in both directions. An operation never meets a fault
+/// that it does not list.
 macro_rules! faults {
     ($($error:ident: $($variant:ident),*;)*) => {$(
         impl From<Fault> for $error {
@@ -122,7 +123,7 @@ faults! {
     NamingContextDestroyError: NotEmpty, System;
 }
 
-/// A name that has components, not too many and not too long.
+/// Checks that a name has components, not too many and not too long.
 ///
 /// # Errors
 /// `InvalidName`.
@@ -139,7 +140,8 @@ pub(crate) fn check(name: &[NameComponent]) -> Result<(), Fault> {
 /// Walks all components but the last.
 ///
 /// # Errors
-/// `InvalidName` for an empty name; `NotFound` with what is left from the component that is missing or no context.
+/// `InvalidName` as for [`check`]; `NotFound` with the rest of the name, from the component that is missing or is no
+/// context.
 pub(crate) fn walk<'n>(
     store: &Store,
     orb: &Orb,

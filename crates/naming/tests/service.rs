@@ -1,4 +1,4 @@
-//! The naming service as its clients see it, over IIOP on loopback.
+//! The naming service from the view of its clients, over IIOP on loopback.
 
 use std::path::PathBuf;
 
@@ -289,7 +289,7 @@ fn a_context_of_another_service_is_not_taken_for_one_of_the_same_number_here() {
     there_root
         .bind(&path("nav"), Some(&some_object(&orb)))
         .unwrap();
-    // Number 1 is the first context that each of the services makes.
+    // Number 1 is the first context that each of the services creates.
     here.bind_new_context(&path("own")).unwrap();
     let text = other.object_to_string(there_root.object());
     let foreign = orb.string_to_object(&text).unwrap().expect("not nil");
@@ -318,7 +318,7 @@ fn a_circle_through_the_service_itself_costs_no_thread() {
     root_poa.the_poa_manager().activate().unwrap();
     let (orb, root) = client(server_orb.endpoints()[0].port().expect("TCP"));
     root.bind(&path("nav"), Some(&some_object(&orb))).unwrap();
-    // By the plain key and not by the root's own.
+    // The reference has the plain key `NameService`, not the persistent key of the root.
     let itself = NamingContextRef::unchecked_narrow(root.object().clone());
     root.bind_context(&path("x"), Some(&itself)).unwrap();
     let found = root.resolve(&path("x/x/x/x/nav")).unwrap();

@@ -1,7 +1,7 @@
 //! The object adapter: from an object key to the servant, and the tables behind it.
 //!
-//! Requests read the tables without a lock: the key has the slot and the generation of an active object, or the index of names has them.
-//! Only the code that creates and destroys objects and adapters takes locks.
+//! Requests read the tables without a lock. An object key contains the slot and the generation of an active object, or
+//! the index of names has them. Only the code that creates and destroys objects and adapters takes locks.
 
 mod activator;
 mod active_map;
@@ -67,12 +67,12 @@ const PATH_SEPARATOR: u8 = 0;
 
 /// All adapters and active objects of one ORB.
 pub(crate) struct Adapter {
-    /// Differs in each run of the ORB, so that transient references of earlier runs are found stale.
+    /// Differs in each run of the ORB, so that transient references of earlier runs are detected as stale.
     pub(crate) incarnation: u64,
     orb: Weak<CallSide>,
     pools: Weak<Threadpools>,
     pub(crate) interceptors: Arc<Registry>,
-    /// An adapter permits bidirectional connections.
+    /// Whether an adapter permits bidirectional connections.
     bidirectional: AtomicBool,
     objects: SlotTable<ActiveObject>,
     adapters: SlotTable<Arc<PoaState>>,
@@ -129,7 +129,8 @@ pub(crate) enum Found<'a> {
 #[derive(Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) target: ObjectRef,
-    /// It leads to this ORB. The key alone does not show that: a persistent object of another ORB can have the same key.
+    /// It refers to an object of this ORB. The key alone does not show that: a persistent object of another ORB can
+    /// have the same key.
     pub(crate) is_ours: bool,
 }
 
@@ -187,7 +188,8 @@ impl Adapter {
         self.bidirectional.load(Ordering::Relaxed)
     }
 
-    /// Notes that an adapter permits bidirectional connections: offers of clients are accepted from now on, and servers get offers.
+    /// Notes that an adapter permits bidirectional connections. From now on, offers of clients are accepted, and offers
+    /// are sent to servers.
     fn allow_bidirectional(&self) {
         self.bidirectional.store(true, Ordering::Relaxed);
         let orb = self.orb.upgrade().and_then(|orb| orb.whole());
@@ -419,8 +421,8 @@ impl Adapter {
         }
     }
 
-    /// Destroys every adapter, etherealizes servants and removes every key. Waits for the end of that while `is_time`, unless this
-    /// thread serves a request.
+    /// Destroys every adapter, etherealizes servants and removes every key. Waits for the end of that while `is_time`,
+    /// unless this thread serves a request.
     pub(crate) fn clear(&self, is_time: impl Fn() -> bool) {
         self.plain.clear();
         for adapter in &self.all() {
@@ -429,7 +431,7 @@ impl Adapter {
                 Poa(Arc::clone(adapter)).begin_destroy(true);
             }
         }
-        // This thread becomes the main thread if the application has lent none.
+        // This thread becomes the main thread if the application has provided none.
         self.main.claim();
         // This includes adapters that were destroyed earlier and still etherealize.
         let is_over = || self.unfinished.load(Ordering::Acquire) == 0;
@@ -448,7 +450,7 @@ impl Adapter {
     }
 }
 
-/// No servant for the key: its object is not active, or its adapter does not exist.
+/// The exception for a key without a servant: its object is not active, or its adapter does not exist.
 fn unknown_adapter() -> SystemException {
     raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
 }

@@ -1,4 +1,4 @@
-//! A limit on what many hold together.
+//! A limit on an amount that several holders share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! What an ORB is made with, in words of the program; `arguments` reads those of a command line.
+//! The options of an ORB, set by the program. The module `arguments` parses those of a command line.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -21,7 +21,7 @@ use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
 
-/// Collects what an ORB is to be, then makes it.
+/// Collects the options of an ORB, then makes it.
 #[must_use]
 pub struct OrbBuilder {
     pub(crate) transport: Arc<dyn Transport>,
@@ -44,40 +44,40 @@ pub struct OrbBuilder {
     pub(crate) collocation: bool,
     pub(crate) server_id: String,
     pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
-    /// What a command line has given.
+    /// The arguments of the command line.
     pub(crate) given: Vec<String>,
     pub(crate) call_spin: Option<Duration>,
 }
 
-/// Why an ORB could not be made.
+/// The reason why an ORB could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// An argument that begins with `-ORB` is not known.
     UnknownOption(String),
-    /// An option stands last, without its value.
+    /// The last argument is an option that needs a value.
     ValueMissing(String),
-    /// A value cannot be read as what the option needs.
+    /// The value does not have the form that the option requires.
     ValueMalformed {
         /// The option.
         option: String,
-        /// What was given.
+        /// The value as given.
         value: String,
-        /// What to write instead.
+        /// The form that the option requires.
         expected: &'static str,
     },
-    /// It cannot listen there.
+    /// The ORB cannot listen at this endpoint.
     CannotListen {
-        /// Where.
+        /// The endpoint.
         endpoint: Endpoint,
-        /// Why.
+        /// The cause.
         error: TransportError,
     },
     /// A thread could not be started.
     CannotStartThread,
-    /// An initializer has raised.
+    /// An initializer raised an exception.
     Initializer(OrbInitError),
-    /// Lanes are to spin, and their threads have a real-time class.
+    /// Spinning is set for lanes whose threads have a real-time class.
     SpinsInRealTime,
 }
 
@@ -169,10 +169,11 @@ impl Default for OrbBuilder {
 }
 
 impl OrbBuilder {
-    /// Listens at `host:port` too; port 0 is any free one, and an empty host every address. `unix:/path` is a unix socket,
-    /// which processes of this host find in references, omniORB's too; its file goes when the ORB shuts down, and one
-    /// that a dead process left behind is replaced. `shm:/path` is shared memory, which begins at a unix socket of that path and is
-    /// what processes of this host prefer.
+    /// Adds an endpoint to listen at:
+    /// - `host:port`: TCP. Port 0 is any free port, an empty host every address.
+    /// - `unix:/path`: a unix socket. Clients on this host, omniORB's too, find it in references. The ORB removes its
+    ///   file at shutdown, and replaces one that a dead process left behind.
+    /// - `shm:/path`: shared memory, set up through a unix socket of that path. Clients on this host prefer it.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
@@ -186,8 +187,9 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// What references carry in place of the TCP endpoints listened at, where others reach this ORB by another address: behind an
-    /// address translation, in a container, by several names. `host:port`, or a host alone for each port listened at.
+    /// Sets what references contain in place of the TCP endpoints that the ORB listens at. Use it if clients reach this
+    /// ORB at another address: behind an address translation, in a container, by several names. Either `host:port`, or
+    /// a host alone for each port that the ORB listens at.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
@@ -206,58 +208,59 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// What [`Orb::id`] gives; empty otherwise.
+    /// Sets the value of [`Orb::id`]; empty by default.
     pub fn id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.id);
         self
     }
 
-    /// What interceptors are told of the server; empty otherwise.
+    /// Sets the server id that interceptors read; empty by default.
     pub fn server_id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.server_id);
         self
     }
 
-    /// Registers portable interceptors, slots and policy factories while the ORB is made; initializers are called in the order they
-    /// are given here.
+    /// Adds an initializer, which registers portable interceptors, slots and policy factories while the ORB is made.
+    /// Initializers are called in the order of these calls.
     pub fn initializer(mut self, initializer: impl OrbInitializer) -> Self {
         self.initializers.push(Arc::new(initializer));
         self
     }
 
-    /// What `resolve_initial_references` finds under `name`: any form that `string_to_object` reads.
+    /// Sets the reference that `resolve_initial_references` returns for `name`: any form that `string_to_object`
+    /// parses.
     pub fn initial_reference(mut self, name: &str, reference: &str) -> Self {
         self.initial.push((name.to_owned(), reference.to_owned()));
         self
     }
 
-    /// Where initial references of other names are found: `/` and the name are put behind this URL.
+    /// Sets the URL for initial references of other names: the ORB appends `/` and the name to it.
     pub fn default_initial_reference(mut self, url: &str) -> Self {
         self.default_initial = Some(url.to_owned());
         self
     }
 
-    /// Static threads of the lane; at least one.
+    /// Sets the number of static threads of the lane; at least one.
     pub fn threads(mut self, count: usize) -> Self {
         self.shape.threads = count.max(1);
         self
     }
 
-    /// Threads that the lane may add while all others serve.
+    /// Sets how many threads the lane may add while all others serve.
     pub fn dynamic_threads(mut self, count: usize) -> Self {
         self.shape.threads_dynamic = count;
         self
     }
 
-    /// How long a thread that was added waits for work before it ends.
+    /// Sets how long a dynamic thread waits for work before it ends.
     pub fn dynamic_thread_idle(mut self, limit: Duration) -> Self {
         self.dynamic_thread_idle = limit;
         self
     }
 
-    /// Where a lane of a threadpool listens, as `which` says: `pool:lane`, both counted as TAO counts them, pools from 1 and lanes from
-    /// 0, or `*` for all; several endpoints have commas between them. Otherwise lanes listen at the hosts that [`OrbBuilder::listen`] says, at
-    /// ports of their own.
+    /// Sets where a lane of a threadpool listens. `which` is `pool:lane`, or `*` for all in place of either number.
+    /// Both are counted as TAO counts them: pools from 1, lanes from 0. Commas separate several endpoints. Without this
+    /// option a lane listens at the hosts of [`OrbBuilder::listen`], at ports of its own.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
@@ -272,141 +275,148 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// RTCORBA::ServerProtocolPolicy of the ORB: how connections are taken at its endpoints, those of its lanes too. Where the network
-    /// priority of TCP is enabled the packets of a lane have that of its priority, and a pool whose lanes may not have it is not made.
+    /// Sets the RTCORBA::ServerProtocolPolicy of the ORB: the properties of the connections accepted at its endpoints,
+    /// those of its lanes included. If the network priority of TCP is enabled, the packets of a lane have the network
+    /// priority mapped to its priority. A pool whose lanes may not use that network priority is not made.
     pub fn server_protocols(mut self, protocols: Protocols) -> Self {
         self.server_protocols = Some(protocols);
         self
     }
 
-    /// Lets threads work at the priority they begin with where the host does not permit that of their lane or their request; what a
-    /// scheduler asks for is refused all the same. Each such time is counted, and [`Orb::has_priority_fallback`] tells of it from then on. Without this word a threadpool
-    /// that cannot have its priority is not made.
+    /// Allows a thread to keep the priority that it started with, if the host refuses the priority of its lane or
+    /// request. A priority that a scheduler requests is refused all the same. Each such case is counted, and
+    /// [`Orb::has_priority_fallback`] returns true from then on. Without this option a threadpool whose priority the
+    /// host refuses is not made.
     pub fn allow_priority_fallback(mut self) -> Self {
         self.priority_fallback = true;
         self
     }
 
-    /// No threads at all: whoever owns the ORB calls [`Orb::turn`]. What a simulation needs.
+    /// Starts no threads: the owner of the ORB calls [`Orb::turn`] instead, as in a simulation.
     pub fn turned_by_hand(mut self) -> Self {
         self.shape.threads = 0;
         self.shape.threads_dynamic = 0;
         self
     }
 
-    /// Connections that may be open at once.
+    /// Sets how many connections may be open at once.
     pub fn connections_max(mut self, count: usize) -> Self {
         self.shape.connections_max = count.max(1);
         self
     }
 
-    /// Octets of the largest message taken or sent.
+    /// Sets the limit in octets of a message received or sent.
     pub fn message_size_max(mut self, octets: usize) -> Self {
         self.shape.sizes.message_max = octets;
         self
     }
 
-    /// Sends larger messages of GIOP 1.1 and 1.2 as fragments of at most so many octets (at least 1,024, rounded down to a multiple of 8); without this
-    /// word every message is sent whole. Fragments are read in any case.
+    /// Sends larger messages of GIOP 1.1 and 1.2 as fragments of at most this many octets. The size is at least 1,024,
+    /// and is rounded down to a multiple of 8. Without this option every message is sent whole. Received fragments are
+    /// read in any case.
     pub fn fragment_size(mut self, octets: usize) -> Self {
         self.shape.sizes.fragment = Some(octets.max(FRAGMENT_SIZE_MIN) & !7);
         self
     }
 
-    /// Octets that all unfinished messages of the server's side may hold together beyond their first buffers.
+    /// Sets how many octets all incomplete messages of the server side may hold together beyond their first buffers.
     pub fn inbound_size_max(mut self, octets: usize) -> Self {
         self.shape.inbound_size_max = octets;
         self
     }
 
-    /// The longest a message may take from its first octets to its last on the server's side.
+    /// Sets the longest time between the first and the last octet of a message on the server side.
     pub fn arrival_timeout(mut self, limit: Duration) -> Self {
         self.shape.arrival_timeout = limit;
         self
     }
 
-    /// Octets of replies that may wait for peers that do not read them, on the server's side together; one peer may leave a
-    /// quarter of them.
+    /// Sets how many octets of replies may be queued on the server side for peers that do not read them. One peer may
+    /// hold up to a quarter of this.
     pub fn outbound_size_max(mut self, octets: usize) -> Self {
         self.shape.outbound_size_max = octets;
         self
     }
 
-    /// The longest a peer may take nothing of the replies that wait for it.
+    /// Sets how long a peer may read none of the replies queued for it.
     pub fn reply_timeout(mut self, limit: Duration) -> Self {
         self.shape.reply_timeout = limit;
         self
     }
 
-    /// Threads that have adopted a connection look for its next request for `limit` before they sleep
-    /// ([`crate::transport::SPIN_FOREVER`]: as long as no other connection needs them): fewest microseconds, at the price of a
-    /// processor each. Not for threads of a real-time class: such lanes are refused when they are made.
+    /// Sets how long a thread that has adopted a connection polls for the next request before it sleeps. With
+    /// [`crate::transport::SPIN_FOREVER`] it polls as long as no other connection needs the thread. This gives the
+    /// lowest latency, and uses one processor per thread. Lanes whose threads have a real-time class are refused when
+    /// they are made.
     pub fn spinning_lanes(mut self, limit: Duration) -> Self {
         self.shape.spin = Some(limit);
         self
     }
 
-    /// Callers look for their reply for `limit` before they sleep, each at the price of a processor. Threads of a real-time class
-    /// sleep at once all the same.
+    /// Sets how long a caller polls for its reply before it sleeps; each polling caller uses one processor. Threads of
+    /// a real-time class sleep at once all the same.
     pub fn spinning_calls(mut self, limit: Duration) -> Self {
         self.call_spin = Some(limit);
         self
     }
 
-    /// Closes connections that bring no request for this long, with a CloseConnection that tells the client to connect again
-    /// at its next call; without it they stay, so that no rare call pays for a connect.
+    /// Closes connections on which no request arrives for this long. A CloseConnection message makes the client connect
+    /// again at its next call. Without this option connections stay open, so that infrequent calls need no new
+    /// connection.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.shape.idle_timeout = Some(limit);
         self
     }
 
-    /// How far the clock of this host (CLOCK_REALTIME) may be off UTC at most; not known without this word. Where it is known, requests that
-    /// come after the end time that travelled with them are dropped, those that come before their start time wait for it, and the
-    /// relative timeouts of calls travel as end times.
+    /// Sets the largest difference between the clock of this host (CLOCK_REALTIME) and UTC; unknown by default. If it
+    /// is known:
+    /// - a request that arrives after its own end time is dropped;
+    /// - a request that arrives before its start time waits for it;
+    /// - the relative timeouts of calls are sent as end times.
     pub fn clock_bound(mut self, bound: Duration) -> Self {
         self.shape.clock_bound = Some(bound);
         self
     }
 
-    /// Closes connections to servers that no call has used for this long; the ORB looks for them while it makes calls.
+    /// Closes connections to servers that no call has used for this long. The ORB checks for them while it makes calls.
     pub fn client_idle_timeout(mut self, limit: Duration) -> Self {
         self.client_idle_timeout = limit;
         self
     }
 
-    /// Octets that buffers begin with, [`crate::limits::BUFFER_SIZE`] unless said otherwise: with those of the largest
-    /// message expected, [`Orb::seal`] takes all the memory that messages need. At most
-    /// [`crate::limits::BUFFER_RETAINED_MAX`].
+    /// Sets the initial size of buffers, [`crate::limits::BUFFER_SIZE`] by default and at most
+    /// [`crate::limits::BUFFER_RETAINED_MAX`]. If it is the size of the largest message expected, [`Orb::seal`]
+    /// allocates all memory that messages need.
     pub fn buffer_size(mut self, octets: usize) -> Self {
         self.shape.buffer_size = octets.clamp(BUFFER_SIZE, BUFFER_RETAINED_MAX);
         self
     }
 
-    /// The longest a call may take unless its reference says otherwise; none by default.
+    /// Sets the longest duration of a call, unless its reference has its own; no limit by default.
     pub fn round_trip_timeout(self, limit: Duration) -> Self {
         self.policy(Policy::RelativeRoundtripTimeout(limit))
     }
 
-    /// The longest a connection may take to make unless its reference says otherwise.
+    /// Sets the longest time to establish a connection, unless the reference has its own.
     pub fn connect_timeout(self, limit: Duration) -> Self {
         self.policy(Policy::ConnectionTimeout(limit))
     }
 
-    /// A policy of all calls of the ORB; [`Orb::policy_manager`] changes it later.
+    /// Sets a policy for all calls of the ORB; [`Orb::policy_manager`] changes it later.
     pub fn policy(mut self, policy: Policy) -> Self {
         let one = Overrides::one(policy);
         self.policies = one.over(self.policies);
         self
     }
 
-    /// The class in which threads get the native priorities that their CORBA priorities are mapped to: SCHED_FIFO unless said otherwise.
-    /// An ORB that is used without real-time CORBA leaves the classes of threads alone.
+    /// Sets the scheduling class of the native priorities that CORBA priorities are mapped to; SCHED_FIFO by default.
+    /// An ORB used without real-time CORBA does not change the class of any thread.
     pub fn scheduling(mut self, scheduling: Scheduling) -> Self {
         self.scheduling = scheduling;
         self
     }
 
-    /// The mapping from CORBA priorities to native ones: [`crate::Linear`] unless said otherwise.
+    /// Sets the mapping from CORBA priorities to native ones; [`crate::Linear`] by default.
     pub fn priority_mapping(mut self, mapping: impl PriorityMapping) -> Self {
         self.mapping = MappingChoice::Own(Arc::new(mapping));
         self
@@ -417,9 +427,9 @@ impl OrbBuilder {
         self
     }
 
-    /// Writes the message trace to `sink`: a line a message in or out, and a paragraph in words for each system exception that
-    /// the ORB raises itself: what was tried, what came of it, what to do. A thread of its own writes it, soon after the fact;
-    /// [`Orb::shutdown`] waits for the rest.
+    /// Writes the message trace to `sink`: one line per message sent or received, and a paragraph per system exception
+    /// that the ORB raises itself. The paragraph names the attempted action, the result and the remedy. A thread of its
+    /// own writes the trace shortly after each event; [`Orb::shutdown`] waits for the rest.
     pub fn trace(mut self, sink: impl std::io::Write + Send + 'static) -> Self {
         self.trace = Some(Sink::new(sink));
         self
@@ -430,38 +440,39 @@ impl OrbBuilder {
         self
     }
 
-    /// Whether calls of objects that this ORB serves itself are dispatched by the calling thread, without the network; they are
-    /// unless this says otherwise.
+    /// Sets whether the calling thread itself dispatches calls of objects that this ORB serves, without the network;
+    /// true by default.
     pub fn collocation(mut self, is_on: bool) -> Self {
         self.collocation = is_on;
         self
     }
 
-    /// Runs on each thread that serves, before it does: the place for its scheduling and affinity.
+    /// Sets a function that each serving thread runs first, for example to set its scheduling and affinity.
     pub fn on_thread_start(mut self, start: impl Fn() + Send + Sync + 'static) -> Self {
         self.thread_start = Some(Arc::new(start));
         self
     }
 
-    /// The permissions of the files of its unix sockets, those of shared memory too, such as `0o660` for who may connect; those of the process's mask
-    /// otherwise.
+    /// Sets the permissions of the files of unix sockets, those of shared memory included, such as `0o660`. They
+    /// determine which users can connect. By default they follow from the process's umask.
     pub fn unix_permissions(self, permissions: u32) -> Self {
         self.transport(Arc::new(SocketTransport::with_unix_permissions(
             permissions,
         )))
     }
 
-    /// Another transport than the operating system's sockets.
+    /// Replaces the operating system's sockets with another transport.
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = transport;
         self
     }
 
-    /// Makes the ORB. It listens and has its threads at once where endpoints were given, else when the root adapter
-    /// is first asked for.
+    /// Makes the ORB. With endpoints, it listens and starts its threads at once; otherwise at the first call of
+    /// [`Orb::root_poa`].
     ///
     /// # Errors
-    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`], [`BuildError::SpinsInRealTime`], [`BuildError::Initializer`].
+    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`], [`BuildError::SpinsInRealTime`],
+    /// [`BuildError::Initializer`]; [`BuildError::ValueMalformed`] for the trace variable.
     pub fn build(mut self) -> Result<Orb, BuildError> {
         let serves = !self.endpoints.is_empty();
         if self.trace.is_none()
@@ -499,10 +510,10 @@ impl fmt::Debug for OrbBuilder {
     }
 }
 
-/// How the place of a lane is written.
+/// The form of the value of [`OrbBuilder::lane_listen`].
 pub(crate) const LANE_PLACE_FORM: &str = "pool:lane and the endpoints, such as 1:0 :2810";
 
-/// Where an ORB writes its trace that has not been told.
+/// The environment variable that sets the trace output of an ORB whose builder sets none.
 const TRACE_VARIABLE: &str = "DECKWATCH_TRACE";
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The naming service's types, references and skeletons, generated from `idl/omg/CosNaming.idl`.
 
-// The file holds one module of the IDL's name; it is brought in here under the ORB's own path.
+// The generated file contains a module with the name of the IDL module. Its contents are re-exported under the ORB's
+// path.
 mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosNaming.rs"));
 }

@@ -14,7 +14,7 @@ thread_local! {
     static ENTERED: Cell<*const CallSide> = const { Cell::new(std::ptr::null()) };
 }
 
-/// From here on this thread works for `orb`. Costs one comparison if it does so already.
+/// Makes `orb` the current ORB of this thread. Costs one comparison if it is current already.
 #[inline]
 pub(crate) fn enter(orb: &Weak<CallSide>) {
     if ENTERED.get() != orb.as_ptr() {
@@ -22,7 +22,7 @@ pub(crate) fn enter(orb: &Weak<CallSide>) {
     }
 }
 
-/// As [`enter`], by a strong handle.
+/// As [`enter`], with a strong handle.
 #[inline]
 pub(crate) fn enter_strong(orb: &Arc<CallSide>) {
     if ENTERED.get() != Arc::as_ptr(orb) {

@@ -1,4 +1,4 @@
-//! What Rust generated from IDL stands on: how typed references are written and read, and how replies reach handlers.
+//! Support for Rust code generated from IDL: marshalling of typed references, errors of operations, and reply handlers.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::{AsynchronousReply, Deliver, ObjectRef, Result, SystemException};
 #[doc(hidden)]
 pub use deckwatch_cdr as cdr;
 
-/// What serving a request or delivering a reply returns.
+/// The result of serving a request or delivering a reply.
 pub type Served = Result<()>;
 
 /// Passes a reply to a handler.
 pub type DeliverTo<H> = fn(&H, AsynchronousReply) -> Served;
 
-/// What passes a reply to a handler, if there is one.
+/// Returns the closure that passes a reply to a handler, if there is one.
 pub fn deliver<H: ?Sized + Send + Sync + 'static>(
     handler: Option<Arc<H>>,
     by: DeliverTo<H>,
@@ -21,7 +21,7 @@ pub fn deliver<H: ?Sized + Send + Sync + 'static>(
     handler.map(|handler| -> Deliver { Box::new(move |reply| by(&handler, reply)) })
 }
 
-/// Calls an operation; a handler, if there is one, gets the reply.
+/// Calls an operation. If there is a handler, it gets the reply.
 ///
 /// # Errors
 /// As [`ObjectRef::send_callback`].
@@ -35,7 +35,7 @@ pub fn send<H: ?Sized + Send + Sync + 'static>(
     object.send_callback(operation, arguments, deliver(handler, by))
 }
 
-/// Implements what a typed reference is besides its operations: narrowing, its place in a message, its TypeCode.
+/// Implements a typed reference, except its operations: narrowing, marshalling, its TypeCode.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! reference {
@@ -44,23 +44,25 @@ macro_rules! reference {
             /// The interface's repository id.
             pub const REPOSITORY_ID: &'static str = $id;
 
-            /// Returns the object as one of this interface, if it is; asks the object if its reference does not tell.
+            /// Returns the object as a reference of this interface, or `None` if it has another. Calls `_is_a` if the
+            /// reference does not name the interface.
             ///
             /// # Errors
-            /// Why the object could not be asked.
+            /// The exception of that call.
             pub fn narrow(
                 object: &$crate::ObjectRef,
             ) -> ::std::result::Result<::std::option::Option<Self>, $crate::SystemException> {
                 ::std::result::Result::Ok(object.is_a(Self::REPOSITORY_ID)?.then(|| Self(object.clone())))
             }
 
-            /// Returns the object as one of this interface, without a check; operations of another raise BAD_OPERATION.
+            /// Returns the object as a reference of this interface, without a check. Operations that the object does
+            /// not have raise BAD_OPERATION.
             #[must_use]
             pub fn unchecked_narrow(object: $crate::ObjectRef) -> Self {
                 Self(object)
             }
 
-            /// The reference without its interface.
+            /// Returns the untyped reference.
             #[must_use]
             pub fn object(&self) -> &$crate::ObjectRef {
                 &self.0
@@ -95,7 +97,7 @@ macro_rules! reference {
     };
 }
 
-/// Implements what the error of an operation is: one variant for each exception that the operation raises, and `System`.
+/// Implements the error of an operation: one variant for each exception that the operation raises, and `System`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! operation_error {
@@ -125,7 +127,7 @@ macro_rules! operation_error {
     };
 }
 
-/// Returns BAD_OPERATION: what a skeleton answers to an operation that its interface does not have.
+/// Returns BAD_OPERATION, which a skeleton raises for an operation that its interface does not have.
 #[must_use]
 pub const fn unknown_operation() -> SystemException {
     SystemException::new(
@@ -135,7 +137,7 @@ pub const fn unknown_operation() -> SystemException {
     )
 }
 
-/// Implements methods by the methods of the same names of `$by`, which is `arc` (what an `Arc` points to) or a type.
+/// Implements methods with the methods of the same names of `$by`: `arc` (the value of an `Arc`) or a type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! forward {

@@ -12,21 +12,21 @@ use crate::orb::{Initial, Orb};
 use crate::raise::{self, own};
 use crate::{Completion, ObjectRef, SystemException, minor};
 
-/// What `corbaloc:rir:` and `corbaname:` stand for without a key.
+/// The initial reference that `corbaloc:rir:` and `corbaname:` name without a key.
 const NAME_SERVICE: &str = "NameService";
 
 impl Orb {
-    /// Reads a reference; `None` for nil.
+    /// Parses a reference. Returns `None` for nil.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
-    /// service raised; BAD_INV_ORDER with minor code 4 after a shutdown.
+    /// BAD_PARAM with the standard minor codes 7 to 10 for text that is no reference; for `corbaname:`, the exception
+    /// that the naming service raised; BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
         self.0.calls.require_life()?;
         self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)
     }
 
-    /// `deep`: initial references that may still lead to one another.
+    /// `deep`: how many more initial references may be followed from one to the next.
     fn read_reference(
         &self,
         text: &str,
@@ -62,13 +62,13 @@ impl Orb {
         self.reference(ior).ok_or(nothing)
     }
 
-    /// What a naming context has under a stringified name.
+    /// Returns the reference that a naming context has for a stringified name.
     fn resolve_name(
         &self,
         context: &ObjectRef,
         name: &str,
     ) -> Result<Option<ObjectRef>, SystemException> {
-        // NotFound, CannotProceed, InvalidName: to the reader of a URL all say that it leads nowhere.
+        // The user exceptions NotFound, CannotProceed and InvalidName all mean the same here: the URL names no object.
         let found = context.invoke(
             "resolve_str",
             |w| name.write(w),
@@ -83,11 +83,11 @@ impl Orb {
         })
     }
 
-    /// The reference under the name of an initial service, as given by [`Orb::register_initial_reference`] or `-ORBInitRef`, else
-    /// what `-ORBDefaultInitRef` makes of the name.
+    /// Returns the initial reference of this name. It was set by [`Orb::register_initial_reference`] or `-ORBInitRef`.
+    /// If none was set, `-ORBDefaultInitRef` and the name form its URL.
     ///
     /// # Errors
-    /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
+    /// BAD_PARAM if there is none of this name; the exceptions of [`Orb::string_to_object`] for its text.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
         self.0.calls.require_life()?;
         self.resolve_initial(name, INITIAL_REFERENCES_DEEP_MAX)
@@ -115,7 +115,7 @@ impl Orb {
         }
     }
 
-    /// Makes `reference` what [`Orb::resolve_initial_references`] finds under `name` in this ORB.
+    /// Registers `reference`: [`Orb::resolve_initial_references`] of this ORB returns it for `name`.
     pub fn register_initial_reference(&self, name: &str, reference: &ObjectRef) {
         let mut initial = self
             .0
@@ -126,7 +126,7 @@ impl Orb {
         initial.insert(name.to_owned(), kept);
     }
 
-    /// The names under which initial references are known.
+    /// Returns the names of the initial references.
     #[must_use]
     pub fn list_initial_services(&self) -> Vec<String> {
         self.0
@@ -139,7 +139,8 @@ impl Orb {
     }
 }
 
-/// Which part of a text is no reference, as the standard's minor code: the scheme, the address, what follows it, or anything else.
+/// Returns the standard's minor code for the malformed part of the text: the scheme, the address, the part after the
+/// address, or anything else.
 fn minor_of(text: &str, offset: usize) -> u32 {
     let lead = text.len() - text.trim_start().len();
     let scheme = text[lead..]

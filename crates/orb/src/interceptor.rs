@@ -1,10 +1,12 @@
-//! Portable interceptors: code of the application's on the road of every request (CORBA 3.3 part 1, clause 16).
+//! Portable interceptors: code of the application that runs on every request (CORBA 3.3 part 1, clause 16).
 //!
-//! An [`OrbInitializer`] given to [`crate::OrbBuilder::initializer`] registers them while the ORB is made; from then on they are fixed, and an ORB
-//! without any looks once whether it has some. They may take memory and time: what they cost is theirs.
+//! An [`OrbInitializer`] passed to [`crate::OrbBuilder::initializer`] registers interceptors while the ORB is made.
+//! After that they are fixed. An ORB without interceptors checks once per call whether it has any. Interceptors may
+//! allocate and take time; the ORB sets no bound on that.
 //!
-//! Starting points are called in the order of registration, and an interceptor whose starting point has succeeded is called at exactly
-//! one ending point, in reverse order. Whoever raises at an ending point changes what those behind it see: an exception, or another place to ask.
+//! Starting points are called in the order of registration. An interceptor whose starting point has succeeded is called
+//! at exactly one ending point, in reverse order. An interceptor that raises at an ending point changes the ending for
+//! the interceptors after it: to an exception, or to a forward.
 
 mod client_attempt;
 mod client_info;
@@ -40,22 +42,24 @@ pub(crate) use server_flow::{Served, ServerFlow};
 use crate::policy::PolicyType;
 use crate::{Completion, ForwardRequest, ServiceContexts, SystemException, raise};
 
-/// Looks at requests that this ORB sends, and at what comes of them.
+/// Intercepts the requests that this ORB sends.
 pub trait ClientRequestInterceptor: Send + Sync + 'static {
-    /// Tells it from the others of its ORB; empty: it needs no name.
+    /// Returns the name, which is unique among the interceptors of this kind. An empty name need not be unique.
     fn name(&self) -> &str {
         ""
     }
 
-    /// A request is about to be sent: service contexts can be added to it. Called again where it is sent to another place.
+    /// Called before a request is sent. Service contexts can be added to it. Called again if the request is sent to
+    /// another target.
     ///
     /// # Errors
-    /// The caller gets a system exception in place of the call; a [`ForwardRequest`] has another object asked.
+    /// A system exception goes to the caller in place of the call. A [`ForwardRequest`] sends the request to another
+    /// object.
     fn send_request(&self, _info: &mut ClientRequestInfo) -> Result<(), InterceptorError> {
         Ok(())
     }
 
-    /// A time-independent request is polled for. This ORB has no such requests and does not call it.
+    /// Called when a time-independent request is polled. This ORB has no such requests and never calls it.
     ///
     /// # Errors
     /// A system exception for the caller.
@@ -63,7 +67,7 @@ pub trait ClientRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The results are there.
+    /// Called when the request has ended with results.
     ///
     /// # Errors
     /// A system exception for the caller in place of the results.
@@ -71,15 +75,16 @@ pub trait ClientRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The request has ended in an exception, the server's or this ORB's.
+    /// Called when the request has ended in an exception, of the server or of this ORB.
     ///
     /// # Errors
-    /// Another system exception in place of that; a [`ForwardRequest`] has another object asked.
+    /// Another system exception replaces it. A [`ForwardRequest`] sends the request to another object.
     fn receive_exception(&self, _info: &mut ClientRequestInfo) -> Result<(), InterceptorError> {
         Ok(())
     }
 
-    /// There is neither reply nor exception: the request is sent to another place, or nobody waits for its end.
+    /// Called when there is neither results nor an exception: the request is sent to another target, or no caller waits
+    /// for a reply.
     ///
     /// # Errors
     /// As [`ClientRequestInterceptor::receive_exception`].
@@ -87,21 +92,21 @@ pub trait ClientRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The ORB has shut down.
+    /// Called when the ORB has shut down.
     fn destroy(&self) {}
 }
 
-/// Looks at requests that this ORB serves.
+/// Intercepts the requests that this ORB serves.
 pub trait ServerRequestInterceptor: Send + Sync + 'static {
-    /// Tells it from the others of its ORB; empty: it needs no name.
+    /// Returns the name, which is unique among the interceptors of this kind. An empty name need not be unique.
     fn name(&self) -> &str {
         ""
     }
 
-    /// A request has come, and nobody has looked for its object yet: the place to take service contexts into slots.
+    /// Called when a request has arrived, before the lookup of its object. Service contexts are copied into slots here.
     ///
     /// # Errors
-    /// The caller gets a system exception; a [`ForwardRequest`] sends it elsewhere.
+    /// A system exception goes to the caller. A [`ForwardRequest`] forwards the caller to another object.
     fn receive_request_service_contexts(
         &self,
         _info: &mut ServerRequestInfo<'_>,
@@ -109,7 +114,7 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The servant is found and is called next, by this thread.
+    /// Called after the lookup of the servant and before its call, on the same thread.
     ///
     /// # Errors
     /// As [`ServerRequestInterceptor::receive_request_service_contexts`].
@@ -117,16 +122,17 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The servant has returned. Called by the thread of [`ServerRequestInterceptor::receive_request`], in reverse order; the ending point
-    /// follows, perhaps on another thread. The standard has no such point: it ends what `receive_request` has begun for its thread.
+    /// Called after the servant has returned, on the thread of [`ServerRequestInterceptor::receive_request`], in
+    /// reverse order. The ending point follows, perhaps on another thread. The standard has no such point. It undoes
+    /// what `receive_request` has set up for its thread.
     ///
     /// # Errors
-    /// A system exception for the caller in place of what the servant has done.
+    /// A system exception for the caller in place of the servant's reply.
     fn servant_returned(&self, _info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
         Ok(())
     }
 
-    /// The servant has replied.
+    /// Called when the request has ended with results.
     ///
     /// # Errors
     /// A system exception for the caller in place of the results.
@@ -134,15 +140,15 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The request has ended in an exception.
+    /// Called when the request has ended in an exception.
     ///
     /// # Errors
-    /// Another system exception in place of that; a [`ForwardRequest`] sends the caller elsewhere.
+    /// Another system exception replaces it. A [`ForwardRequest`] forwards the caller to another object.
     fn send_exception(&self, _info: &mut ServerRequestInfo<'_>) -> Result<(), InterceptorError> {
         Ok(())
     }
 
-    /// The caller is told to ask elsewhere, or was answered before the servant began.
+    /// Called when the caller is forwarded, or was answered before the servant began.
     ///
     /// # Errors
     /// As [`ServerRequestInterceptor::send_exception`].
@@ -150,22 +156,23 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The ORB has shut down.
+    /// Called when the ORB has shut down.
     fn destroy(&self) {}
 }
 
 /// Orders the requests that wait for a thread of a lane, in place of their priorities.
 pub trait RequestOrder: Send + Sync + 'static {
-    /// Returns the place of a request with these service contexts. The lowest is served first, equal ones in the order of arrival.
+    /// Returns the position of a request with these service contexts. The lowest is served first, equal ones in the
+    /// order of arrival.
     fn order(&self, contexts: &ServiceContexts<'_>) -> u64;
 }
 
-/// What an interceptor raises where it may send the caller elsewhere too.
+/// The errors of an interception point that may also forward the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InterceptorError {
-    /// Another object is to be asked.
+    /// Forwards to another object.
     ForwardRequest(ForwardRequest),
-    /// The caller is to get this exception.
+    /// Raises this exception to the caller.
     System(SystemException),
 }
 
@@ -192,7 +199,7 @@ impl fmt::Display for InterceptorError {
 
 impl std::error::Error for InterceptorError {}
 
-/// Calls an interceptor; its panic is UNKNOWN, so that threads of the ORB live on.
+/// Calls an interceptor. Turns its panic into UNKNOWN, so that the threads of the ORB continue.
 fn guarded(call: impl FnOnce() -> Result<(), InterceptorError>) -> Result<(), InterceptorError> {
     let panicked = |_| raise::unknown(0, Completion::Maybe);
     catch_unwind(AssertUnwindSafe(call)).map_err(panicked)?
@@ -200,7 +207,7 @@ fn guarded(call: impl FnOnce() -> Result<(), InterceptorError>) -> Result<(), In
 
 /// What the initializers of one ORB have registered.
 pub(crate) struct Registered {
-    /// Tells its slots from those of other ORBs.
+    /// The number of the ORB among those with initializers. It keeps the slots of ORBs apart.
     pub(crate) number: u32,
     pub(crate) orb_id: String,
     pub(crate) server_id: String,
@@ -222,7 +229,7 @@ impl Registered {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Nobody calls interceptors any more.
+    /// Destroys the interceptors. No thread calls them any more.
     pub(crate) fn destroy(&self) {
         self.client.iter().for_each(|one| one.destroy());
         self.server.iter().for_each(|one| one.destroy());
@@ -230,7 +237,7 @@ impl Registered {
     }
 }
 
-/// Where an ORB looks whether anything is registered: nothing is there unless something is.
+/// The interceptors of an ORB. Empty if none are registered.
 #[derive(Default)]
 pub(crate) struct Registry {
     all: OnceLock<Arc<Registered>>,
@@ -239,23 +246,23 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// All of it.
+    /// Returns everything that the initializers have registered.
     pub(crate) fn all(&self) -> Option<&Arc<Registered>> {
         self.all.get()
     }
 
-    /// Whether the initializers have run.
+    /// Returns whether the initializers have run.
     fn is_fixed(&self) -> bool {
         self.fixed.load(Ordering::Acquire)
     }
 
-    /// Who looks at requests that go out.
+    /// Returns the registrations if there are client interceptors.
     #[inline]
     pub(crate) fn client(&self) -> Option<&Arc<Registered>> {
         self.all.get().filter(|all| !all.client.is_empty())
     }
 
-    /// Who looks at requests that come in, or keeps something in slots meanwhile.
+    /// Returns the registrations if there are server interceptors or slots.
     #[inline]
     pub(crate) fn server(&self) -> Option<&Arc<Registered>> {
         let concerns = |all: &&Arc<Registered>| !all.server.is_empty() || all.slots != 0;

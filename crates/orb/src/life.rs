@@ -1,4 +1,4 @@
-//! The ORB's own operations on its life: serving, working by hand, and the end (CORBA 3.3 part 1, clause 8.2.4).
+//! The ORB's life-cycle operations: run, work by hand, shutdown, destroy (CORBA 3.3 part 1, clause 8.2.4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::transport::Transport;
 use crate::{Completion, SystemException, minor};
 
 impl Orb {
-    /// Serves until the ORB has been shut down: its threads do, and this one, where it is the first, the requests of adapters
-    /// with [`crate::ThreadPolicy::MainThreadModel`].
+    /// Serves until the ORB has been shut down. The ORB's threads serve the requests; the first thread to call this
+    /// serves those of adapters with [`crate::ThreadPolicy::MainThreadModel`].
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code 4 where it had been shut down before.
+    /// BAD_INV_ORDER with minor code 4 if the ORB is already shut down.
     pub fn run(&self) -> Result<(), SystemException> {
         self.0.calls.require_life()?;
         let main = &self.0.adapter.main;
@@ -25,9 +25,9 @@ impl Orb {
         Ok(())
     }
 
-    /// Whether [`Orb::perform_work`] has something to do: a request of an adapter with
-    /// [`crate::ThreadPolicy::MainThreadModel`], or any where the ORB is [`crate::OrbBuilder::turned_by_hand`]; its threads do the
-    /// work else.
+    /// Returns whether [`Orb::perform_work`] has work to do: a request of an adapter with
+    /// [`crate::ThreadPolicy::MainThreadModel`], or any work if the ORB is [`crate::OrbBuilder::turned_by_hand`]. The
+    /// ORB's threads do all other work.
     ///
     /// # Errors
     /// BAD_INV_ORDER with minor code 4 after a shutdown.
@@ -43,7 +43,7 @@ impl Orb {
         Ok(main.is_pending() || has_replies() || has_requests())
     }
 
-    /// Does what is pending, if anything, for one event.
+    /// Processes one pending event, if there is any.
     ///
     /// # Errors
     /// As [`Orb::work_pending`].
@@ -54,13 +54,18 @@ impl Orb {
         Ok(())
     }
 
-    /// Takes no new request, lets those in progress finish (at most [`crate::limits::DRAIN_TIMEOUT`]), closes every connection with
-    /// a farewell and lets the servants go; then [`Orb::run`] returns. Returns when all this is done where it is to
-    /// `wait_for_completion`, else at once.
+    /// Shuts the ORB down:
+    /// - it accepts no new request;
+    /// - requests in progress finish, within [`crate::limits::DRAIN_TIMEOUT`];
+    /// - it sends CloseConnection on every connection and closes it;
+    /// - it releases the servants;
+    /// - [`Orb::run`] returns.
+    ///
+    /// With `wait_for_completion` this call returns when all this is done, otherwise at once.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code 3 where a servant of this ORB would wait for its own end, with minor code 4 where the ORB
-    /// has been shut down before.
+    /// BAD_INV_ORDER with minor code 3 if a servant of this ORB would wait for its own end, with minor code 4 if the
+    /// ORB is already shut down.
     pub fn shutdown(&self, wait_for_completion: bool) -> Result<(), SystemException> {
         self.0.calls.require_life()?;
         if wait_for_completion {
@@ -76,10 +81,11 @@ impl Orb {
             .map_err(|_| raise::no_resources(0, Completion::No))
     }
 
-    /// Shuts the ORB down where that has not been done, and makes it of no use.
+    /// Shuts the ORB down, unless that has been done. The ORB cannot be used afterwards.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with minor code 3 from a servant of this ORB, OBJECT_NOT_EXIST where it had been destroyed before.
+    /// BAD_INV_ORDER with minor code 3 if a servant of this ORB calls it, OBJECT_NOT_EXIST if the ORB is already
+    /// destroyed.
     pub fn destroy(&self) -> Result<(), SystemException> {
         if self.0.calls.life.get() == Life::Destroyed {
             return self.0.calls.require_life();
@@ -98,7 +104,7 @@ impl OrbCore {
         lanes.map(|at| Arc::clone(&at.lane)).collect()
     }
 
-    /// Has every lane come to its end.
+    /// Shuts every lane down.
     pub(crate) fn shut_lanes(&self) {
         shut(&self.lanes(), self.calls.client.transport.as_ref());
     }
@@ -124,7 +130,7 @@ impl OrbCore {
     }
 }
 
-/// None takes new requests while another still lets its own finish.
+/// Closes every entrance before it drains any lane: no lane accepts a request while another drains.
 fn shut(lanes: &[Arc<Lane>], transport: &dyn Transport) {
     let open: Vec<_> = lanes.iter().filter(|lane| lane.close_entrance()).collect();
     let deadline = transport.now().after(DRAIN_TIMEOUT);
@@ -136,7 +142,8 @@ impl Drop for OrbCore {
         if self.lane_served_here().is_none() {
             return self.shutdown();
         }
-        // The last handle went with a servant, whose request the drain waits for.
+        // A servant dropped the last handle. The drain waits for this servant's request, so that it needs a thread of
+        // its own.
         let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
         let lanes = self.lanes();
         let transport = Arc::clone(&self.calls.client.transport);

@@ -1,11 +1,11 @@
-//! How far an ORB has come in its life, for the threads that call and serve.
+//! The life-cycle state of an ORB, read by the threads that call and serve.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::{Completion, SystemException, minor, raise};
 
-/// A stage of the life of an ORB.
+/// A life-cycle state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Life {
     /// The ORB serves and calls.
@@ -19,7 +19,7 @@ pub(crate) enum Life {
     Destroyed,
 }
 
-/// The life of one ORB. It only advances.
+/// The life-cycle state of one ORB. It only advances.
 #[derive(Default)]
 pub(crate) struct LifeState {
     life: Mutex<Life>,
@@ -53,7 +53,8 @@ impl LifeState {
         })
     }
 
-    /// Returns true to the one thread that has to drain the ORB. The others return when that has been done.
+    /// Returns true to the one thread that must drain the ORB. Other threads wait until the ORB is drained and get
+    /// false.
     pub(crate) fn begin_drain(&self) -> bool {
         let mut life = self.lock();
         if *life == Life::Lives {

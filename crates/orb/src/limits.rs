@@ -2,260 +2,281 @@
 
 use std::time::Duration;
 
-/// Octets a read asks for at first, and the size a lent buffer starts with: a mission's message fits.
+/// Octets that a read requests at first, and the initial size of a buffer: a message of a mission system fits.
 pub const BUFFER_SIZE: usize = 16 << 10;
 
-/// What of a buffer is beyond this is given back to the allocator when the slab takes it back: 64 KiB messages and their headers stay.
+/// When the slab takes back a larger buffer, it returns the memory beyond this size to the allocator. Buffers for
+/// messages of 64 KiB with their headers stay as they are.
 pub const BUFFER_RETAINED_MAX: usize = 128 << 10;
 
-/// Buffers to read into and to write into, together, that a lane, or the caller's side of an ORB, keeps. With [`BUFFER_RETAINED_MAX`]: at most 16 MiB.
+/// Read and write buffers, together, that a lane or the calling side of an ORB keeps. With [`BUFFER_RETAINED_MAX`]: at
+/// most 16 MiB.
 pub const BUFFERS_MAX: usize = 128;
 
-/// Octets of one GIOP message, whole or put together from fragments, unless the builder says otherwise.
+/// Octets of one GIOP message, whole or reassembled from fragments, unless the builder sets another value.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
-/// Fewest octets of a fragment that the builder takes: less would be more headers than octets, and a packet carries more.
+/// Smallest fragment size that the builder accepts. Smaller fragments would be mostly headers, and a packet carries
+/// more.
 pub const FRAGMENT_SIZE_MIN: usize = 1024;
 
-/// Octets that the unfinished messages of all connections of a lane hold together beyond their first buffers, unless the
-/// builder says otherwise: sixteen of the largest. Who needs more then is closed, so that a flood of half-sent messages
-/// cannot take the memory of the host.
+/// Octets that the incomplete messages of all connections of a lane hold together beyond their first buffers: sixteen
+/// of the largest, unless the builder sets another value. A connection that needs more is closed. So a flood of
+/// half-sent messages cannot exhaust the memory of the host.
 pub const INBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
 
-/// How long a message may take from its first octets to its last, unless the builder says otherwise: the largest over a
-/// link of some megabits. Then its connection is closed: a peer that has stopped within a message holds memory.
+/// Longest time between the first and the last octet of a message, unless the builder sets another value. It suffices
+/// for the largest message over a link of some megabits. At the limit the connection is closed, because a peer that
+/// stops within a message holds memory.
 pub const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a lane looks for messages that take longer, while any message is unfinished.
+/// Interval at which a lane checks for messages that exceed this time, while any message is incomplete.
 pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 
-/// Connections a lane keeps open unless the builder says otherwise; then the one that has been idle for the longest makes room for
-/// the next, and where none is idle the listener rests.
+/// Connections that a lane keeps open, unless the builder sets another value. At the limit the connection that has been
+/// idle longest is closed for the next one. If none is idle, the listener pauses.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
-/// How long a new connection may bring nothing before it counts as idle where connections run out: a first request is on its way,
-/// and a client that is told farewell on a new connection gives up.
+/// How long a new connection may be silent before it counts as idle when connections run out. Its first request is on
+/// its way, and a client that receives CloseConnection on a new connection gives up.
 pub const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
 
-/// For how long a connection must have brought nothing to go for one that waits where descriptors have run out, perhaps for quite other
-/// reasons: its client connects again, and takes one anew. Longer than callers pause who count on their connections.
+/// Idle time after which a connection is closed for a waiting one when descriptors have run out, perhaps for unrelated
+/// reasons. Its client connects again, which takes a descriptor anew. Longer than the usual pause of callers that rely
+/// on their connection.
 pub const EXHAUSTED_IDLE: Duration = Duration::from_secs(5);
 
-/// Octets of memory that a connection holds while nothing happens on it, the table's growth by doubling included: ten thousand
-/// hold less than 6 MiB besides what the kernel keeps for their sockets. A test counts it. Each begins a cache line of its own, or
-/// threads that serve neighbours would take it from each other.
+/// Octets of memory that an idle connection holds, growth of the table by doubling included. Ten thousand hold less
+/// than 6 MiB, besides the kernel's memory for their sockets. A test counts it. Each connection starts at a cache line
+/// of its own, or threads that serve neighbouring ones would contend for the line.
 pub const IDLE_CONNECTION_SIZE_MAX: usize = 576;
 
-/// Connections that may wait to be accepted: a whole ship connecting at once.
+/// Connections that may wait to be accepted: all systems of a ship connecting at once.
 pub const LISTEN_BACKLOG: i32 = 1_024;
 
-/// Connections through shared memory that may be open at one listener: each holds a ring a direction, 128 MiB together. Who comes
-/// later takes another address of the reference.
+/// Shared-memory connections that may be open at one listener. Each holds a ring per direction, 128 MiB together. A
+/// later client uses another address of the reference.
 pub const SHARED_MEMORY_CONNECTIONS_MAX: usize = 512;
 
-/// Connections accepted before a thread looks at other events again.
+/// Connections that a thread accepts before it handles other events again.
 pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 
-/// Reads of one connection before a thread looks at the others again.
+/// Reads of one connection before a thread handles the others again.
 pub const READS_PER_TURN_MAX: usize = 8;
 
-/// Threads of a lane unless the builder says otherwise.
+/// Threads of a lane, unless the builder sets another value.
 pub const LANE_THREADS: usize = 4;
 
-/// Threads a lane may add to its static ones while all of them serve, unless the builder says otherwise.
+/// Threads that a lane may add to its static ones while all of them serve, unless the builder sets another value.
 pub const LANE_THREADS_DYNAMIC_MAX: usize = 28;
 
 /// How long a dynamic thread waits for work before it ends.
 pub const DYNAMIC_THREAD_IDLE: Duration = Duration::from_secs(10);
 
-/// How long a thread waits in the read of the connection it has adopted before it gives it back to the poller, where it leaves
-/// a single other thread in the poller.
+/// How long a thread waits in the read of its adopted connection before it returns the connection to the poller.
+/// Applies if only one other thread is in the poller.
 pub const ADOPTION_WAIT: Duration = Duration::from_millis(2);
 
-/// The same where it leaves [`ADOPTION_SPARE`] or more: a call every 10 or 20 ms finds its thread. Bounds how long such a thread
-/// stays away, and its connection holds a buffer, where suddenly all others serve.
+/// As [`ADOPTION_WAIT`], if [`ADOPTION_SPARE`] or more other threads are in the poller. A thread is then still waiting
+/// for a call that comes every 10 or 20 ms. Bounds how long the thread is away, and its connection holds a buffer, if
+/// suddenly all others serve.
 pub const ADOPTION_WAIT_SPARE: Duration = Duration::from_millis(24);
 
-/// Threads in the poller of which one can be spared for longer.
+/// Number of threads in the poller from which [`ADOPTION_WAIT_SPARE`] applies.
 pub const ADOPTION_SPARE: usize = 2;
 
-/// How long a thread that spins does so before it looks whether it is needed elsewhere.
+/// How long a thread spins before it checks whether it is needed elsewhere.
 pub const SPIN_SLICE: Duration = Duration::from_millis(2);
 
-/// How often the thread in the poller looks whether a request of an adopted connection is taking long,
-/// and if so watches that connection again. Bounds how long a second request of that connection stays unseen.
+/// Interval at which the thread in the poller checks whether a request of an adopted connection takes long. If so, it
+/// watches that connection again. Bounds how long a second request of that connection stays unread.
 pub const ADOPTION_SWEEP: Duration = Duration::from_millis(10);
 
-/// Requests that must follow each other through the poller within [`ADOPTION_WAIT`] before a thread adopts their connection.
+/// Requests that must follow each other through the poller, each within [`ADOPTION_WAIT`], before a thread adopts their
+/// connection.
 pub const ADOPTION_STREAK: u32 = 4;
 
-/// Octets of replies that wait for the peers of a lane together, unless the builder says otherwise: sixteen of the largest. One
-/// peer may leave a quarter of it unread, so that one that does not read cannot take what others need; beyond it, it is given up.
+/// Octets of replies queued for all peers of a lane, unless the builder sets another value: sixteen of the largest. One
+/// peer may hold a quarter of it, so that a peer that does not read cannot take what others need. The connection of a
+/// peer that exceeds it is closed.
 pub const OUTBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
 
-/// Peers that can take all that [`OUTBOUND_SIZE_MAX`] allows.
+/// Peers that together can use all of [`OUTBOUND_SIZE_MAX`].
 pub const OUTBOUND_SHARES: usize = 4;
 
-/// How long a peer may take nothing of the replies that wait for it, unless the builder says otherwise: a link that is down for
-/// some seconds comes back. Then its connection is closed.
+/// How long a peer may read none of the replies queued for it, unless the builder sets another value: a link that fails
+/// for some seconds recovers within it. At the limit the peer's connection is closed.
 pub const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a caller without a timeout of its own waits to connect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a one-way without a timeout of its own waits for a peer that does not read.
+/// How long a one-way without a timeout of its own waits to be written to a peer that does not read.
 pub const ONEWAY_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long accepting rests when descriptors have run out.
+/// How long a listener pauses after descriptors have run out.
 pub const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// How long a shutdown lets requests in progress finish.
+/// How long a shutdown waits for requests in progress to finish.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Records that the trace keeps until its thread has written them: a burst of some thousand messages, under a megabyte.
+/// Trace records kept until the trace thread has written them: a burst of some thousand messages, under a megabyte.
 pub const TRACE_RECORDS_MAX: usize = 4_096;
 
-/// Requests, calls and connections that the trace remembers to tell what belongs together; beyond it it forgets them all.
+/// Requests, calls and connections that the trace remembers, to show which records belong together. At the limit it
+/// forgets them all.
 pub const TRACE_OPEN_MAX: usize = 16_384;
 
-/// How long a shutdown waits for the trace to be written: a sink that nobody reads must not keep it.
+/// How long a shutdown waits for the trace to be written. A sink that accepts no data must not block the shutdown.
 pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Names that may be asked of the system's resolver at the same time: it knows no deadline, and each keeps a thread.
+/// Host names that may be resolved at the same time. The system's resolver knows no deadline, and each resolution
+/// occupies a thread.
 pub const RESOLUTIONS_MAX: usize = 16;
 
-/// Idle connections kept towards one endpoint: callers that call it at the same time and keep their connection.
+/// Idle connections kept to one endpoint: as many callers can call it at the same time and each reuse a connection.
 pub const IDLE_CONNECTIONS_MAX: usize = 64;
 
-/// One-ways with SYNC_NONE that wait for one endpoint: what its thread sends in some milliseconds. Then TRANSIENT: the caller learns at once
-/// that the endpoint does not keep up.
+/// One-ways with SYNC_NONE queued for one endpoint: what its thread sends in some milliseconds. Beyond it TRANSIENT is
+/// raised: the caller learns at once that the endpoint does not keep up.
 pub const QUEUED_ONEWAYS_MAX: usize = 1_024;
 
-/// Octets that they hold together, unless a single one is larger.
+/// Octets of the messages of these one-ways, unless a single one is larger.
 pub const QUEUED_ONEWAYS_SIZE_MAX: usize = 4 << 20;
 
-/// How long the end of a connection waits for the thread that is writing to it: that one never waits itself, but may have lost its processor.
+/// How long the close of a connection waits for the thread that is writing to it. That thread never blocks, but may
+/// have been preempted.
 pub(crate) const LAST_WORD_WAIT: Duration = Duration::from_millis(100);
 
-/// Asynchronous calls and deferred requests of one ORB whose replies nobody has had: each keeps its arguments, to send them elsewhere. Then NO_RESOURCES.
+/// Asynchronous calls and deferred requests of one ORB whose replies have not been delivered. Each keeps its arguments,
+/// so that it can be sent elsewhere. Beyond it NO_RESOURCES is raised.
 pub const OUTSTANDING_MAX: u32 = 4_096;
 
-/// Asynchronous calls that have ended and whose deadlines are still noted, beyond as many as twice those under way: looking for them
-/// costs a call little then.
+/// Deadlines of ended asynchronous calls that may be noted, beyond twice the number of calls under way. With this
+/// margin the search for them costs each call little.
 pub(crate) const ENDED_CALLS_FEW: usize = 64;
 
-/// Connections towards one endpoint that wait for the late replies of calls given up: a server that is stuck must not gather more.
+/// Connections to one endpoint that wait for the late replies of abandoned calls. A server that hangs must not
+/// accumulate more.
 pub const LATE_CONNECTIONS_MAX: usize = 8;
 
-/// Permanent forwards that a reference follows for good; later ones hold for the time being.
+/// Permanent forwards that replace a reference for good; it treats later ones as temporary.
 pub const PERMANENT_FORWARDS_MAX: u8 = 8;
 
-/// How late the coarse clock may be: a tick of the usual kernels.
+/// How far the coarse clock may lag: one tick of common kernels.
 pub(crate) const COARSE_STEP: Duration = Duration::from_millis(4);
 
-/// An idle connection is looked at before use after this long: the server may have closed it. Calls that follow each other every 10 or
-/// 20 ms do without: a server that ends and comes back needs longer.
+/// A connection idle for longer is checked before use, because the server may have closed it. Calls that follow each
+/// other every 10 or 20 ms need no check: a server takes longer to end and restart.
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(30);
 
-/// A connection to a server that no call has taken for this long is closed, unless the builder says otherwise; the ORB looks for them now
-/// and then while it makes calls, whichever.
+/// A connection to a server that no call has used for this long is closed, unless the builder sets another value. The
+/// ORB checks for such connections at intervals, during calls to any server.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Endpoints whose connections an ORB remembers; beyond it those that no reference uses are forgotten.
+/// Endpoints whose connections an ORB remembers. Beyond it the ORB forgets endpoints that no reference uses.
 pub const ENDPOINTS_MAX: usize = 4_096;
 
-/// Initial references whose text leads to another one: a chain longer than this is a circle.
+/// Initial references whose text names another one: a longer chain is treated as a cycle.
 pub const INITIAL_REFERENCES_DEEP_MAX: usize = 4;
 
-/// Ways of naming the object that one request is tried in: there are three, and a server that wants a fourth wants none.
+/// Addressing modes of the target that one request is tried with. GIOP has three; a server that requests a fourth
+/// accepts none.
 pub const ADDRESSINGS_MAX: usize = 3;
 
-/// Service contexts of a message that are listed without taking memory: code sets, listen points, policies, priority, band, deadline and a thread's id.
-/// Interceptors may add more.
+/// Service contexts of a message that are listed without allocation: code sets, listen points, policies, priority,
+/// band, deadline and the id of a distributable thread. Interceptors may add more.
 pub const CONTEXTS_FEW: usize = 8;
 
-/// Calls that may wait for replies over one connection that both sides ask over: then NO_RESOURCES.
+/// Calls that may wait for replies over one bidirectional connection. Beyond it NO_RESOURCES is raised.
 pub const BIDIRECTIONAL_CALLS_MAX: usize = 1_024;
 
-/// Location forwards followed by one invocation: a chain longer than this is a circle.
+/// Location forwards followed by one invocation: a longer chain is treated as a cycle.
 pub const FORWARDS_MAX: usize = 8;
 
-/// Addresses of a reference that are looked at: a hostile one can carry thousands.
+/// Addresses of a reference that are used: a hostile reference can contain thousands.
 pub const TARGETS_MAX: usize = 16;
 
-/// Longest name of an adapter path: it travels in every persistent object key.
+/// Longest name of an adapter path: every persistent object key contains it.
 pub const ADAPTER_PATH_SIZE_MAX: usize = 1_024;
 
 /// Longest object id.
 pub const OBJECT_ID_SIZE_MAX: usize = 4_096;
 
-/// Objects that may be reached by a plain key (a `corbaloc:` key such as `NameService`).
+/// Objects that may be registered under a plain key (a `corbaloc:` key such as `NameService`).
 pub const PLAIN_KEYS_MAX: usize = 1_024;
 
-/// Requests held by an adapter manager in its holding state: each of them holds a thread. The requests held by all managers
-/// leave one thread of a lane free besides, where it has more than one.
+/// Requests that one POA manager holds in its holding state; each of them occupies a thread. In addition, the requests
+/// held by all managers leave one thread of a lane free, if the lane has more than one.
 pub const HELD_REQUESTS_MAX: usize = 64;
 
-/// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.
+/// Buffers of each kind that a seal allocates for callers: as many threads can call at the same time without
+/// allocation.
 pub const SEALED_BUFFERS: usize = 16;
 
-/// Buffers of each kind that a lane takes for each of its threads, before the first request that it serves: one for the message that is
-/// served, and one for what another thread reads of the same connection meanwhile.
+/// Buffers of each kind that a lane allocates for each of its threads before the first request. One holds the message
+/// being served, the other holds data that another thread reads meanwhile from the same connection.
 pub const BUFFERS_PER_THREAD: usize = 2;
 
-/// Different lists of bands, and of protocols, that the policies of a process may have: each stays, so that a call reads its own without
-/// a lock. A program writes some of them; a thousand would be made of what peers send.
+/// Different lists of bands, and of protocols, that the policies of a process may have. Each list is kept for the life
+/// of the process, so that a call reads it without a lock. A program defines only some; a thousand would originate from
+/// data that peers send.
 pub const POLICY_LISTS_MAX: usize = 256;
 
-/// How far ahead the start time of a request or reply may lie: a caller waits for it, and a lane keeps the message.
+/// How far in the future the start time of a request or reply may be. A caller waits for it, and a lane keeps the
+/// message.
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
 
-/// Requests of a lane that wait for their start: callers whose clocks are ahead, by as much as they say they may be, and no store of
-/// requests. Then TRANSIENT. A sealed lane that knows the bound of its clock has a buffer for each.
+/// Requests of a lane that wait for their start time. This suffices for callers whose clocks are ahead within their
+/// stated error; the lane is not a store of requests. Beyond it TRANSIENT is raised. A sealed lane that knows the bound
+/// of its clock has a buffer for each.
 pub const EARLY_REQUESTS_MAX: usize = 256;
 
-/// Octets of the messages that wait so: one of the largest.
+/// Octets of the messages of these requests: one of the largest.
 pub const EARLY_REQUESTS_SIZE_MAX: usize = MESSAGE_SIZE_MAX;
 
-/// Threadpools of one ORB beside the one that it begins with.
+/// Threadpools of one ORB besides the default pool.
 pub const THREADPOOLS_MAX: usize = 64;
 
 /// Lanes of one threadpool: the scheduler has 99 priorities.
 pub const LANES_MAX: usize = 99;
 
-/// Threads that one lane of a threadpool may have, static and dynamic: each takes a stack.
+/// Threads that one lane of a threadpool may have, static and dynamic; each takes a stack.
 pub const POOL_THREADS_MAX: usize = 1_024;
 
-/// Objects of one adapter that references were made for at priorities of their own, under ids of the application's, before they were
-/// activated: a megabyte or two. Ids that the adapter makes tell their priority.
+/// Objects of one adapter with a priority and an application-chosen id for which a reference was made before
+/// activation: a megabyte or two. Ids that the adapter makes contain the priority.
 pub const OBJECT_PRIORITIES_MAX: usize = 16_384;
 
-/// Addresses of a reference with lanes that are looked at: its lanes, each at some addresses.
+/// Addresses of a reference with lanes that are used: its lanes, each at some addresses.
 pub const LANE_TARGETS_MAX: usize = 256;
 
-/// Ways that the calls through one reference take, by lane, band, protocols and network priority: a lane and a codepoint for each native
-/// priority. Who makes policies without end is told so.
+/// Routes of the calls through one reference, by lane, band, protocols and network priority: a lane and a codepoint for
+/// each native priority. Beyond it NO_RESOURCES is raised: the program sets ever new policies.
 pub const ROUTES_MAX: usize = 256;
 
-/// Mutexes with names that an ORB has at once: as many as a program gives names to.
+/// Named mutexes that an ORB has at once: as many as a program defines names for.
 pub const NAMED_MUTEXES_MAX: usize = 1_024;
 
-/// Requests that wait for threads of one threadpool where it states no limit, and at most: as many as may wait to connect.
+/// Requests that wait for threads of one threadpool. This is the default and the largest limit of a pool: as many as
+/// connections that may wait to be accepted.
 pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
 
-/// Octets of the messages that wait so, where the threadpool states no limit, and at most: four of the largest.
+/// Octets of the messages of these requests. This is the default and the largest limit of a pool: four of the largest
+/// messages.
 pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 
-/// Requests that wait behind one another over one bidirectional connection, if the threadpool states no limit: as many as
-/// may wait for its threads. Then the connection is not read on, or, while a reply is awaited over it, they are refused.
+/// Requests queued behind one another on one bidirectional connection, if the threadpool sets no limit: as many as may
+/// wait for its threads. Beyond it the ORB stops reading the connection; if it awaits a reply over the connection, it
+/// refuses further requests.
 pub const REQUEST_QUEUE_MAX: usize = 1_024;
 
-/// Octets that these requests hold together, unless a single one is larger: a part of [`INBOUND_SIZE_MAX`], which all
-/// connections share.
+/// Octets of these requests, unless a single one is larger: a part of [`INBOUND_SIZE_MAX`], which all connections
+/// share.
 pub const REQUEST_QUEUE_SIZE_MAX: usize = 1 << 20;
 
-/// Requests of one queue that a thread serves before it looks at other connections.
+/// Requests of one queue that a thread serves before it handles other connections.
 pub const REQUEST_QUEUE_TURN: u32 = 16;
 
-/// How long the keeper of a lane waits between two looks whether a thread that has just served is back.
+/// How long the keeper of a lane waits between two checks whether a thread that has just served a request is back.
 pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);

@@ -1,8 +1,8 @@
-//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks and replies that
-//! are fetched later.
+//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks, and replies
+//! that are taken later.
 //!
-//! Generated `sendc_` operations use [`crate::ObjectRef::send_callback`]. [`crate::ObjectRef::send_deferred`] is the
-//! ground for deferred dynamic requests and pollers, which are in the crate `deckwatch-dynamic`.
+//! Generated `sendc_` operations use [`crate::ObjectRef::send_callback`]. Deferred dynamic requests and pollers, which
+//! are in the crate `deckwatch-dynamic`, use [`crate::ObjectRef::send_deferred`].
 
 mod exception_holder;
 mod pending_reply;
@@ -20,20 +20,20 @@ use crate::counters::Counter;
 pub use exception_holder::ExceptionHolder;
 pub use pending_reply::PendingReply;
 
-/// The reply of an asynchronous call, on its way to a handler.
+/// The reply of an asynchronous call, for its handler.
 pub struct AsynchronousReply {
     orb: Arc<CallSide>,
     end: Result<Reply, SystemException>,
 }
 
-/// Gives a reply to the application's handler; what that raises is counted and told to nobody.
+/// Passes a reply to the application's handler. An error of the handler is counted and not reported anywhere else.
 pub type Deliver = Box<dyn FnOnce(AsynchronousReply) -> Result<(), SystemException> + Send>;
 
 impl AsynchronousReply {
-    /// The results; any exception as a holder of it.
+    /// Returns the results. An exception is returned in a holder.
     ///
     /// # Errors
-    /// The exception that the call has ended in.
+    /// The exception that the call has raised.
     pub fn results<T>(
         self,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for AsynchronousReply {
     }
 }
 
-/// What the ORB calls when a call has ended.
+/// Returns the handler that the ORB calls when a call has ended.
 pub(crate) fn handler(deliver: Deliver) -> Handler {
     Box::new(move |orb, end| {
         let end = match end {

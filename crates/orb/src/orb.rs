@@ -1,4 +1,4 @@
-//! The ORB itself: what joins adapter, lane and callers, and its end.
+//! The ORB itself: it owns the object adapter, the threadpools and the calling side, and shuts them down.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub(crate) struct OrbCore {
     root: OnceLock<Poa>,
     id: String,
     default_initial: Option<String>,
-    /// Calls of own objects are served by their callers.
+    /// Calls of objects of this ORB run on the calling thread.
     collocation: bool,
 }
 
@@ -66,10 +66,10 @@ fn client(
     .with_spin(builder.call_spin)
 }
 
-/// What is found under the name of an initial reference.
+/// The value of an initial reference.
 #[derive(Clone)]
 pub(crate) enum Initial {
-    /// Text that is read when it is first asked for.
+    /// Text that is parsed at the first request for it.
     Text(String),
     /// A reference.
     Reference(ObjectRef),
@@ -105,7 +105,7 @@ impl OrbCore {
             shape: builder.shape,
             dynamic_thread_idle: builder.dynamic_thread_idle,
         };
-        // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
+        // The hash has fresh random keys: two runs of an ORB get the same incarnation once in 2^64.
         let incarnation = RandomState::new().hash_one(std::process::id());
         let pools = Arc::new_cyclic(|pools| {
             let server_orb = ServerOrb {
@@ -144,30 +144,31 @@ impl OrbCore {
         core
     }
 
-    /// What `-ORBDefaultInitRef` makes of the name of an initial reference.
+    /// Returns the URL that `-ORBDefaultInitRef` forms from the name of an initial reference.
     pub(crate) fn default_initial(&self, name: &str) -> Option<String> {
         let url = self.default_initial.as_deref()?;
         Some(format!("{url}/{name}"))
     }
 
-    /// Where others reach us, most preferred first; nothing before it listens.
+    /// Returns the published endpoints, most preferred first; none until the ORB listens.
     fn published(&self) -> &[Endpoint] {
         let pool = self.pools.default_made();
         pool.map_or(&[], |pool| &pool.lanes[0].published)
     }
 
-    /// The lane that the calling thread serves a request of.
+    /// Returns the lane whose request the calling thread serves.
     pub(crate) fn lane_served_here(&self) -> Option<Arc<Lane>> {
         self.pools.find_lane(|lane| lane.server.is_served_here())
     }
 
-    /// Does what asynchronous calls ask for, in an ORB that is turned by hand.
+    /// Processes the replies of asynchronous calls, if the ORB is turned by hand.
     fn turn_replies(&self) -> bool {
         let replies = self.calls.client.replies_made();
         replies.is_some_and(|replies| self.calls.is_turned_by_hand() && replies.turn(&self.calls))
     }
 
-    /// Lets go of all that it serves and calls with, once no request is in progress any more.
+    /// Shuts down the lanes, the connections, the servants and the interceptors, once requests in progress have
+    /// finished.
     pub(crate) fn release(&self) {
         self.adapter.release_held();
         self.shut_lanes();
@@ -200,7 +201,8 @@ impl WholeOrb for OrbCore {
             })
     }
 
-    /// Calls of objects of other pools go over the network: the threads of those pools have their priorities.
+    /// Only the default pool is collocated. Calls of objects of other pools use the network, because the threads of
+    /// those pools have their own priorities.
     fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<dyn CollocatedServer>> {
         let pool = self.pools.default_made().filter(|_| self.collocation)?;
         let at = &pool.lanes[0];
@@ -209,7 +211,9 @@ impl WholeOrb for OrbCore {
         is_it.then(|| Arc::downgrade(&server))
     }
 
-    /// Not for an ORB that is turned by hand, which has no threads to read these connections, nor for one that is not reached over TCP.
+    /// Makes no offer in two cases:
+    /// - The ORB is turned by hand, so that it has no threads to read these connections.
+    /// - The ORB has no TCP endpoint to put into a listen point.
     fn offer_bidirectional(&self) {
         let Some(pool) = self.pools.default_made() else {
             return;
@@ -235,12 +239,12 @@ impl WholeOrb for OrbCore {
 }
 
 impl Orb {
-    /// An ORB is made by a builder.
+    /// Returns a builder, which makes an ORB.
     pub fn builder() -> OrbBuilder {
         OrbBuilder::default()
     }
 
-    /// An ORB made by the `-ORB` arguments of a command line, which are taken out of it.
+    /// Makes an ORB from the `-ORB` arguments of a command line, and removes them from `arguments`.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -258,10 +262,10 @@ impl Orb {
         whole.downcast().ok().map(Self)
     }
 
-    /// The root adapter; listens and starts threads where that has not been done.
+    /// Returns the root adapter. The first call makes the ORB listen and starts its threads, unless that has been done.
     ///
     /// # Errors
-    /// INITIALIZE where it cannot listen, BAD_INV_ORDER with minor code 4 after a shutdown.
+    /// INITIALIZE if the ORB cannot listen or start a thread, BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn root_poa(&self) -> Result<Poa, SystemException> {
         let core = &self.0;
         core.calls.require_life()?;
@@ -280,7 +284,7 @@ impl Orb {
         Ok(root.clone())
     }
 
-    /// What a servant asks for the object it serves (`POACurrent`).
+    /// Returns `POACurrent`: a servant reads from it which object it serves.
     #[must_use]
     pub fn poa_current(&self) -> PoaCurrent {
         PoaCurrent(Arc::clone(&self.0.adapter))
@@ -300,55 +304,58 @@ impl Orb {
         self.0.adapter.bind_plain(key, target.clone())
     }
 
-    /// The stringified form of a reference (`IOR:`...).
+    /// Returns the stringified form of a reference (`IOR:`...).
     #[must_use]
     pub fn object_to_string(&self, object: &ObjectRef) -> String {
         object.to_string()
     }
 
-    /// Where this ORB is reached; empty until it listens.
+    /// Returns the endpoints at which clients reach this ORB; none until it listens.
     #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.0.published().to_vec()
     }
 
-    /// The name it was given by [`OrbBuilder::id`] or `-ORBid`.
+    /// Returns the name set by [`OrbBuilder::id`] or `-ORBid`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// The policies of all calls of this ORB; `ORBPolicyManager` among the standard's initial references.
+    /// Returns the manager of the policies of all calls of this ORB; `ORBPolicyManager` among the standard's initial
+    /// references.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
         PolicyManager(Arc::clone(&self.0.calls))
     }
 
-    /// The policies of the calling thread's calls through this ORB; `PolicyCurrent` among the standard's initial references.
+    /// Returns the handle for the policies of the calling thread's calls through this ORB; `PolicyCurrent` among the
+    /// standard's initial references.
     #[must_use]
     pub fn policy_current(&self) -> PolicyCurrent {
         PolicyCurrent(Arc::downgrade(&self.0.calls))
     }
 
-    /// The priority of the calling thread; `RTCurrent` among the standard's initial references.
+    /// Returns the handle for the priority of the calling thread; `RTCurrent` among the standard's initial references.
     #[must_use]
     pub fn rt_current(&self) -> RtCurrent {
         RtCurrent(Arc::clone(&self.0.calls.priorities))
     }
 
-    /// The priority mapping of this ORB; `PriorityMappingManager` among TAO's initial references.
+    /// Returns the manager of the priority mapping; `PriorityMappingManager` among TAO's initial references.
     #[must_use]
     pub fn priority_mapping_manager(&self) -> PriorityMappingManager {
         PriorityMappingManager(Arc::clone(&self.0.calls.priorities))
     }
 
-    /// The mapping to the priorities of packets; `NetworkPriorityMappingManager` among TAO's initial references.
+    /// Returns the manager of the mapping to packet priorities; `NetworkPriorityMappingManager` among TAO's initial
+    /// references.
     #[must_use]
     pub fn network_priority_mapping_manager(&self) -> NetworkPriorityMappingManager {
         NetworkPriorityMappingManager(Arc::clone(&self.0.calls))
     }
 
-    /// The real-time side of this ORB; `RTORB` among the standard's initial references.
+    /// Returns the real-time interface of this ORB; `RTORB` among the standard's initial references.
     #[must_use]
     pub fn rt_orb(&self) -> RtOrb {
         RtOrb {
@@ -357,26 +364,26 @@ impl Orb {
         }
     }
 
-    /// The counters of this ORB.
+    /// Returns the counters of this ORB.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.0.calls.client.counters
     }
 
-    /// Whether a thread of the ORB has had to work at another priority than it should; always false unless
-    /// [`OrbBuilder::allow_priority_fallback`] was said. A result that was got then is marked by it.
+    /// Returns whether a thread of the ORB has run at another priority than it should, because the host refused that
+    /// one. Always false without [`OrbBuilder::allow_priority_fallback`]. The result of a measurement must record it.
     #[must_use]
     pub fn has_priority_fallback(&self) -> bool {
         self.counters().read(Counter::PriorityFallbacks) != 0
     }
 
-    /// The values of all counters.
+    /// Returns the values of all counters.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.counters().snapshot()
     }
 
-    /// Takes the memory that serving and calling need now, so that no request has to.
+    /// Allocates the memory that serving and calling need, so that no request allocates later.
     pub fn seal(&self) {
         self.0.calls.client.seal();
         for pool in self.0.pools.all() {
@@ -384,8 +391,8 @@ impl Orb {
         }
     }
 
-    /// One cycle of the lanes of an ORB that is [`OrbBuilder::turned_by_hand`]; false where there was nothing to do. The lanes of its
-    /// threadpools are looked at first, without waiting.
+    /// Runs one cycle of the lanes of an ORB that is [`OrbBuilder::turned_by_hand`]; waits at most `patience`. Returns
+    /// false if there was no work. The lanes of further threadpools are checked first, without waiting.
     pub fn turn(&self, patience: Option<Duration>) -> bool {
         let turned = |lane: &Arc<Lane>, patience| {
             matches!(lane.turn(None, patience), Turned::Served | Turned::Kept)
@@ -399,7 +406,7 @@ impl Orb {
         default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience)) || self.0.turn_replies()
     }
 
-    /// The transport, which is also the clock.
+    /// Returns the transport, which is also the clock.
     #[must_use]
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.0.calls.client.transport
@@ -410,7 +417,7 @@ impl Orb {
     }
 }
 
-/// Equal where both are handles of one ORB.
+/// Two handles are equal if they belong to the same ORB.
 impl PartialEq for Orb {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,7 +1,7 @@
 //! Policies that a client sets for its calls (CORBA 3.3 part 1, clauses 8.9 and 17.2: module Messaging).
 //!
-//! They are set for the whole ORB, for the calls of a thread, or for a reference; what is set closer to the call wins.
-//! Putting them together takes no memory and no lock, and where a level has none one look at it.
+//! A policy is set for the whole ORB, for the calls of a thread, or for a reference. The level closest to the call
+//! takes precedence. Merging the levels needs no allocation and no lock. A level without overrides costs one load.
 
 mod level;
 mod overrides;
@@ -25,87 +25,92 @@ pub enum Policy {
     Rebind(RebindMode),
     /// Messaging::SyncScopePolicy.
     SyncScope(SyncScope),
-    /// Messaging::RelativeRequestTimeoutPolicy: within this the request is with the server's host, or TIMEOUT is raised.
-    /// [`Duration::MAX`]: no limit.
+    /// Messaging::RelativeRequestTimeoutPolicy: the request must reach the server's host within this time, or TIMEOUT
+    /// is raised. [`Duration::MAX`]: no limit.
     RelativeRequestTimeout(Duration),
-    /// Messaging::RelativeRoundtripTimeoutPolicy: within this the reply has come, or TIMEOUT is raised.
+    /// Messaging::RelativeRoundtripTimeoutPolicy: the reply must arrive within this time, or TIMEOUT is raised.
     /// [`Duration::MAX`]: no limit.
     RelativeRoundtripTimeout(Duration),
-    /// Messaging::RequestStartTimePolicy: the request is not given to the servant before this. The caller waits for it, at most
-    /// [`crate::limits::START_AHEAD_MAX`].
+    /// Messaging::RequestStartTimePolicy: the request is not delivered to the servant before this time. The caller
+    /// waits for it, at most [`crate::limits::START_AHEAD_MAX`].
     RequestStartTime(UtcT),
-    /// Messaging::RequestEndTimePolicy: the request is not given to the servant after this; TIMEOUT is raised.
+    /// Messaging::RequestEndTimePolicy: the request is not delivered to the servant after this time; TIMEOUT is raised.
     RequestEndTime(UtcT),
-    /// Messaging::ReplyStartTimePolicy: the reply is not given to the caller before this, who waits for it, at most
-    /// [`crate::limits::START_AHEAD_MAX`].
+    /// Messaging::ReplyStartTimePolicy: the reply is not delivered to the caller before this time. The caller waits for
+    /// it, at most [`crate::limits::START_AHEAD_MAX`].
     ReplyStartTime(UtcT),
-    /// Messaging::ReplyEndTimePolicy: the reply is not given to the caller after this; TIMEOUT is raised.
+    /// Messaging::ReplyEndTimePolicy: the reply is not delivered to the caller after this time; TIMEOUT is raised.
     ReplyEndTime(UtcT),
-    /// The longest that one address is tried; then the next one, or TRANSIENT. Not the standard's: TAO's by number.
+    /// How long one address is tried; then the next one is tried, or TRANSIENT is raised. Not a policy of the standard:
+    /// the number is TAO's.
     ConnectionTimeout(Duration),
-    /// RTCORBA::ClientProtocolPolicy: by which protocols an object is asked, most preferred first, and how connections are made.
+    /// RTCORBA::ClientProtocolPolicy: the protocols for calls of an object, most preferred first, and the properties of
+    /// the connections.
     ClientProtocol(Protocols),
     /// RTCORBA::PrivateConnectionPolicy: a reference shares its connections with no other.
     PrivateConnection,
-    /// BiDirPolicy::BidirectionalPolicy: calls go over a connection over which their server may call back, where an adapter of this ORB has
-    /// the policy too and the server speaks GIOP 1.2.
+    /// BiDirPolicy::BidirectionalPolicy: the server may call back over the connection of the calls. An adapter of this
+    /// ORB must have the policy too, and the server must speak GIOP 1.2.
     Bidirectional(BidirectionalPolicyValue),
-    /// RTCORBA::PriorityBandedConnectionPolicy: calls whose priorities lie in different bands share no connection.
+    /// RTCORBA::PriorityBandedConnectionPolicy: calls whose priorities are in different bands use different
+    /// connections.
     PriorityBandedConnection(PriorityBands),
 }
 
-/// The number by which the standard knows a kind of policy.
+/// The standard's number of a kind of policy (CORBA::PolicyType).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyType(pub u32);
 
-/// What the ORB may do without a word when a reference that has been used leads elsewhere, or to a connection that has closed.
+/// Whether the ORB may transparently rebind a reference that has been used, after a location forward or a closed
+/// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum RebindMode {
-    /// It follows and connects again.
+    /// It follows the forward and connects again.
     #[default]
     Transparent = 0,
-    /// It connects again; where it is forwarded it raises REBIND.
+    /// It connects again; at a forward it raises REBIND.
     NoRebind = 1,
-    /// It raises REBIND for both. [`crate::ObjectRef::validate_connection`] binds anew.
+    /// It raises REBIND in both cases. [`crate::ObjectRef::validate_connection`] binds anew.
     NoReconnect = 2,
 }
 
-/// What a one-way call waits for.
+/// The event that a one-way call waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i16)]
 pub enum SyncScope {
-    /// Nothing; whether the request could be sent is not told.
+    /// None; the caller does not learn whether the request could be sent.
     None = 0,
-    /// The transport has taken the request.
+    /// The transport has accepted the request.
     #[default]
     WithTransport = 1,
-    /// The server has it and knows the object; the servant has not begun. GIOP before 1.2 cannot ask for this: as `WithTarget` there.
+    /// The server has received the request and found the object; the servant has not started. GIOP before 1.2 cannot
+    /// request this, so that `WithTarget` is used there.
     WithServer = 2,
     /// The servant has finished; its system exceptions are raised.
     WithTarget = 3,
 }
 
-/// Whether overrides replace those that were there.
+/// How new overrides combine with those already set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOverrideType {
-    /// They replace all.
+    /// They replace all overrides.
     SetOverride,
-    /// They replace those of their own kinds.
+    /// They replace the overrides of their own kinds and keep the others.
     AddOverride,
 }
 
-/// Why a policy could not be made (CORBA::PolicyError).
+/// The reason why a policy could not be made (CORBA::PolicyError).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum PolicyErrorCode {
     /// No policy has this number.
     BadPolicy = 0,
-    /// The standard has it; this ORB does not.
+    /// The standard defines the policy; this ORB does not support it.
     UnsupportedPolicy = 1,
     /// The value is of a wrong type.
     BadPolicyType = 2,
-    /// The value is not one of those it may have.
+    /// The value is not one of those permitted for the policy.
     BadPolicyValue = 3,
 }
 
@@ -132,7 +137,7 @@ impl PolicyType {
     /// BiDirPolicy::BIDIRECTIONAL_POLICY_TYPE.
     pub const BIDIRECTIONAL: Self = Self(37);
 
-    /// RTCORBA::PRIORITY_MODEL_POLICY_TYPE: of object adapters; [`crate::ObjectRef::priority_model`].
+    /// RTCORBA::PRIORITY_MODEL_POLICY_TYPE: a policy of object adapters; see [`crate::ObjectRef::priority_model`].
     pub const PRIORITY_MODEL: Self = Self(40);
     /// RTCORBA::CLIENT_PROTOCOL_POLICY_TYPE.
     pub const CLIENT_PROTOCOL: Self = Self(43);
@@ -141,7 +146,7 @@ impl PolicyType {
     /// RTCORBA::PRIORITY_BANDED_CONNECTION_POLICY_TYPE.
     pub const PRIORITY_BANDED_CONNECTION: Self = Self(45);
 
-    /// The other policies of the module Messaging, and those of real-time CORBA that only RTORB makes.
+    /// The other policies of the module Messaging, and those of real-time CORBA that only RTORB creates.
     const UNSUPPORTED: [u32; 10] = [25, 26, 33, 34, 35, 40, 41, 42, 43, 45];
 }
 
@@ -149,8 +154,11 @@ impl PolicyType {
 const TIME_T_NS: u64 = 100;
 
 impl Policy {
-    /// A policy from its number and its value as the standard has it (what `ORB::create_policy` takes): a short for rebind mode
-    /// and sync scope, a TimeBase::TimeT (100 ns) for the timeouts, a TimeBase::UtcT for start and end times.
+    /// Makes a policy from its number and its standard value (`ORB::create_policy`):
+    /// - a short for rebind mode and sync scope;
+    /// - an unsigned short for the bidirectional policy;
+    /// - a TimeBase::TimeT (100 ns) for the timeouts;
+    /// - a TimeBase::UtcT for start and end times.
     ///
     /// # Errors
     /// [`PolicyErrorCode`].

@@ -1,4 +1,4 @@
-//! The system exceptions that this ORB raises, by name, and its own minor codes.
+//! Constructors of the system exceptions that this ORB raises, and its own minor codes.
 
 use deckwatch_giop::{Completion, SystemException, SystemExceptionKind as Kind};
 

@@ -1,5 +1,5 @@
-//! The real-time side of an ORB: RTCORBA::RTORB with its threadpools and mutexes, and the handles by which an application sets priorities,
-//! mappings and policies.
+//! The real-time interface of an ORB: RTCORBA::RTORB with its threadpools and mutexes, and the handles by which an
+//! application sets priorities, mappings and policies.
 
 mod current;
 mod mutex;
@@ -29,7 +29,8 @@ pub use priority_mapping::PriorityMappingManager;
 pub(crate) use threadpool::{CannotMakePool, PoolLane, Threadpool, Threadpools};
 pub use threadpool::{RequestBuffering, ThreadpoolError, ThreadpoolLane};
 
-/// Makes threadpools and mutexes, and policies for object adapters and callers; `RTORB` among the standard's initial references.
+/// Creates threadpools, mutexes, and policies for object adapters and callers; `RTORB` among the standard's initial
+/// references.
 #[derive(Clone)]
 pub struct RtOrb {
     pub(crate) pools: Arc<Threadpools>,
@@ -37,7 +38,8 @@ pub struct RtOrb {
 }
 
 impl RtOrb {
-    /// Who says at which priority the objects of an adapter are served; for [`crate::Policies::priority_model`].
+    /// Returns the policy that determines the priority at which the objects of an adapter are served; for
+    /// [`crate::Policies::priority_model`].
     #[must_use]
     pub const fn create_priority_model_policy(
         &self,
@@ -50,7 +52,7 @@ impl RtOrb {
         }
     }
 
-    /// Which pool serves the objects of an adapter; for [`crate::Policies::threadpool`].
+    /// Returns the policy that selects the pool for the objects of an adapter; for [`crate::Policies::threadpool`].
     ///
     /// # Errors
     /// [`ThreadpoolError::InvalidThreadpool`] for a number that no pool has.
@@ -65,7 +67,8 @@ impl RtOrb {
             .ok_or(ThreadpoolError::InvalidThreadpool)
     }
 
-    /// A connection for each band of priorities; for [`Policy::PriorityBandedConnection`] and [`crate::Policies::priority_bands`].
+    /// Returns the policy of one connection per priority band; for [`Policy::PriorityBandedConnection`] and
+    /// [`crate::Policies::priority_bands`].
     ///
     /// # Errors
     /// As [`PriorityBands::new`].
@@ -76,7 +79,7 @@ impl RtOrb {
         PriorityBands::new(priority_bands)
     }
 
-    /// By which protocols the objects of an adapter are reached.
+    /// Returns the policy of the protocols by which clients reach the objects of an adapter.
     ///
     /// # Errors
     /// As [`Protocols::new`].
@@ -87,7 +90,8 @@ impl RtOrb {
         Protocols::new(protocols)
     }
 
-    /// By which protocols objects are asked; for [`Policy::ClientProtocol`] and [`crate::Policies::client_protocol`].
+    /// Returns the policy of the protocols for calls of objects; for [`Policy::ClientProtocol`] and
+    /// [`crate::Policies::client_protocol`].
     ///
     /// # Errors
     /// As [`Protocols::new`].
@@ -98,13 +102,14 @@ impl RtOrb {
         Protocols::new(protocols)
     }
 
-    /// Connections that a reference shares with no other.
+    /// Returns the policy that a reference shares its connections with no other.
     #[must_use]
     pub const fn create_private_connection_policy(&self) -> Policy {
         Policy::PrivateConnection
     }
 
-    /// How TCP connections are made; buffers in octets, 0: as the system has it. The last is TAO's.
+    /// Returns the properties of TCP connections. Buffers are in octets; 0 keeps the system's default. The last
+    /// parameter is TAO's.
     #[must_use]
     pub const fn create_tcp_protocol_properties(
         &self,
@@ -125,7 +130,7 @@ impl RtOrb {
         }
     }
 
-    /// How unix sockets are connected; buffers in octets, 0: as the system has it.
+    /// Returns the properties of unix-socket connections. Buffers are in octets; 0 keeps the system's default.
     #[must_use]
     pub const fn create_unix_domain_protocol_properties(
         &self,
@@ -138,7 +143,8 @@ impl RtOrb {
         }
     }
 
-    /// How shared memory is used: its octets, and its files; 0 and empty: as the transport has it.
+    /// Returns the properties of shared-memory connections: octets of memory and file names. 0 and empty names keep the
+    /// transport's defaults.
     #[must_use]
     pub fn create_shared_memory_protocol_properties(
         &self,
@@ -153,7 +159,7 @@ impl RtOrb {
         }
     }
 
-    /// Of UDP, which this ORB has no transport for.
+    /// Not supported: this ORB has no UDP transport.
     ///
     /// # Errors
     /// NO_IMPLEMENT.
@@ -163,7 +169,7 @@ impl RtOrb {
         Err(raise::no_implement(minor::NONE, Completion::No))
     }
 
-    /// Of SCTP, which this ORB has no transport for.
+    /// Not supported: this ORB has no SCTP transport.
     ///
     /// # Errors
     /// NO_IMPLEMENT.

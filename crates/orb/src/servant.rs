@@ -8,7 +8,7 @@ use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContext, ServiceC
 use crate::wire::{self, Sizes};
 use crate::{Poa, SystemException};
 
-/// The implementation of an object. Generated skeletons implement this trait.
+/// The implementation of one or more objects. Generated skeletons implement this trait.
 pub trait Servant: Send + Sync + 'static {
     /// The interfaces of all its objects, most derived first.
     fn repository_ids(&self) -> &'static [&'static str];
@@ -25,7 +25,8 @@ pub trait Servant: Send + Sync + 'static {
         ids.any(|id| id.as_bytes() == interface)
     }
 
-    /// Returns whether an object does not exist, for `_non_existent`. A default servant decides it for each of its objects.
+    /// Returns whether an object does not exist, for `_non_existent`. A default servant decides it for each of its
+    /// objects.
     ///
     /// # Errors
     /// A system exception goes to the caller.
@@ -110,7 +111,8 @@ impl<'r> ServerRequest<'r> {
         Ok(self.begin(ReplyStatus::NoException)?)
     }
 
-    /// Begins the reply and has `results` write into it. An error raises with completion YES: the servant has done its work.
+    /// Begins the reply and has `results` write into it. An error raises with completion YES: the servant has done its
+    /// work.
     ///
     /// # Errors
     /// The exception for the error of `results`, such as MARSHAL.
@@ -133,8 +135,8 @@ impl<'r> ServerRequest<'r> {
             .map_err(|error| SystemException::from(error).of_reply())
     }
 
-    /// Makes the user exception that `exception` writes, its repository id and its members, the reply. For servants without a
-    /// generated type of the exception.
+    /// Makes the user exception that `exception` writes, its repository id and its members, the reply. For servants
+    /// without a generated type of the exception.
     ///
     /// # Errors
     /// As [`ServerRequest::raise`].

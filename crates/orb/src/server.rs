@@ -1,8 +1,8 @@
-//! Answering requests: from a whole message to its reply.
+//! Answers requests: from a whole message to its reply.
 //!
-//! [`Server::answer`] is the only entrance. Requests come to it from the connections of a lane, from the request queue of a
-//! bidirectional connection, from a lane's waiting room, at their start time, and from callers of this process. The [`Peer`] of a request
-//! has what differs between them.
+//! [`Server::answer`] is the only entry point. It gets requests from the connections of a lane, from the request queue
+//! of a bidirectional connection, from a lane's waiting room, at their start time, and from callers of this process.
+//! The [`Peer`] of a request provides what differs between them.
 
 mod collocated;
 mod detours;
@@ -47,7 +47,7 @@ thread_local! {
     static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What answers the requests of one lane.
+/// Answers the requests of one lane.
 pub(crate) struct Server {
     orb: Weak<CallSide>,
     /// A handle on itself, for requests that the main thread serves.
@@ -60,7 +60,7 @@ pub(crate) struct Server {
     priority: ServerPriority,
     /// For threads that wait for a manager or a servant manager.
     pub(crate) wait_permits: WaitPermits,
-    /// The lane has no threads of its own: the application calls `perform_work`.
+    /// Whether the lane has no threads of its own: the application calls `perform_work`.
     is_turned_by_hand: bool,
     /// Requests that are being served.
     in_progress: AtomicUsize,
@@ -130,12 +130,12 @@ impl Server {
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether no request is being served.
+    /// Returns whether no request is being served.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_progress.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether the calling thread serves a request of this server, which cannot end before it returns.
+    /// Returns whether the calling thread serves a request of this server, which cannot end before this call returns.
     pub(crate) fn is_served_here(&self) -> bool {
         SERVED.get() == std::ptr::from_ref(self).addr()
     }
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Reads a request that has a header of the general form. Returns none for another message, which is answered here.
+    /// Parses a message that [`Request::plain`] does not accept. Answers a LocateRequest and returns `None` for it.
     #[inline(never)]
     fn request_of<'m, P: Peer>(
         &self,
@@ -273,10 +273,10 @@ impl Server {
         });
     }
 
-    /// Serves a request, or raises the exception of `ready`, and leaves the whole reply in the buffer. Returns whether the caller has
-    /// its answer already.
+    /// Serves a request, or raises the exception of `ready`, and leaves the whole reply in the buffer. Returns whether
+    /// the caller has its answer already.
     fn serve(&self, upcall: &mut Upcall<'_>, ready: Result<(), SystemException>) -> bool {
-        // Calls can be nested: a simulated world turns other lanes within a call.
+        // Requests can be nested: in simulation, a call runs other lanes until it returns.
         let served = self.note_served_here();
         let is_answered = match (ready, self.adapter.interceptors.server()) {
             (Ok(()), None) => {

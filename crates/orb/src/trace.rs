@@ -1,8 +1,8 @@
-//! The message trace: messages in and out, and failures, for a person who searches why a call failed.
+//! The message trace: messages in and out, and failures, for a user who wants to know why a call failed.
 //!
-//! While the trace is on, the threads that serve and call write `Copy` records into a ring of fixed size. While it is off, each place
-//! costs one check of a flag. A separate thread turns the records into text: one line for each message, and one paragraph for each
-//! system exception that this ORB raises itself.
+//! While the trace is on, the threads that serve and call write `Copy` records into a ring of fixed size. While it is
+//! off, each place costs one check of a flag. A separate thread turns the records into text: one line for each message,
+//! and one paragraph for each system exception that this ORB raises itself.
 
 mod narrator;
 mod printer;
@@ -42,7 +42,7 @@ pub(crate) enum Side {
 /// The connection number of collocated calls.
 pub(crate) const NO_CONNECTION: u32 = 0;
 
-/// The number of a call of this ORB, by which its records are found; 0 while the trace is off.
+/// The number of a call of this ORB. Its records have the same number. It is 0 while the trace is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CallNumber(u32);
 
@@ -71,14 +71,14 @@ impl Trace {
         })
     }
 
-    /// A number for a new connection.
+    /// Returns the number of a new connection.
     pub(crate) fn next_connection(&self) -> u32 {
         self.connections
             .fetch_add(1, Ordering::Relaxed)
             .wrapping_add(1)
     }
 
-    /// A number for a new call.
+    /// Returns the number of a new call.
     #[inline]
     pub(crate) fn next_call(&self) -> CallNumber {
         if self.printer.is_none() {
@@ -161,7 +161,7 @@ impl Trace {
         }
     }
 
-    /// Records a failed attempt of a call at one server. `is_within`: its reply had begun to arrive.
+    /// Records a failed attempt of a call at one server. `is_within`: the reply had begun to arrive.
     pub(crate) fn attempt_failed(
         &self,
         connection: u32,
@@ -210,12 +210,12 @@ impl Trace {
         });
     }
 
-    /// The start of a measured span, while the trace is on.
+    /// Returns the start of a measured span, while the trace is on.
     pub(crate) fn begin(&self) -> Option<Instant64> {
         self.is_on().then(|| self.transport.now())
     }
 
-    /// The length of a measured span.
+    /// Returns the length of a measured span.
     pub(crate) fn since(&self, begun: Option<Instant64>) -> Duration {
         begun.map_or(Duration::ZERO, |begun| self.transport.now().since(begun))
     }

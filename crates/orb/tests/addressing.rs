@@ -1,5 +1,5 @@
-//! How a caller names the object: by its key, until the server asks for another way (CORBA 3.3 part 2, clauses
-//! 9.4.2.3 and 9.4.3.3).
+//! How a client addresses the object: by its key, until the server requests another addressing disposition (CORBA 3.3
+//! part 2, clauses 9.4.2.3 and 9.4.3.3).
 
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use deckwatch_orb::{Completion, Counter, Orb, SystemException, SystemExceptionKi
 
 const KEY: &[u8] = b"the key";
 
-/// What the server saw of each request: the disposition, the selected profile, and the key in it.
+/// For each request at the server: the disposition, the index of the selected profile, and the key.
 type Seen = Vec<(u16, Option<u32>, Vec<u8>)>;
 
-/// The next message; none where the client has gone.
+/// Reads the next message. Returns `None` if the client has closed the connection.
 fn next_message(stream: &mut TcpStream, octets: &mut Vec<u8>) -> Option<Vec<u8>> {
     loop {
         if let Frame::Message(_, size) = Frame::parse(octets, usize::MAX).expect("GIOP") {
@@ -39,13 +39,14 @@ fn seen(target: &Target<'_>) -> (u16, Option<u32>, Vec<u8>) {
     }
 }
 
-/// A server that answers each request with the next of these dispositions, and those behind them with success.
+/// A server that replies to each request with NEEDS_ADDRESSING_MODE and the next of these dispositions, then with
+/// success.
 fn server(wants: Vec<u16>) -> (String, JoinHandle<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let iiop = IiopProfile::new("127.0.0.1", port, KEY);
     let mut ior = Ior::with_iiop("IDL:deckwatch/Bench:1.0", &iiop).expect("a reference");
-    // The profile that is chosen is not the first.
+    // The selected profile is not the first.
     let mut other = ior.profiles[0].clone();
     other.tag = profile_tag::MULTIPLE_COMPONENTS;
     other.data = vec![0, 0, 0, 0, 0, 0, 0, 0];
@@ -82,7 +83,7 @@ fn server(wants: Vec<u16>) -> (String, JoinHandle<Seen>) {
     (ior.to_string(), serving)
 }
 
-/// Calls twice, and tells the outcomes and what the server saw.
+/// Calls twice. Returns the outcomes and what the server received.
 fn call_twice(wants: Vec<u16>) -> ([Result<(), SystemException>; 2], Seen, u64) {
     let (reference, serving) = server(wants);
     let orb = Orb::builder().build().expect("an ORB");
@@ -125,7 +126,7 @@ fn a_client_asks_again_in_the_addressing_mode_that_the_server_needs_and_keeps_to
 fn a_server_that_is_content_with_no_addressing_mode_fails_the_call_without_end_of_asking() {
     for wants in [vec![0, 7], vec![7, 0], vec![1, 1], vec![1, 2, 0, 1, 2, 0]] {
         let (outcomes, seen, _) = call_twice(wants.clone());
-        // The second call finds that the server, which serves one connection, has gone.
+        // The server serves one connection only, so the second call fails.
         let exception = outcomes[0].expect_err("no mode pleases it");
         assert_eq!(
             (exception.kind, exception.completed),

@@ -1,4 +1,4 @@
-//! What happens to asynchronous calls while the connection that is to carry them comes about.
+//! Asynchronous calls while their connection is being established.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// What is done before the next connection is made.
+/// An action that runs before the next connection is made.
 type Next = Arc<Mutex<Option<Hook>>>;
 
-/// Somebody who takes connections and says nothing, and a client of his object.
+/// A listener that accepts connections and sends nothing, and a client with a reference to its object.
 fn silent() -> (std::net::TcpListener, Next, Orb, String) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

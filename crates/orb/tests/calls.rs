@@ -41,7 +41,7 @@ fn exceptions_come_back_with_their_members_and_completion() {
         call(&bench, "nonsense").unwrap_err().kind,
         Kind::BadOperation
     );
-    // A user exception that the operation does not raise.
+    // A user exception that is not in the operation's raises clause.
     let unknown: Result<(), SystemException> =
         bench.invoke("refuse", |w| w.write_u32(1), |_| Ok(()), |_, _| Ok(None));
     assert_eq!(unknown.unwrap_err().kind, Kind::Unknown);
@@ -90,7 +90,7 @@ fn a_servant_may_call_back_its_client_and_that_one_again() {
     let here: Arc<dyn Servant> = Arc::new(Bench::default());
     let own = root.servant_to_reference(&here).unwrap();
     assert_eq!(call_back(&bench, &own).unwrap(), b"called back");
-    // And to itself, while its only other thread serves this call.
+    // The callback may go to the caller itself, while its only other thread serves this call.
     assert_eq!(call_back(&bench, &bench).unwrap(), b"called back");
 }
 
@@ -161,7 +161,7 @@ fn an_object_that_was_deactivated_does_not_exist() {
     server.root.deactivate_object(&id).unwrap();
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::ObjectNotExist);
     assert_eq!(bench.non_existent(), Ok(true));
-    // The slot serves again, under another key.
+    // The slot is used again, with another object key.
     let again = server.root.servant_to_reference(&servant).unwrap();
     assert_ne!(again, bench);
     assert_eq!(call(&again, "ping"), Ok(()));
@@ -227,7 +227,7 @@ fn text_beyond_ascii_travels_as_utf_8_where_both_have_it() {
         call_text(&bench, "Schiff \u{2693}").unwrap(),
         "Schiff \u{2693}"
     );
-    // Without the component nothing is negotiated: ISO 8859-1 holds, which has no anchor.
+    // Without the component, no code set is negotiated. The fallback is ISO 8859-1, which has no anchor character.
     let endpoint = &server.orb.endpoints()[0];
     server.orb.register_plain_key(b"Bench", &bench).unwrap();
     let plain = client
@@ -331,7 +331,7 @@ fn initial_references_that_lead_to_each_other_are_a_wrong_text_and_no_endless_wa
     assert!(orb.resolve_initial_references("Alias").is_ok());
 }
 
-/// Its end is a mistake of the application's.
+/// A servant whose `drop` panics.
 struct Doomed(Arc<Bench>);
 
 impl Servant for Doomed {
@@ -363,7 +363,7 @@ fn a_servant_that_panics_at_its_end_takes_no_thread_of_the_lane_with_it() {
     let doomed = client.string_to_object(&text).unwrap().unwrap();
     let caller = std::thread::spawn(move || call(&doomed, "meet"));
     bench.gate.wait_for_arrivals(1);
-    // The request holds the servant last.
+    // The request holds the last reference to the servant.
     server.root.deactivate_object(&id).unwrap();
     bench.gate.open();
     let raised = caller.join().unwrap().unwrap_err();

@@ -1,5 +1,4 @@
-//! The life of connections at a server: peers that do not read, connections that bring nothing, more of them than
-//! there may be.
+//! Connections at a server: peers that do not read, idle connections, and more connections than the limit.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +13,7 @@ fn count(server: &Server, counter: Counter) -> u64 {
     server.orb.counters().read(counter)
 }
 
-/// One message: its type and its body.
+/// Reads one message: its type and its body.
 fn read_message(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let mut header = [0; 12];
     stream.read_exact(&mut header).unwrap();
@@ -32,7 +31,7 @@ fn read_message(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 const REPLY: u8 = 1;
 const CLOSE_CONNECTION: u8 = 5;
 
-/// More than the buffers of a connection hold.
+/// More than the buffers of a connection can hold.
 const LARGE: u32 = 15 << 20;
 
 #[test]
@@ -46,7 +45,7 @@ fn a_peer_that_does_not_read_holds_no_thread_and_has_its_reply_when_it_does() {
     let (kind, body) = read_message(&mut stream);
     assert_eq!(kind, REPLY);
     assert!(body.ends_with(&vec![1; LARGE as usize]));
-    // What it asks next is read again.
+    // The server reads the next request again.
     stream.write_all(&request(&bench, 2, 8)).unwrap();
     assert_eq!(read_message(&mut stream).0, REPLY);
 }
@@ -78,7 +77,7 @@ fn replies_that_wait_hold_no_more_than_they_may() {
 fn requests_behind_a_reply_that_waits_are_read_when_it_has_gone() {
     const REQUESTS: u32 = 60;
     const SIZE: u32 = 1 << 20;
-    // Without a pause the replies would need fifteen times what they may hold.
+    // Without a pause in reading, the queued replies would exceed the limit of a connection fifteen times.
     let server = Server::shaped(|builder| builder.outbound_size_max(16 << 20).threads(4));
     let (_orb, bench) = client_of(&server);
     let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -122,7 +121,7 @@ fn a_connection_is_not_idle_while_a_request_of_it_is_served() {
     let (client, bench) = client_of(&server);
     let meeting = std::thread::spawn(move || call(&bench, "meet"));
     server.bench.gate.wait_for_arrivals(1);
-    // Others come and go by the clock that would have closed it.
+    // Other connections are closed after the same idle timeout.
     for _ in 0..3 {
         let mut silent = TcpStream::connect(server.address()).unwrap();
         assert_eq!(read_message(&mut silent).0, CLOSE_CONNECTION);
@@ -140,7 +139,7 @@ fn the_longest_idle_connection_makes_room_for_the_next() {
     let (_busy_client, busy) = client_of(&server);
     let meeting = std::thread::spawn(move || call(&busy, "meet"));
     server.bench.gate.wait_for_arrivals(1);
-    // The clock that tells who was idle longer counts in ticks: on to the next.
+    // The idle time is measured in ticks of the coarse clock: waits for the next tick.
     let apart = || {
         let clock = server.orb.transport();
         let tick = clock.now_coarse();
@@ -191,7 +190,7 @@ fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
     let clients: Vec<_> = clients
         .inspect(|(met, _)| assert_eq!(*met, Ok(())))
         .collect();
-    // Both connections stay open, and one of them makes room.
+    // Both connections stay open, and one of them is then evicted.
     assert_eq!(late.join().unwrap().unwrap(), b"late");
     drop(clients);
 }
@@ -203,7 +202,7 @@ fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
     let (client, bench) = client_of(&server);
     let ends = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Others keep the threads of the lane going round.
+        // Other clients keep the threads of the lane busy.
         for _ in 0..4 {
             let bench = client.string_to_object(&server.text).unwrap().unwrap();
             let ends = &ends;
@@ -219,7 +218,7 @@ fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
         scope.spawn(move || {
             for number in 0..ONEWAYS {
                 let mut messages = request_of(bench, (number, 0), "note", &number.to_be_bytes());
-                // Each two-way lets another thread read what stands behind it.
+                // While one thread serves a two-way request, another thread reads the messages after it.
                 if number % 3 == 0 {
                     messages.extend(request_of(bench, (ONEWAYS + number, 3), "ping", &[]));
                 }
@@ -252,14 +251,14 @@ fn a_client_closes_a_connection_that_no_call_has_used_for_long_while_it_calls_ot
         assert_eq!(call(&again, "ping"), Ok(()));
         count(&left, Counter::ConnectionsClosed) == 2
     });
-    // On a loaded machine the other may have waited for long too.
+    // On a loaded machine, the other connection may have been idle for long too.
     assert!(client.counters().read(Counter::ClientConnectionsIdle) >= 2);
     assert_eq!(call(&once, "ping"), Ok(()));
 }
 
 #[test]
 fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none() {
-    // Every newcomer costs an idle connection, and every call may meet the farewell on its way.
+    // Each new connection evicts an idle connection, and any call may cross its CloseConnection message.
     let server = Server::shaped(|builder| builder.connections_max(3));
     let calls_each = 300_u64;
     let clients: Vec<_> = (0..6).map(|_| client_of(&server)).collect();
@@ -293,7 +292,7 @@ fn a_peer_that_does_not_read_does_not_keep_an_orb_from_its_end() {
     assert_eq!(server.orb.shutdown(true), Ok(()));
     assert_eq!(count(&server, Counter::RepliesLost), 1);
     assert_eq!(count(&server, Counter::ConnectionsClosed), 3);
-    // Those that read are told all the same.
+    // Peers that read get CloseConnection all the same.
     assert_eq!(read_message(&mut silent).0, CLOSE_CONNECTION);
 }
 
@@ -306,7 +305,7 @@ fn a_peer_that_has_ended_its_side_still_gets_its_replies() {
     stream.write_all(&request).unwrap();
     server.bench.gate.wait_for_arrivals(1);
     stream.shutdown(std::net::Shutdown::Write).unwrap();
-    // The poller tells of the end before it tells of these.
+    // The poller reports the close of the connection before the data of these calls.
     for _ in 0..20 {
         assert_eq!(call(&bench, "ping"), Ok(()));
     }
@@ -333,6 +332,6 @@ fn a_request_that_cannot_be_written_leaves_its_connection_as_it_was() {
         assert_eq!(bench.send_callback("ping", |_| Ok(()), None), Ok(()));
         assert!(sent().is_err_and(is_bad_param));
     }
-    // One for calls, one for one-ways, one for asynchronous calls.
+    // One connection for two-way calls, one for one-ways, one for asynchronous calls.
     assert_eq!(client.counters().read(Counter::ConnectionsMade), 3);
 }

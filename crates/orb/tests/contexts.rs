@@ -1,4 +1,4 @@
-//! A servant sees the service contexts that travelled with its request, whether the ORB knows them or not.
+//! A servant can read the service contexts of its request, including those that the ORB does not know.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

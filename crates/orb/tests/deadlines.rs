@@ -1,4 +1,4 @@
-//! Calls that are interrupted, and servers that go away: the right exception, with the right completion.
+//! Calls that time out, and servers that stop: the exception and its completion status.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -25,13 +25,13 @@ fn a_call_is_interrupted_at_its_deadline_and_the_server_serves_on() {
     assert_eq!(orb.counters().read(Counter::Timeouts), 2);
     server.bench.gate.open();
     assert_eq!(call(&bench, "ping"), Ok(()));
-    // The late replies found nobody and were not taken for others'.
+    // The late replies were discarded as such, and not taken for replies to other calls.
     assert_eq!(orb.counters().read(Counter::RepliesToNobody), 0);
 }
 
 #[test]
 fn a_host_that_does_not_answer_is_given_up_at_the_connect_timeout() {
-    // A listener whose queue is full answers no further connection.
+    // A listener with a full queue does not accept another connection.
     let listener = socket_with_full_queue();
     let url = format!(
         "corbaloc:iiop:1.2@{}/Fake",
@@ -61,7 +61,7 @@ fn a_host_that_does_not_answer_is_given_up_at_the_connect_timeout() {
 
 fn socket_with_full_queue() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // std asks for a queue of its own choice: fill whatever it is.
+    // std chooses the size of the queue, so the test fills it whatever its size.
     let address = listener.local_addr().unwrap();
     let mut waiting = Vec::new();
     while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {

@@ -1,5 +1,4 @@
-//! A server dies at each stage of a call: which exception, with which minor code, and whether the operation may have
-//! been done.
+//! A server dies at each stage of a call: the exception, its minor code, and its completion status.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +13,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, own_minor,
 };
 
-/// More than the buffers of both sockets hold.
+/// More than the buffers of both sockets can hold.
 const LARGE: usize = 15 << 20;
 
 type Verdict = (Kind, u32, Completion);
@@ -29,7 +28,7 @@ fn verdict(raised: SystemException) -> Verdict {
     (raised.kind, raised.minor, raised.completed)
 }
 
-/// What a call raises whose server does this with its connection.
+/// The exception of a call whose server does this with its connection.
 fn dying(serve: impl FnOnce(TcpStream) + Send + 'static) -> Verdict {
     let (_orb, reference) = fake_server(serve);
     verdict(call(&reference, "ping").unwrap_err())
@@ -53,7 +52,8 @@ fn before_there_is_a_connection_nothing_was_done() {
 
 #[test]
 fn an_end_after_the_request_has_gone_may_have_been_served() {
-    // In order, with the request read; and in disorder, with it unread: the kernel resets the connection.
+    // First an orderly close, after the request is read. Then a close with unread data, for which the kernel resets the
+    // connection.
     assert_eq!(dying(|mut stream| drop(read_request(&mut stream))), LOST);
     let reset = dying(|mut stream| {
         let mut some = [0; 4];
@@ -121,7 +121,7 @@ fn rest() {
     }
 }
 
-/// A server that answers one request of each connection and ends it so; twice.
+/// A server that replies to one request on each of two connections, then sends these octets and closes.
 fn ending(farewell: &'static [u8]) -> (Orb, ObjectRef, std::sync::mpsc::Receiver<()>) {
     let (ended, ends) = channel();
     let (orb, reference) = fake_listener("1.2", move |listener| {
@@ -151,7 +151,8 @@ fn an_end_between_two_calls_costs_the_second_nothing() {
 
 #[test]
 fn a_farewell_that_crosses_the_next_request_costs_it_nothing_either() {
-    // No rest: the farewell is found where the reply was looked for, or the connection is found closed.
+    // The connection is not idle long enough for a check. The client reads CloseConnection in place of the reply, or
+    // finds the connection closed.
     let (orb, reference, ends) = ending(b"GIOP\x01\x02\x01\x05\0\0\0\0");
     assert_eq!(call(&reference, "ping"), Ok(()));
     ends.recv().unwrap();
@@ -207,7 +208,7 @@ fn each_stage_that_takes_too_long_has_its_own_minor_code() {
         drop(stream);
     });
     let hurried = reference.with_round_trip_timeout(limit);
-    // Nobody reads what is larger than the buffers.
+    // The peer does not read, and the request is larger than the buffers.
     let raised = call_octets(&hurried, &vec![0; LARGE]).unwrap_err();
     let sending = own_minor::TIMED_OUT_SENDING;
     assert_eq!(verdict(raised), (Kind::Timeout, sending, Completion::No));
@@ -252,7 +253,7 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
 #[test]
 fn the_next_call_does_not_wait_behind_one_that_was_given_up() {
     let (orb, reference) = fake_listener("1.2", move |listener| {
-        // The first connection stays silent.
+        // The server does not use the first connection.
         let silent = listener.accept().unwrap().0;
         let mut stream = listener.accept().unwrap().0;
         let request = read_request(&mut stream);
@@ -273,7 +274,7 @@ fn a_late_receipt_of_a_oneway_is_passed_over_by_the_next() {
         let (_, first) = read_kind(&mut stream).unwrap();
         let (kind, _) = read_kind(&mut stream).unwrap();
         assert_eq!(kind, CANCEL_REQUEST);
-        // Only now, behind the next request.
+        // The reply to the first request is sent only now, after the next request.
         let (_, second) = read_kind(&mut stream).unwrap();
         reply(&mut stream, &first, 0, &[]);
         reply(&mut stream, &second, 0, &[]);
@@ -292,7 +293,7 @@ fn a_late_receipt_of_a_oneway_is_passed_over_by_the_next() {
 fn callers_that_give_up_and_go_on_never_get_anothers_reply() {
     const CALLERS: u32 = 4;
     const ROUNDS: u32 = 20;
-    // Each call that was given up holds a thread of the server until the gate opens.
+    // Each timed-out call keeps a thread of the server busy until the gate opens.
     let server = Server::shaped(|builder| builder.dynamic_threads((CALLERS * ROUNDS) as usize + 8));
     let (orb, bench) = client_of(&server);
     let go_on = |caller: u32, gives_up: bool| {
@@ -316,7 +317,7 @@ fn callers_that_give_up_and_go_on_never_get_anothers_reply() {
     let counted = |counter| orb.counters().read(counter);
     assert_eq!(counted(Counter::RepliesToNobody), 0);
     assert_eq!(counted(Counter::CommFailures), 0);
-    // A connection attempt that came too late for its call asked nothing.
+    // A connection attempt that completed after its call timed out has sent no request, so there is nothing to cancel.
     assert!(counted(Counter::CancelsSent) <= u64::from(CALLERS * ROUNDS));
     assert_ne!(counted(Counter::CancelsSent), 0);
 }

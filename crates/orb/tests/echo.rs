@@ -1,4 +1,4 @@
-//! Generated stubs and skeletons on the ORB: the echo interface, both sides.
+//! The echo interface: generated stubs and skeletons on the ORB.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn every_kind_of_value_comes_back_as_it_went() {
     assert_eq!(echo.echo_any(&any).unwrap(), any);
     assert_eq!(echo.echo_object(None).unwrap(), None);
     let back = echo.echo_object(Some(echo.object())).unwrap().unwrap();
-    // A reference that came in a reply works as the one it was made of.
+    // A reference from a reply works like the original.
     assert_eq!(
         EchoRef::narrow(&back)
             .unwrap()

@@ -1,4 +1,4 @@
-//! Where a server listens and what its references say of it: published addresses, several addresses, IPv6.
+//! The endpoints of a server and the addresses in its references: published addresses, several addresses, IPv6.
 
 use std::net::{Ipv6Addr, TcpListener};
 
@@ -23,7 +23,7 @@ fn listened_port(server: &Server) -> u16 {
     *ports.last().unwrap()
 }
 
-/// A port that nobody listens at.
+/// A port without a listener.
 fn closed_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -41,7 +41,7 @@ fn in_reference(server: &Server) -> Vec<(String, u16)> {
 fn a_reference_carries_what_is_published_and_its_client_tries_all_of_it() {
     let closed = closed_port();
     let gone = format!("127.0.0.1:{closed}");
-    // As behind an address translation that is down, with a name beside it.
+    // Like a server behind an address translation that is down, with a host name as a second address.
     let server = server(&["127.0.0.1:0"], &[&gone, "localhost"]);
     let port = listened_port(&server);
     let expected = [("127.0.0.1", closed), ("localhost", port)];
@@ -82,7 +82,7 @@ fn a_server_at_every_address_publishes_none_that_means_every() {
     }
 }
 
-/// Whether this host has IPv6, or a counted skip.
+/// Whether this host has IPv6. Counts a skip if not.
 fn has_ipv6() -> bool {
     let bound = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
     if !bound {

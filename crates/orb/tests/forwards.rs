@@ -1,4 +1,4 @@
-//! Location forwards, for a time and for good, and what every object can be asked.
+//! Location forwards, temporary and permanent, and operations that every object has.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use deckwatch_orb::{
 const FORWARD: u8 = 3;
 const FORWARD_PERM: u8 = 4;
 
-/// Serves one connection by what `answer` says to each request: status and body.
+/// A server for one connection; `answer` returns status and body of each reply.
 fn answering(
     mut answer: impl FnMut(usize, &[u8]) -> (u8, Vec<u8>) + Send + 'static,
 ) -> (Orb, ObjectRef) {
@@ -71,11 +71,11 @@ fn a_forward_for_good_replaces_the_reference() {
     assert_eq!(reference.to_string(), target.to_string());
     assert!(reference.is_equivalent(&target));
     assert_eq!(reference.type_id(), TEST_ID);
-    // The number of a reference stays, whatever becomes of it.
+    // The hash of a reference does not change after a permanent forward.
     assert_eq!(reference.hash(u32::MAX), hash);
     assert!(reference.hash(6) <= 6);
     server.orb.shutdown(true).expect("it ends");
-    // Nothing leads back.
+    // The reference does not fall back to the old address.
     assert_eq!(call(&reference, "ping").unwrap_err().kind, Kind::Transient);
     assert_eq!(orb.counters().read(Counter::Forwards), 1);
 }
@@ -115,7 +115,7 @@ fn a_forward_to_no_object_is_inv_objref_and_the_next_call_asks_again() {
     assert_eq!(call(&reference, "ping"), Ok(()));
 }
 
-/// Answers the locate requests of one connection with these statuses and bodies.
+/// Replies to the LocateRequests of one connection with these statuses and bodies.
 fn locating(answers: Vec<(u8, Vec<u8>)>) -> (Orb, ObjectRef) {
     fake_server(move |mut stream: TcpStream| {
         for (status, body) in answers {

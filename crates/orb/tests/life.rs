@@ -1,4 +1,4 @@
-//! The operations of an ORB on its own life (CORBA 3.3 part 1, clause 8.2.4): serving, working by hand, shutting down.
+//! Life-cycle operations of an ORB (CORBA 3.3 part 1, clause 8.2.4): `run`, `perform_work`, `shutdown`.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn after_a_shutdown_every_operation_raises_bad_inv_order_4() {
         after
     );
     assert_eq!(facts(call(&own, "ping")), after);
-    // The client's own ORB goes on, without a server.
+    // The client's own ORB still works, without a server.
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::Transient);
     assert_eq!(client.destroy(), Ok(()));
     let destroyed = client.destroy().unwrap_err().kind;
@@ -46,7 +46,7 @@ fn after_a_shutdown_every_operation_raises_bad_inv_order_4() {
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::ObjectNotExist);
 }
 
-/// Shuts its own ORB down, as it is asked to.
+/// A servant that shuts its own ORB down.
 struct Ender {
     orb: Mutex<Option<Orb>>,
     raised: Mutex<Sender<[Result<(), SystemException>; 3]>>,
@@ -113,7 +113,7 @@ fn an_orb_without_threads_works_when_it_is_told_to() {
     assert_eq!(server.orb.shutdown(true), Ok(()));
 }
 
-/// Tells somebody else when its servants go.
+/// A servant activator that notifies another object from `etherealize`.
 struct Teller(ObjectRef);
 
 impl ServantActivator for Teller {
@@ -146,7 +146,7 @@ fn a_one_way_that_nobody_waits_for_is_sent_at_the_end_of_its_orb_too() {
         .unwrap();
     note(&told, 1).unwrap();
     orb.orb.shutdown(true).unwrap();
-    // It does not lie in a box that nobody empties.
+    // The one-way is sent; it does not stay in a queue that no thread empties.
     wait_for(|| *server.bench.order.lock().unwrap() == [1, 2]);
 }
 

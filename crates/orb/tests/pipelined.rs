@@ -1,4 +1,5 @@
-//! Many requests of one connection at a time: their replies are written by several threads, each goes whole and once.
+//! Many concurrent requests on one connection: several threads write the replies, and each reply is sent whole and
+//! once.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use deckwatch_orb::{ObjectRef, Orb};
 
 const REQUESTS: u32 = 4_000;
 
-/// Small ones, and now and then one that a socket does not take at once.
+/// Sizes: most are small; some are more than a socket takes at once.
 const fn octets_of(id: u32) -> u32 {
     if id.is_multiple_of(7) {
         60_000

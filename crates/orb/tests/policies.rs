@@ -29,14 +29,14 @@ fn oneway(reference: &ObjectRef, operation: &str) -> Result<(), SystemException>
     reference.invoke_oneway(operation, |_| Ok(()))
 }
 
-/// The octet that says what is waited for, as a server of this version of GIOP saw it for each scope.
+/// The response flags octet that a server of this GIOP version receives, for each sync scope.
 fn response_octets(version: &'static str) -> Vec<u8> {
     let (tell, seen) = channel();
     let (_orb, reference) = fake_listener(version, move |listener| {
         let mut stream = listener.accept().unwrap().0;
         for _ in SCOPES {
             let request = read_request(&mut stream);
-            // Before GIOP 1.2 the (empty) list of service contexts stands in front.
+            // Before GIOP 1.2, the (empty) service context list comes first.
             let place = if version == "1.2" { 4 } else { 8 };
             let octet = request[place];
             tell.send(octet).unwrap();
@@ -65,11 +65,11 @@ fn a_oneway_with_server_returns_before_the_servant_and_one_with_target_after_it(
     let server = Server::start();
     let (_orb, bench) = client_of(&server);
     let with_server = with(&bench, Policy::SyncScope(SyncScope::WithServer));
-    // The gate is shut: only the servant waits.
+    // The gate is closed: the servant waits, the caller does not.
     assert_eq!(oneway(&with_server, "meet"), Ok(()));
     server.bench.gate.wait_for_arrivals(1);
     server.bench.gate.open();
-    // What the servant raises comes too late for it.
+    // An exception of the servant comes after the reply, so the caller does not get it.
     assert_eq!(oneway(&with_server, "fail"), Ok(()));
     let with_target = with(&bench, Policy::SyncScope(SyncScope::WithTarget));
     assert_eq!(oneway(&with_target, "ping"), Ok(()));
@@ -157,7 +157,7 @@ fn a_oneway_with_sync_none_does_not_wait_for_a_server_that_does_not_read() {
     let carefree = with(&reference, Policy::SyncScope(SyncScope::None));
     let octets = vec![0; QUEUED_ONEWAYS_SIZE_MAX / 8];
     let send = || carefree.invoke_oneway("octets", |w| w.write_octet_sequence(&octets));
-    // The sockets hold some, the box holds some more; then the caller learns that there is no room, at once.
+    // The sockets hold some one-ways, and the queue holds some more. Then the call raises at once.
     let refused = (0..).find_map(|_| send().err()).unwrap();
     assert_eq!(
         (refused.kind, refused.minor, refused.completed),
@@ -241,7 +241,7 @@ fn a_policy_of_the_reference_wins_over_the_threads_and_that_over_the_orbs() {
         .set_policy_overrides(&[timeout(60)], add)
         .unwrap();
     assert_eq!(effective(&bench), Some(timeout(60)));
-    // Each of the three interrupts a call that would wait for ever.
+    // Each of the three policies ends a call that would wait forever.
     let interrupted = |reference: &ObjectRef| call(reference, "meet").unwrap_err().kind;
     assert_eq!(interrupted(&bench), Kind::Timeout);
     let current = orb.policy_current();
@@ -252,7 +252,7 @@ fn a_policy_of_the_reference_wins_over_the_threads_and_that_over_the_orbs() {
     assert_eq!(effective(&hurried), Some(timeout(20)));
     assert_eq!(hurried.policy_overrides(&[]), [timeout(20)]);
     assert_eq!(interrupted(&hurried), Kind::Timeout);
-    // A thread's policies are its own, and those of one ORB are not another's.
+    // Policies of one thread do not hold in another thread, nor those of one ORB in another ORB.
     let elsewhere = std::thread::spawn({
         let bench = bench.clone();
         move || effective(&bench)
@@ -290,7 +290,7 @@ fn a_kind_of_policy_that_is_not_known_and_two_of_one_kind_raise_what_the_standar
 
 #[test]
 fn a_request_that_cannot_be_delivered_in_time_is_a_timeout_that_was_not_completed() {
-    // Nobody reads: the request is larger than what the sockets hold.
+    // The peer does not read, and the request is larger than the socket buffers.
     let (hold, held) = channel::<()>();
     let (_orb, reference) = fake_server(move |stream| {
         let _until_dropped = held.recv();
@@ -350,7 +350,7 @@ fn a_reference_that_must_not_reconnect_raises_rebind_where_others_connect_again(
         let reference = with(&reference, Policy::Rebind(mode));
         assert_eq!(call(&reference, "ping"), Ok(()));
         closes.recv().unwrap();
-        // Only a connection that has rested is looked at before it is used.
+        // Only a connection that has been idle is checked before it is used.
         let rested = Instant::now();
         while rested.elapsed() <= STALE_CHECK_AFTER {
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Shared memory beside TCP: servers, callers, references that carry both, and what happens beyond one ring.
+//! Shared memory beside TCP: servers, clients, references with both, and messages larger than one ring.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -122,13 +122,13 @@ fn a_client_that_does_not_read_its_replies_costs_no_thread_and_is_given_up() {
     let deaf = transport
         .connect(&server.orb.endpoints()[0], &StreamOptions::default(), None)
         .unwrap();
-    // Locate requests for a key that is nobody's: each has a reply of 20 octets.
+    // LocateRequests for an unknown key; each reply has 20 octets.
     let mut question = b"GIOP\x01\x00\x01\x03\x0c\0\0\0\x07\0\0\0\x04\0\0\0none".to_vec();
     question.truncate(24);
     let flood = question.repeat(4_096);
     while server.orb.counters().read(Counter::RepliesQueued) == 0 {
         let _given_up = deaf.write_now(&flood);
-        // Others are served all the while.
+        // Other clients are served meanwhile.
         assert_eq!(call(&bench, "ping"), Ok(()));
     }
     while server.orb.counters().read(Counter::RepliesTimedOut) == 0 {

@@ -1,8 +1,9 @@
-//! Lanes keep their promise whatever the clients of other lanes do, and equal clients of one lane are served alike.
+//! A high lane serves its clients whatever the clients of other lanes do, and equal clients of one lane get equal
+//! service.
 //!
-//! Nothing is timed: what is asked is that the high lane answers while the low one cannot, that shares are fair, and
-//! that nothing is lost or left. Threads are in the time-sharing class here, so that no client can starve the test.
-//! `deckwatch bench priority` and `deckwatch invert` measure what the promise is worth.
+//! Nothing is timed. The tests check that the high lane replies while the low lane cannot, that shares are fair, and
+//! that nothing is lost or left over. The threads run in the time-sharing class here, so that no client can starve the
+//! test. `deckwatch bench priority` and `deckwatch invert` measure latencies.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,10 +21,10 @@ use deckwatch_orb::{
 const LOW: i16 = 5;
 const HIGH: i16 = 90;
 
-/// Calls that the high lane has to answer in each test.
+/// Calls that the high lane must serve in each test.
 const CALLS: usize = 200;
 
-/// A server with lanes of one thread each, and an object whose callers say their priority.
+/// A server with lanes of one thread each, and an object whose callers send their priority (CLIENT_PROPAGATED).
 struct Lanes {
     server: Orb,
     _poa: Poa,
@@ -44,7 +45,7 @@ impl Lanes {
         Self::of(&[lane(LOW), lane(HIGH)], None)
     }
 
-    /// As many lanes as are given.
+    /// A server with these lanes.
     fn of(lanes: &[ThreadpoolLane], buffering: Option<RequestBuffering>) -> Self {
         let server = Orb::builder()
             .listen("127.0.0.1:0")
@@ -78,7 +79,7 @@ impl Lanes {
         }
     }
 
-    /// A client's ORB whose calling thread has this priority.
+    /// A client ORB; the calling thread gets this priority.
     fn client(&self, priority: i16) -> (Orb, ObjectRef) {
         let orb = Orb::builder()
             .scheduling(Scheduling::Other)
@@ -93,13 +94,13 @@ impl Lanes {
         (orb, object)
     }
 
-    /// The high lane answers all of its calls.
+    /// Checks that the high lane serves all its calls.
     fn require_high(&self) {
         let (_orb, high) = self.client(HIGH);
         (0..CALLS as u32).for_each(|number| require_answer(&high, number));
     }
 
-    /// The high lane answers whoever asks it all the while that `work` takes.
+    /// Checks that the high lane serves calls during all of `work`.
     fn require_high_during(&self, work: impl FnOnce()) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -122,7 +123,7 @@ impl Lanes {
     }
 }
 
-/// Says so when it is dropped, also where a test fails.
+/// Sets the flag when it is dropped, also after a panic.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -182,7 +183,7 @@ fn the_high_lane_answers_while_a_client_floods_the_low_one_with_one_ways() {
         scope.spawn(|| {
             let (_orb, low) = lanes.client(LOW);
             (0..NOTES).for_each(|number| note(&low, number).unwrap());
-            // Behind all of them.
+            // Waits until all notes are served.
             while lanes.bench.order.lock().unwrap().len() < NOTES as usize {
                 std::thread::yield_now();
             }
@@ -198,30 +199,30 @@ fn the_high_lane_answers_while_a_client_of_the_low_one_stops_reading() {
     let lanes = Lanes::start();
     let (_orb, low) = lanes.client(LOW);
     call(&low, "ping").unwrap();
-    // The first endpoint is that of the first lane, the low one.
+    // The first endpoint is that of the first lane, which is the low one.
     let (host, port) = endpoint_of(&low);
     let mut stalled = TcpStream::connect((host.as_str(), port)).unwrap();
     stalled
         .set_write_timeout(Some(Duration::from_millis(200)))
         .unwrap();
     let asked = request(&low, 7, 60_000);
-    // It asks for far more than it will ever take, until the server takes no more of it.
+    // The client requests far more than it reads, until the server stops reading its requests.
     while stalled.write_all(&asked).is_ok() {}
     lanes.require_high();
-    // Nor are the others of its own lane held up.
+    // The other clients of the same lane are not delayed either.
     call(&low, "ping").unwrap();
 }
 
-/// Where the profile of a reference leads.
+/// Host and port of the profile in a reference.
 fn endpoint_of(object: &ObjectRef) -> (String, u16) {
     let profile = &object.ior().profiles[0];
     let iiop = deckwatch_giop::ior::IiopProfile::from_octets(&profile.data).unwrap();
     (iiop.host.clone(), iiop.port)
 }
 
-/// While the request of one waits at the lane, each of the others is served at most twice: once as it was before it
-/// in the queue, and once as it was being served. Shares are as equal then as the clients are; how often the
-/// operating system lets each of them call is not asked.
+/// While the request of one client waits at the lane, each other client is served at most twice: once for a request
+/// queued before it, and once for the request in progress. So shares are as equal as the clients' requests. How often
+/// the operating system lets each client call is not tested.
 #[test]
 fn equal_clients_of_one_lane_get_equal_shares() {
     const CLIENTS: usize = 8;
@@ -231,7 +232,7 @@ fn equal_clients_of_one_lane_get_equal_shares() {
     call(&low, "ping").unwrap();
     let (host, port) = endpoint_of(&low);
     let noted = &lanes.bench.order;
-    // `note` with a response wanted: its number is the client's.
+    // `note` with a response; its number is that of the client.
     let notes: Vec<Vec<u8>> = (0..CLIENTS as u32)
         .map(|mine| request_of(&low, (mine, 3), "note", &mine.to_be_bytes()))
         .collect();
@@ -244,12 +245,12 @@ fn equal_clients_of_one_lane_get_equal_shares() {
                 ready.wait();
                 for _ in 0..CALLS_EACH {
                     connection.write_all(asked).unwrap();
-                    // It lies at the server from here on.
+                    // From here on, the request is in the server's socket buffer or queue.
                     let since = noted.lock().unwrap().len();
                     read_reply(&mut connection);
                     let order = noted.lock().unwrap();
                     let behind = &order[since..];
-                    // Where it is not there, it was served before this thread could look.
+                    // If the note is not found, it was served before this thread read `since`.
                     let waited = behind.iter().position(|who| *who == mine as u32);
                     let mut others = [0_u32; CLIENTS];
                     for who in &behind[..waited.unwrap_or(0)] {
@@ -268,7 +269,7 @@ fn equal_clients_of_one_lane_get_equal_shares() {
     }
 }
 
-/// Reads one message.
+/// Reads one reply.
 fn read_reply(connection: &mut TcpStream) {
     let mut header = [0; 12];
     connection.read_exact(&mut header).unwrap();
@@ -317,7 +318,8 @@ fn the_high_lane_answers_while_a_hundred_clients_connect_to_the_low_one_at_once(
             }
         });
     });
-    // Each has its own, and so has who asked all the while, and who asked behind them.
+    // One connection for each client, one for the client that called during all of the test, and one for the client
+    // that called after it.
     let accepted = lanes.server.counters().read(Counter::ConnectionsAccepted);
     assert_eq!(accepted, 102);
 }
@@ -341,20 +343,20 @@ fn the_high_lane_answers_while_a_thousand_connections_of_the_low_one_open_and_di
     assert_eq!(accepted, 1_003, "and those of three clients");
 }
 
-/// A thousand connections, and the end of all of them; the object is asked meanwhile.
+/// Opens a thousand connections and closes all of them, and calls the object meanwhile.
 fn open_and_die(address: &str, server: &Orb, object: &ObjectRef) {
     let asked = request(object, 1, 8);
-    // All may have died before the first look whether they have.
+    // All connections may have been closed before the first check of the count.
     call(object, "ping").unwrap();
     for number in 0..1_000 {
         let mut connection = TcpStream::connect(address).unwrap();
-        // Before, within and behind a message.
+        // The connection closes before a message, within one, or after one.
         let sent = [0, 5, asked.len() / 2, asked.len()][number % 4];
         connection.write_all(&asked[..sent]).unwrap();
     }
     let closed = || server.counters().read(Counter::ConnectionsClosed);
     let given_up = Instant::now() + Duration::from_secs(60);
-    // All but those of clients.
+    // All connections are closed except those of the clients.
     while closed() < 1_000 && Instant::now() < given_up {
         call(object, "ping").unwrap();
     }
@@ -375,7 +377,7 @@ fn whoever_comes_to_a_full_lane_and_full_buffers_hears_of_it_while_the_lane_is_s
         let meet = || -> Result<(), SystemException> { call(&object, "meet") };
         let first = scope.spawn(meet);
         bench.gate.wait_for_arrivals(1);
-        // One waits in the buffer, the others hear at once: the lane's thread is still at the gate.
+        // One request waits in the buffer. The others are refused at once: the thread of the lane is still at the gate.
         let others: Vec<_> = (0..3).map(|_| scope.spawn(meet)).collect();
         let given_up = Instant::now() + Duration::from_secs(60);
         while others.iter().filter(|other| other.is_finished()).count() < 2 {

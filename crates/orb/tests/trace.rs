@@ -1,4 +1,4 @@
-//! The message trace tells what went in and out, and why a call failed.
+//! The message trace lists the messages sent and received, and why a call failed.
 
 use std::io::{self, Write};
 use std::net::TcpListener;
@@ -28,7 +28,7 @@ impl Page {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// The lines with everything that differs from run to run replaced: times, ports and keys.
+    /// The lines, with placeholders for what differs from run to run: times, ports and keys.
     fn lines(&self) -> Vec<String> {
         self.text().lines().map(without_chance).collect()
     }
@@ -70,7 +70,7 @@ fn at(orb: &Orb, address: std::net::SocketAddr) -> ObjectRef {
     orb.string_to_object(&url).unwrap().unwrap()
 }
 
-/// What a client tells whose server answers its call by these octets, and closes.
+/// The client's trace of a call to a server that replies with these octets and closes the connection.
 fn told_of_reply(octets: &'static [u8]) -> Page {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Unix sockets beside TCP: servers, callers and references that carry both.
+//! Unix sockets beside TCP: servers, clients and references with both.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn a_url_leads_to_a_unix_socket() {
     let url = format!("corbaloc:{address}/Bench");
     let bench = client.string_to_object(&url).unwrap().unwrap();
     assert_eq!(call(&bench, "ping"), Ok(()));
-    // The next address is tried where nobody listens at the first.
+    // If nothing listens at the first address, the next is tried.
     let url = format!("corbaloc:omniunix:/nobody:,{address}/Bench");
     let bench = client.string_to_object(&url).unwrap().unwrap();
     assert_eq!(call(&bench, "ping"), Ok(()));
@@ -80,7 +80,7 @@ fn a_reference_to_tcp_and_unix_is_called_over_unix_first_and_over_tcp_from_elsew
         [Endpoint::Tcp { .. }, Endpoint::Unix { .. }]
     ));
     assert_eq!(call(&bench, "ping"), Ok(()));
-    // Its file gone, the same reference leads on over TCP.
+    // Without the socket file, the same reference works over TCP.
     std::fs::remove_file(&path).unwrap();
     let (far, bench) = client_of(&server);
     assert_eq!(call(&bench, "ping"), Ok(()));

@@ -1,31 +1,33 @@
-//! The two clocks of a host, the sleep to an absolute time, and the way from the kernel's stamps to the clock of all records.
+//! The two clocks of a host, sleeping until an absolute time, and converting the kernel's stamps to the clock of all
+//! records.
 //!
-//! Records are CLOCK_MONOTONIC; the kernel stamps packets with CLOCK_REALTIME. Both run at the same (disciplined) rate, so the way
-//! from one to the other is an offset, which changes only when somebody sets the clock: [`ClockPair`] reads it with a bound of its error, and two
-//! pairs tell whether the clock was set between them.
+//! Records are CLOCK_MONOTONIC; the kernel stamps packets with CLOCK_REALTIME. Both run at the same (disciplined) rate,
+//! so their difference is an offset that changes only when the clock is set. [`ClockPair`] reads the offset with a
+//! bound of its error. Two pairs show whether the clock was set between them.
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// CLOCK_MONOTONIC now, nanoseconds.
+/// Returns CLOCK_MONOTONIC, nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// CLOCK_REALTIME now, nanoseconds since 1970.
+/// Returns CLOCK_REALTIME, nanoseconds since 1970.
 #[must_use]
 pub fn realtime_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// The step of the timers that [`sleep_until`] waits on, nanoseconds: 1 with high-resolution timers, a whole tick (1 to 10 ms) without.
+/// Returns the resolution of the timers that [`sleep_until`] uses, nanoseconds: 1 with high-resolution timers, a whole
+/// tick (1 to 10 ms) without.
 #[must_use]
 pub fn timer_resolution_ns() -> i64 {
     nanoseconds(clock_getres(ClockId::Monotonic))
 }
 
-/// Sleeps until CLOCK_MONOTONIC shows `due_ns`; returns at once when that is past. A signal does not shorten it.
+/// Sleeps until CLOCK_MONOTONIC reaches `due_ns`; returns at once if that is past. A signal does not shorten the sleep.
 pub fn sleep_until(due_ns: i64) {
     let due = Timespec {
         tv_sec: due_ns.max(0) / NS_PER_S,
@@ -36,7 +38,7 @@ pub fn sleep_until(due_ns: i64) {
     {}
 }
 
-/// Processor time that the calling thread has used, nanoseconds.
+/// Returns the processor time of the calling thread, nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
@@ -49,12 +51,12 @@ pub struct ClockPair {
     pub realtime_ns: i64,
     /// CLOCK_MONOTONIC at the moment.
     pub monotonic_ns: i64,
-    /// The two are of the same moment to within this.
+    /// The maximum difference between the moments of the two readings.
     pub error_ns: u64,
 }
 
 impl ClockPair {
-    /// Reads CLOCK_REALTIME between two readings of CLOCK_MONOTONIC, several times, and keeps the narrowest.
+    /// Reads CLOCK_REALTIME between two readings of CLOCK_MONOTONIC, several times, and returns the narrowest.
     #[must_use]
     pub fn read() -> Self {
         let mut best = Self::read_once();
@@ -79,7 +81,7 @@ impl ClockPair {
         }
     }
 
-    /// CLOCK_MONOTONIC when CLOCK_REALTIME showed `realtime_ns`, if the clock was not set in between.
+    /// Converts a time of CLOCK_REALTIME to CLOCK_MONOTONIC. Valid if the clock was not set in between.
     #[must_use]
     pub const fn to_monotonic(&self, realtime_ns: i64) -> i64 {
         realtime_ns
@@ -87,13 +89,14 @@ impl ClockPair {
             .saturating_add(self.monotonic_ns)
     }
 
-    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    /// Returns CLOCK_REALTIME minus CLOCK_MONOTONIC.
     #[must_use]
     pub const fn offset_ns(&self) -> i64 {
         self.realtime_ns.saturating_sub(self.monotonic_ns)
     }
 
-    /// By how much CLOCK_REALTIME was set since `earlier`; none when the difference of the two is within their errors.
+    /// Returns by how much CLOCK_REALTIME was set since `earlier`. Returns `None` if the difference of the two is
+    /// within their errors.
     #[must_use]
     pub fn step_since(&self, earlier: &Self) -> Option<i64> {
         let step_ns = self.offset_ns().saturating_sub(earlier.offset_ns());
@@ -108,7 +111,7 @@ fn nanoseconds(time: Timespec) -> i64 {
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Bracketed readings of which the narrowest counts: one of so many is not interrupted, even on a loaded host.
+/// Bracketed readings, of which the narrowest is used: one of so many is not interrupted, even on a loaded host.
 const BRACKETS: usize = 16;
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! `recvmsg` with its control messages: the one place where they are walked.
+//! `recvmsg` with its control messages: the only code that parses them.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// What a receive gave beside the octets.
+/// The result of a receive, except the octets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Control {
-    /// Octets of the message, with `MSG_TRUNC` also those that did not fit.
+    /// Octets of the message; with `MSG_TRUNC` including those that did not fit.
     pub(crate) len: usize,
-    /// The message did not fit.
+    /// Whether the message did not fit.
     pub(crate) truncated: bool,
     /// The software stamp, nanoseconds of CLOCK_REALTIME.
     pub(crate) stamp_ns: Option<i64>,
     /// Messages that the socket has dropped so far.
     pub(crate) dropped: Option<u32>,
-    /// From the error queue.
+    /// The error, if the message is from the error queue.
     pub(crate) error: Option<ExtendedError>,
 }
 
-/// The kernel's `sock_extended_err`, as far as it is used.
+/// The used fields of the kernel's `sock_extended_err`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExtendedError {
     pub(crate) errno: u32,
@@ -28,7 +28,7 @@ pub(crate) struct ExtendedError {
     pub(crate) data: u32,
 }
 
-/// Receives one message and walks its control messages; `from` takes the sender's address where it is wanted.
+/// Receives one message and parses its control messages. The sender's address is stored in `from`, if given.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -111,6 +111,7 @@ impl Control {
     }
 }
 
-/// Room for a stamp (48 octets), a drop counter, an extended error with an IPv6 address, each with its header; aligned as a header is.
+/// Space for a stamp (48 octets), a drop counter, and an extended error with an IPv6 address, each with its header.
+/// Aligned as a header is.
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 256]);

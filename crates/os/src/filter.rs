@@ -1,18 +1,19 @@
-//! The kernel's packet filter of a tap: classic BPF that keeps TCP and UDP from or to some ports.
+//! The kernel's packet filter of a tap: classic BPF that keeps TCP and UDP packets from or to some ports.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::option;
 
-/// Keeps IPv4 and IPv6 packets whose TCP or UDP source or destination port is one of a set, and all later fragments of datagrams, which name no port.
+/// Keeps IPv4 and IPv6 packets whose TCP or UDP source or destination port is one of a set. Also keeps all later
+/// fragments of datagrams, which have no port.
 #[derive(Clone, Debug)]
 pub struct PortFilter {
     program: Vec<libc::sock_filter>,
 }
 
 impl PortFilter {
-    /// A filter for these ports; without any, or with more than [`PORTS_MAX`], one that keeps everything.
+    /// Creates a filter for these ports. Without any, or with more than [`PORTS_MAX`], the filter keeps everything.
     #[must_use]
     pub fn new(ports: &[u16]) -> Self {
         let program = if ports.is_empty() || ports.len() > PORTS_MAX {
@@ -26,21 +27,22 @@ impl PortFilter {
     /// Attaches the filter to a packet socket.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub(crate) fn attach(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         let program = libc::sock_fprog {
             len: u16::try_from(self.program.len()).unwrap_or(u16::MAX),
             filter: self.program.as_ptr().cast_mut(),
         };
-        // The kernel copies the instructions during the call, and reads only.
+        // The kernel only reads the instructions, and copies them during the call.
         option::set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 }
 
-/// Most ports of one filter: four instructions each, of the 4096 that the kernel takes.
+/// Maximum of ports of one filter: four instructions each, of the 4096 that the kernel accepts.
 pub const PORTS_MAX: usize = 1000;
 
-/// Offsets are from the Ethernet header, which `lo` and `veth` both have. The ports go to A and to the scratch word 0, then both through the list.
+/// Offsets are from the Ethernet header, which `lo` and `veth` both have. The two ports are in A and in scratch word 0;
+/// both are compared with the list.
 fn program(ports: &[u16]) -> Vec<libc::sock_filter> {
     let mut program = vec![
         statement(LOAD_HALF, 12),
@@ -67,7 +69,8 @@ fn program(ports: &[u16]) -> Vec<libc::sock_filter> {
         statement(RETURN, KEEP),
         statement(RETURN, DROP),
         statement(LOAD_HALF, 56),
-        // The list follows without a jump, because the kernel's checker takes a scratch word for unset behind any return.
+        // The list follows without a jump, because the kernel's checker treats a scratch word as unset after any
+        // return.
         statement(STORE, 0),
         statement(LOAD_HALF, 54),
     ];
@@ -101,7 +104,7 @@ const JUMP: u16 = 0x05;
 const EQUAL: u16 = 0x15;
 const ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
-/// Octets of a packet that are kept: all.
+/// The number of octets of a packet that are kept: all.
 const KEEP: u32 = u32::MAX;
 const DROP: u32 = 0;
 

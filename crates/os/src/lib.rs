@@ -1,4 +1,5 @@
-//! The only door to the kernel: clocks, poller, sockets and their stamps, packet taps, mapped files, scheduling, memory locking.
+//! All direct access to the kernel: clocks, pollers, sockets and their stamps, packet taps, mapped files, scheduling,
+//! memory locking.
 
 pub mod clock;
 mod control;

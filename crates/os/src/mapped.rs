@@ -1,4 +1,4 @@
-//! A file in memory that stays when its process is killed: what a hot loop writes into it is in the file without a system call.
+//! A memory-mapped file that survives when its process is killed: a hot loop writes to it without a system call.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,27 +9,28 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A new file of fixed size, or a part of it, mapped for writing. Its room on the disk is taken and its pages are present, so that writing neither
-/// faults for long nor finds the disk full.
+/// A new file of fixed size, or a part of it, mapped for writing. Its disk space is allocated and its pages are
+/// present, so that a write neither waits long for a page fault nor finds the disk full.
 #[derive(Debug)]
 pub struct MappedFile {
-    /// Keeps the mapping; never read.
+    /// Keeps the mapping alive; never read.
     _mapping: Arc<Mapping>,
     start: NonNull<u8>,
     size_bytes: usize,
 }
 
-// SAFETY: the octets between `start` and `start + size_bytes` belong to this value alone, and are not bound to a thread.
+// SAFETY: the octets between `start` and `start + size_bytes` belong to this value alone, and are not bound to a
+// thread.
 unsafe impl Send for MappedFile {}
 // SAFETY: shared references only give shared slices.
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Makes the file at `path`, which must not exist, of `size_bytes` zeros. The file is the caller's alone to write: no other process may
-    /// truncate it while it is mapped.
+    /// Creates the file at `path`, which must not exist, with `size_bytes` zeros. Only the caller may write to the
+    /// file: no other process may truncate it while it is mapped.
     ///
     /// # Errors
-    /// `AlreadyExists`, `StorageFull`, or what else the kernel answers; `InvalidInput` for a size of zero.
+    /// `AlreadyExists`, `StorageFull`, or another error of the kernel; `InvalidInput` for a size of zero.
     pub fn create(path: &Path, size_bytes: usize) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -51,14 +52,14 @@ impl MappedFile {
         Ok(mapped)
     }
 
-    /// Dirties each page, so that the first record in it does not have to.
+    /// Writes to each page, so that the first record in it causes no page fault.
     fn prefault(&mut self) {
         for page in self.octets_mut().chunks_mut(PAGE_SIZE) {
             page[0] = std::hint::black_box(0);
         }
     }
 
-    /// Two parts that different threads may write to: the first `size_bytes` octets, and the rest.
+    /// Splits the file in two parts that different threads may write to: the first `size_bytes` octets, and the rest.
     ///
     /// # Panics
     /// When the file is shorter.
@@ -81,7 +82,7 @@ impl MappedFile {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size_bytes) }
     }
 
-    /// The octets, to write.
+    /// The octets, for writing.
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; `&mut self` makes it the only slice.
@@ -89,7 +90,7 @@ impl MappedFile {
     }
 }
 
-/// A mapping, unmapped with its last part.
+/// A mapping, unmapped when its last part is dropped.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -103,7 +104,8 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn of(file: &File, size_bytes: usize) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory; the file is as long as the mapping.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory; the file is as long as
+        // the mapping.
         let start = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -127,13 +129,14 @@ impl Drop for Mapping {
     }
 }
 
-/// The smallest page of the processors we run on; touching a larger one more than once does no harm.
+/// The smallest page size of the supported processors. With larger pages, a page is touched more than once, which is
+/// harmless.
 const PAGE_SIZE: usize = 4096;
 
-/// Octets that may still be written to the file system that holds `path`.
+/// Returns the free octets of the file system that holds `path`.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub fn room_bytes(path: &Path) -> io::Result<u64> {
     let room = rustix::fs::statvfs(path)?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))

@@ -1,14 +1,15 @@
-//! Memory that a real-time road need not wait for.
+//! Memory without page faults for real-time code.
 
 use std::io;
 
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// Locks what the process has touched and will touch: a page stays once it was used. Pages that were never used are not fetched; a road's own are,
-/// by [`prefault_stack`] and by writing to its buffers, before it is taken.
+/// Locks the pages that the process has touched and will touch: a page stays in memory once it was used. Pages that
+/// were never used are not loaded. A real-time path loads its own before it starts, by [`prefault_stack`] and by
+/// writing to its buffers.
 ///
 /// # Errors
-/// `PermissionDenied` or `OutOfMemory` where RLIMIT_MEMLOCK does not allow it.
+/// `PermissionDenied` or `OutOfMemory` if RLIMIT_MEMLOCK does not allow it.
 pub fn lock_on_fault() -> io::Result<()> {
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?;
     Ok(())
@@ -24,7 +25,7 @@ pub fn prefault_stack() {
     std::hint::black_box(&pages);
 }
 
-/// More than the deepest road uses, a sixteenth of the smallest thread stack in use (2 MiB).
+/// More stack than the deepest real-time path uses, and a sixteenth of the smallest thread stack in use (2 MiB).
 pub const STACK_PREFAULT_BYTES: usize = 128 << 10;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Network namespaces: run a child in one, enter one with a thread; and what this process is permitted to do.
+//! Network namespaces: running a child in one, entering one with a thread. Also the privileges of this process.
 //!
-//! A namespace with a name is what `ip netns add NAME` makes: a file in [`NAMED_NAMESPACES`] that keeps it alive.
+//! `ip netns add NAME` creates a named namespace: a file in [`NAMED_NAMESPACES`] keeps it alive.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 
-/// Where `ip netns` keeps the names.
+/// The folder in which `ip netns` keeps the names.
 pub const NAMED_NAMESPACES: &str = "/run/netns";
 
 /// A network namespace, held open.
@@ -25,26 +25,26 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Opens the namespace of that name.
+    /// Opens the namespace with this name.
     ///
     /// # Errors
-    /// The operating system's, when there is none of that name or it may not be opened.
+    /// The operating system's error, when the name does not exist or the namespace may not be opened.
     pub fn named(name: &str) -> io::Result<Self> {
         Self::open(&Path::new(NAMED_NAMESPACES).join(name))
     }
 
-    /// Opens the namespace the calling thread is in.
+    /// Opens the namespace of the calling thread.
     ///
     /// # Errors
-    /// The operating system's, when `/proc` is not mounted.
+    /// The operating system's error, when `/proc` is not mounted.
     pub fn current() -> io::Result<Self> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// Opens the namespace behind any path: `/run/netns/NAME` or `/proc/PID/ns/net`.
+    /// Opens the namespace at any path: `/run/netns/NAME` or `/proc/PID/ns/net`.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -58,7 +58,7 @@ impl Namespace {
         })
     }
 
-    /// What tells two namespaces apart.
+    /// The identity of a namespace, by which two namespaces can be compared.
     #[must_use]
     pub const fn identity(&self) -> NamespaceIdentity {
         self.identity
@@ -67,18 +67,19 @@ impl Namespace {
     /// Moves the calling thread, and only it, into the namespace; sockets it opens from now on are there.
     ///
     /// # Errors
-    /// The operating system's: EPERM without CAP_SYS_ADMIN.
+    /// The operating system's error: EPERM without CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<()> {
         enter(self.file.as_fd())
     }
 
-    /// Runs `work` on a thread of its own inside the namespace and returns what it returned; the calling thread stays where it is.
+    /// Runs `work` on a new thread inside the namespace and returns its result. The calling thread stays in its own
+    /// namespace.
     ///
     /// # Errors
     /// As [`Self::enter`]; then `work` was not run.
     ///
     /// # Panics
-    /// When `work` does.
+    /// When `work` panics.
     pub fn run_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         std::thread::scope(|scope| {
             let inside = std::thread::Builder::new()
@@ -91,7 +92,7 @@ impl Namespace {
     }
 }
 
-/// What tells two namespaces apart.
+/// The identity of a namespace, by which two namespaces can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NamespaceIdentity {
     device: u64,
@@ -99,10 +100,10 @@ pub struct NamespaceIdentity {
 }
 
 impl NamespaceIdentity {
-    /// The network namespace a process's first thread is in.
+    /// Returns the network namespace of a process's first thread.
     ///
     /// # Errors
-    /// The operating system's: the process is gone, or belongs to another user.
+    /// The operating system's error: the process has ended, or belongs to another user.
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let metadata = fs::metadata(format!("/proc/{pid}/ns/net"))?;
         Ok(Self {
@@ -112,24 +113,26 @@ impl NamespaceIdentity {
     }
 }
 
-/// Where and how a child process is to run. Every part is optional; the default changes nothing.
+/// Where and how a child process runs. Every part is optional; the default changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// The namespace it starts in.
     pub namespace: Option<Namespace>,
-    /// The processors it may use; empty for all of its parent's.
+    /// The processors that it may use; empty for all of its parent's.
     pub processors: Vec<u32>,
-    /// Kills it (SIGKILL) when the *thread* that started it ends: start such children from a thread that lives as long as they shall.
+    /// Kills it (SIGKILL) when the *thread* that started it ends. Start such a child from a thread that lives at least
+    /// as long as the child shall.
     pub dies_with_parent: bool,
     /// Puts it in a process group of its own, so that Ctrl-C in a terminal reaches only the parent.
     pub own_group: bool,
 }
 
 impl Placement {
-    /// Arranges for `command`'s children to be placed so.
+    /// Configures `command` so that its children run with this placement.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a processor number that no processor set can hold. What the kernel refuses is the error of the later `spawn`.
+    /// [`io::ErrorKind::InvalidInput`] for a processor number that no processor set can hold. If the kernel refuses the
+    /// placement, the later `spawn` returns the error.
     pub fn apply(&self, command: &mut Command) -> io::Result<()> {
         if self.own_group {
             command.process_group(0);
@@ -149,30 +152,31 @@ impl Placement {
             }
             Ok(())
         };
-        // SAFETY: `place` runs between fork and exec. It makes system calls on values made before the fork, and neither allocates, locks nor panics.
+        // SAFETY: `place` runs between fork and exec. It makes system calls on values made before the fork, and neither
+        // allocates, locks nor panics.
         unsafe { command.pre_exec(place) };
         Ok(())
     }
 }
 
-/// Something the kernel permits a process, beyond what every process may do.
+/// A capability of the kernel: a privilege beyond those of every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Capability {
-    /// Make and change interfaces, addresses, shapers, filters.
+    /// Create and change interfaces, addresses, shapers, filters.
     NetAdmin = 12,
     /// Raw and packet sockets.
     NetRaw = 13,
     /// Lock memory beyond RLIMIT_MEMLOCK.
     IpcLock = 14,
-    /// Make and enter namespaces, mount.
+    /// Create and enter namespaces, mount.
     SysAdmin = 21,
     /// Real-time scheduling and any processor affinity.
     SysNice = 23,
 }
 
 impl Capability {
-    /// All that this program ever needs.
+    /// All capabilities that this program uses.
     pub const ALL: [Self; 5] = [
         Self::NetAdmin,
         Self::NetRaw,
@@ -193,7 +197,7 @@ impl Capability {
         }
     }
 
-    /// Whether the calling process has it in effect.
+    /// Returns true if the calling process has the capability in effect.
     #[must_use]
     pub fn is_held(self) -> bool {
         fs::read_to_string("/proc/self/status")
@@ -202,8 +206,8 @@ impl Capability {
             .is_some_and(|set| self.is_in(set))
     }
 
-    /// Whether programs that the calling process starts have it too: it is root, or the capability is ambient. One that the file of this program
-    /// alone was given (`setcap`) stays with this program.
+    /// Returns true if programs that the calling process starts have the capability too: the process is root, or the
+    /// capability is ambient. A capability that only this program's file has (`setcap`) is not inherited.
     #[must_use]
     pub fn is_held_by_children(self) -> bool {
         fs::read_to_string("/proc/self/status").is_ok_and(|status| self.is_passed_on(&status))
@@ -219,14 +223,14 @@ impl Capability {
         in_set("CapAmb:") || root && in_set("CapEff:")
     }
 
-    /// Whether it is in a set as the kernel writes it (`CapEff` of `/proc/PID/status`).
+    /// Returns true if the capability is in a set in the kernel's format (`CapEff` of `/proc/PID/status`).
     #[must_use]
     pub const fn is_in(self, set: u64) -> bool {
         set >> (self as u8) & 1 == 1
     }
 }
 
-/// The effective capabilities in the text of `/proc/PID/status`.
+/// Returns the effective capabilities in the text of `/proc/PID/status`.
 #[must_use]
 pub fn effective_capabilities(status: &str) -> Option<u64> {
     capability_set(status, "CapEff:")
@@ -237,17 +241,17 @@ fn capability_set(status: &str, name: &str) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// When a process started, in clock ticks since the machine did: with the process id it names a process for ever. None for one that has
-/// ended, waited for by its parent or not.
+/// Returns when a process started, in clock ticks since boot. The process id and this time together identify a process
+/// uniquely. Returns `None` for a process that has ended, even if its parent has not waited for it.
 #[must_use]
 pub fn start_time_of_process(pid: u32) -> Option<u64> {
     start_time_in_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Ends a process at once (SIGKILL).
+/// Kills a process (SIGKILL).
 ///
 /// # Errors
-/// The operating system's: it is gone, or belongs to another user.
+/// The operating system's error: the process has ended, or belongs to another user.
 pub fn kill_process(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid)
         .ok()
@@ -256,10 +260,10 @@ pub fn kill_process(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, Signal::KILL)?)
 }
 
-/// Ends a process at once (SIGKILL), and with it all that are in the group which it leads.
+/// Kills all processes (SIGKILL) of the group that `leader` leads.
 ///
 /// # Errors
-/// The operating system's: none is left, or all belong to another user.
+/// The operating system's error: no process is left, or all belong to another user.
 pub fn kill_process_group(leader: u32) -> io::Result<()> {
     let leader = i32::try_from(leader)
         .ok()
@@ -268,7 +272,8 @@ pub fn kill_process_group(leader: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process_group(leader, Signal::KILL)?)
 }
 
-/// Fields of `/proc/PID/stat` after the command, which stands in parentheses and may itself hold any character (proc_pid_stat(5)).
+/// Reads the fields of `/proc/PID/stat` after the command. The command is in parentheses and may contain any character
+/// (proc_pid_stat(5)).
 fn start_time_in_stat(stat: &str) -> Option<u64> {
     const STATE: usize = 0;
     const START_TIME: usize = 19;
@@ -294,7 +299,7 @@ fn die_with(parent: Pid) -> io::Result<()> {
     if rustix::process::getppid() == Some(parent) {
         Ok(())
     } else {
-        // The parent ended before the request was made, so no signal would ever come.
+        // The parent ended before the request was made, so no signal would ever be sent.
         Err(io::Error::from_raw_os_error(libc::ESRCH))
     }
 }

@@ -1,7 +1,8 @@
-//! Counts of what threads do, by the kernel's own tracepoints and probes (`perf_event_open`): nothing is preloaded into the counted process, and
-//! nothing of it is stopped.
+//! Counts events of threads, by the kernel's own tracepoints and probes (`perf_event_open`). Nothing is preloaded into
+//! the counted process, and the process is not stopped.
 //!
-//! Probes need CAP_SYS_ADMIN (CAP_PERFMON does not do everywhere); the numbers of tracepoints stand in the trace file system, which is root's.
+//! Probes need CAP_SYS_ADMIN (on some systems CAP_PERFMON is not enough). The numbers of tracepoints are in the trace
+//! file system, which only root can read.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -10,14 +11,14 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// What is counted.
+/// The event to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// Each system call.
     SystemCalls,
-    /// Each system call that waits for a word of memory: a lock that another holds, or a condition.
+    /// Each system call that waits for a word of memory: a lock that another thread holds, or a condition.
     FutexWaits,
-    /// Each call of the function whose code begins at `offset` of a program or library.
+    /// Each call of the function whose code begins at `offset` in a program or library.
     Entries {
         /// The program or library.
         file: &'a Path,
@@ -26,17 +27,18 @@ pub enum Event<'a> {
     },
 }
 
-/// A count that goes on until it is dropped: of one thread, and of those that it starts later.
+/// A running count, until it is dropped, of the events of one thread and of the threads that it starts later.
 #[derive(Debug)]
 pub struct EventCount {
     file: File,
 }
 
 impl EventCount {
-    /// Counts what `thread` (the kernel's id) does from now on.
+    /// Counts the events of `thread` (the kernel's id) from now on.
     ///
     /// # Errors
-    /// The operating system's: EACCES without the permission, ENOENT where the kernel knows no such event, ESRCH without such a thread.
+    /// The operating system's error: EACCES without the permission, ENOENT if the kernel has no such event, ESRCH
+    /// without such a thread.
     pub fn of_thread(event: Event<'_>, thread: u32) -> io::Result<Self> {
         match event {
             Event::SystemCalls => {
@@ -56,10 +58,10 @@ impl EventCount {
         }
     }
 
-    /// What has been counted until now.
+    /// Returns the count until now.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's error.
     pub fn read(&self) -> io::Result<u64> {
         let mut octets = [0; 8];
         (&self.file).read_exact(&mut octets)?;
@@ -97,10 +99,12 @@ impl EventCount {
     }
 }
 
-/// FUTEX_WAIT, _WAIT_BITSET, _LOCK_PI and _LOCK_PI2 (0, 9, 6, 13), each with FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256) or without.
+/// FUTEX_WAIT, _WAIT_BITSET, _LOCK_PI and _LOCK_PI2 (0, 9, 6, 13), each with FUTEX_PRIVATE_FLAG (128) and
+/// FUTEX_CLOCK_REALTIME (256) or without.
 const FUTEX_WAIT_FILTER: &CStr = c"op==0||op==128||op==256||op==384||op==9||op==137||op==265||op==393||op==6||op==134||op==262||op==390||op==13||op==141||op==269||op==397";
 
-/// The first 72 octets of the kernel's `perf_event_attr`, which it takes by their size (PERF_ATTR_SIZE_VER1).
+/// The first 72 octets of the kernel's `perf_event_attr`; the kernel determines the version from the size
+/// (PERF_ATTR_SIZE_VER1).
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -137,7 +141,7 @@ impl Attributes {
         })
     }
 
-    /// Borrows nothing by type: the path must outlive the call that takes the attributes.
+    /// The result does not borrow `path`: the caller must keep it alive until the call that takes the attributes.
     fn probe(path: &CStr, offset: u64) -> io::Result<Self> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
         Ok(Self {
@@ -153,7 +157,8 @@ fn number(text: &str) -> io::Result<u64> {
     parsed.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// The number of a tracepoint, from an instance of the trace file system that is mounted nowhere and goes when it is closed.
+/// Returns the number of a tracepoint, read from an instance of the trace file system. That instance is not mounted,
+/// and is removed when it is closed.
 fn tracepoint_number(name: &str) -> io::Result<u64> {
     const CREATE: libc::c_uint = 6;
     let nothing = std::ptr::null::<libc::c_char>();
@@ -185,7 +190,7 @@ fn tracepoint_number(name: &str) -> io::Result<u64> {
     number(&text)
 }
 
-/// A number and its line end.
+/// Octets of a number and its line end.
 const LINE_LEN_MAX: u64 = 32;
 
 fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {

@@ -1,4 +1,4 @@
-//! Waiting for many descriptors at once (epoll), edge-triggered: each fact is told to one waiting thread, once.
+//! Waiting for many descriptors at once (epoll), edge-triggered: each event notifies one waiting thread, once.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use rustix::event::Timespec;
 use rustix::event::epoll;
 
-/// What a descriptor is watched for.
+/// The events that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Octets (or a connection, or the peer's end) have arrived; told once per arrival.
+    /// Octets (or a connection, or the peer's end) have arrived; notified once per arrival.
     Arrival,
-    /// As [`Interest::Arrival`], and told at once again where the descriptor can be written: a way to hand
-    /// work that is already in memory to another waiting thread.
+    /// As [`Interest::Arrival`], and notified at once if the descriptor is writable. This hands work that is already in
+    /// memory to another waiting thread.
     Handover,
-    /// Level-triggered arrival, for a listener: told again as long as connections wait.
+    /// Level-triggered arrival, for a listener: notified again as long as connections are pending.
     Pending,
-    /// Room to write into has come; told once per time, and at once where there is some.
+    /// The descriptor has become writable; notified once per change, and at once if it is writable already.
     Room,
     /// Only errors and hang-ups, which cannot be masked.
     Nothing,
@@ -37,36 +37,37 @@ impl Interest {
     }
 }
 
-/// What one wait was told.
+/// The event that ended one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The token its source was watched with.
+    /// The token with which its source is watched.
     pub token: u64,
-    /// The peer has ended or the connection has failed: reading on will come to an end, not to a wait.
+    /// Whether the peer has ended or the connection has failed: further reads reach the end and do not wait.
     pub ended: bool,
 }
 
-/// An epoll descriptor. All methods take `&self`: several threads may wait in one poller, and each event wakes one of them.
+/// An epoll descriptor. All methods take `&self`: several threads may wait in one poller, and each event wakes one of
+/// them.
 #[derive(Debug)]
 pub struct Poller {
     fd: OwnedFd,
 }
 
 impl Poller {
-    /// Makes an empty poller, close-on-exec.
+    /// Creates an empty poller, close-on-exec.
     ///
     /// # Errors
-    /// What the kernel answers, most often that descriptors have run out.
+    /// The kernel's error, most often that descriptors have run out.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             fd: epoll::create(epoll::CreateFlags::CLOEXEC)?,
         })
     }
 
-    /// Watches `source`; `token` comes back with its events.
+    /// Watches `source`; its events carry `token`.
     ///
     /// # Errors
-    /// What the kernel answers: already watched, or the limit of watches is reached.
+    /// The kernel's error: already watched, or the limit of watches is reached.
     pub fn watch(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::add(
             &self.fd,
@@ -76,10 +77,10 @@ impl Poller {
         )?)
     }
 
-    /// Changes what `source` is watched for. A fact that already holds is told anew.
+    /// Changes the events that `source` is watched for. A condition that already holds is notified again.
     ///
     /// # Errors
-    /// What the kernel answers: not watched.
+    /// The kernel's error: not watched.
     pub fn rewatch(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(
             &self.fd,
@@ -92,15 +93,15 @@ impl Poller {
     /// Stops watching `source`.
     ///
     /// # Errors
-    /// What the kernel answers: not watched.
+    /// The kernel's error: not watched.
     pub fn forget(&self, source: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.fd, source)?)
     }
 
-    /// Waits for one event and returns it; `None` when `timeout` has passed or a signal came.
+    /// Waits for one event and returns it. Returns `None` after `timeout` or a signal.
     ///
     /// # Errors
-    /// What the kernel answers to a wait that cannot be waited.
+    /// The kernel's error for an invalid wait.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Event>> {
         let timeout = timeout.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
@@ -124,7 +125,7 @@ impl Poller {
 }
 
 impl AsFd for Poller {
-    /// Readable while something can be told: a poller can be watched by another.
+    /// Readable while an event is pending: one poller can watch another.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

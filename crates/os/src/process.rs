@@ -1,15 +1,15 @@
-//! What the kernel holds of this process: whose it is, and how much it may open.
+//! Attributes of this process in the kernel: its user, and its limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The user whose rights this process has.
+/// Returns the effective user id of this process.
 #[must_use]
 pub fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Lets this process, and those that it starts, have as many files open as it may let itself: the soft RLIMIT_NOFILE of most systems is 1024,
-/// for the sake of programs that use `select`. Tells how many that are; `None` for no limit.
+/// Raises the limit of open files to its maximum, for this process and those that it starts. The soft RLIMIT_NOFILE of
+/// most systems is 1024, for the sake of programs that use `select`. Returns the new limit; `None` for no limit.
 pub fn raise_open_files() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -18,7 +18,7 @@ pub fn raise_open_files() -> Option<u64> {
     };
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised.current,
-        // Not reached: up to the hard limit everybody may go.
+        // Not reached: every process may raise the soft limit up to the hard one.
         Err(_) => limit.current,
     }
 }

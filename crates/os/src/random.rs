@@ -1,14 +1,16 @@
-//! Random octets of the kernel.
+//! Random octets from the kernel.
 
-/// 128 random bits: a number that no other host has drawn or will draw.
+/// Returns 128 random bits: a number that no other host has drawn or will draw.
 ///
 /// # Panics
-/// Where the kernel has none: it waits for its first ones when the host starts, and does not fail afterwards.
+/// If the kernel returns no random octets. It waits for its first ones when the host starts, and does not fail
+/// afterwards.
 #[must_use]
 pub fn identity() -> [u8; 16] {
     let mut octets = [0_u8; 16];
     loop {
-        // SAFETY: the kernel writes at most so many octets to a live array. So few are written whole or, before a signal, not at all.
+        // SAFETY: the kernel writes at most so many octets to a live array. So few are written whole or, before a
+        // signal, not at all.
         let count = unsafe { libc::getrandom(octets.as_mut_ptr().cast(), octets.len(), 0) };
         match usize::try_from(count) {
             Ok(count) if count == octets.len() => return octets,

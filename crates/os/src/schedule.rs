@@ -12,7 +12,7 @@ pub enum Class {
     /// SCHED_OTHER, time sharing.
     #[default]
     Other,
-    /// SCHED_FIFO. For threads that block only: one that spins stops all below it on its processor.
+    /// SCHED_FIFO. Only for threads that block: a spinning thread stops all threads of lower priority on its processor.
     Fifo(u8),
     /// SCHED_RR.
     RoundRobin(u8),
@@ -28,7 +28,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// Puts the calling thread into a scheduling class; threads that it makes begin in SCHED_OTHER.
+/// Sets the scheduling class of the calling thread; threads that it creates start in SCHED_OTHER.
 ///
 /// # Errors
 /// `PermissionDenied` without CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO, `InvalidInput` for a priority outside 1..=99.
@@ -36,7 +36,7 @@ pub fn set_class(class: Class) -> io::Result<()> {
     set_class_by_number(0, class)
 }
 
-/// 0 names the calling thread.
+/// `thread` 0 is the calling thread.
 fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
     let (policy, priority) = match class {
         Class::Other => (libc::SCHED_OTHER, 0),
@@ -46,7 +46,7 @@ fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: i32::from(priority),
     };
-    // Without the flag a thread made by a real-time one is real-time too, whether it blocks or not.
+    // Without the flag, a thread that a real-time thread creates would be real-time too, even if it never blocks.
     let policy = policy | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the kernel reads one sched_param from a live reference.
     match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
@@ -58,25 +58,26 @@ fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
     }
 }
 
-/// The kernel's number of the calling thread.
+/// Returns the kernel's id of the calling thread.
 #[must_use]
 pub fn thread_number() -> u32 {
     // SAFETY: gettid takes nothing and cannot fail.
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// As [`set_class`] for another thread of this process, by its [`thread_number`], which must not have ended: its number may be another's.
+/// As [`set_class`] for another thread of this process, identified by its [`thread_number`]. The thread must not have
+/// ended: the kernel may give its number to another thread.
 ///
 /// # Errors
-/// As [`set_class`]; `NotFound` where there is no such thread.
+/// As [`set_class`]; `NotFound` if there is no such thread.
 pub fn set_class_of(thread: u32, class: Class) -> io::Result<()> {
     set_class_by_number(thread.cast_signed(), class)
 }
 
-/// The class that the calling thread is in; one that is none of the three counts as SCHED_OTHER.
+/// Returns the class of the calling thread; a class other than the three counts as SCHED_OTHER.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn class() -> io::Result<Class> {
     // SAFETY: no memory is involved; 0 names the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -96,10 +97,10 @@ pub fn class() -> io::Result<Class> {
     })
 }
 
-/// Binds the calling thread, and those it makes from now on, to processors.
+/// Binds the calling thread, and those that it creates from now on, to processors.
 ///
 /// # Errors
-/// `InvalidInput` where none of them exists or is permitted.
+/// `InvalidInput` if none of them exists or is permitted.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -113,10 +114,10 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// The processors that the calling thread may run on.
+/// Returns the processors that the calling thread may run on.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn affinity() -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU)
@@ -125,11 +126,11 @@ pub fn affinity() -> io::Result<Vec<u32>> {
         .collect())
 }
 
-/// Has the kernel end the process when one of its real-time threads has run so long without blocking: a spinning thread then
-/// costs a run, not the machine.
+/// Makes the kernel end the process when one of its real-time threads has run this long without blocking. A spinning
+/// thread then ends one run, but does not block the machine.
 ///
 /// # Errors
-/// `PermissionDenied` where the limit is already lower.
+/// `PermissionDenied` if the limit is already lower.
 pub fn limit_real_time(unblocked: Duration) -> io::Result<()> {
     let microseconds = u64::try_from(unblocked.as_micros()).unwrap_or(u64::MAX);
     let limit = libc::rlimit {
@@ -143,8 +144,8 @@ pub fn limit_real_time(unblocked: Duration) -> io::Result<()> {
     }
 }
 
-/// How much later than asked the calling thread may be woken, so that wake-ups are bundled; a time-sharing thread begins with 50 microseconds,
-/// a real-time one has none.
+/// Sets the timer slack of the calling thread: how much later than requested it may be woken, so that wake-ups are
+/// combined. A time-sharing thread starts with 50 microseconds; a real-time thread has none.
 pub fn set_timer_slack(slack: Duration) {
     let slack = libc::c_ulong::try_from(slack.as_nanos()).unwrap_or(libc::c_ulong::MAX);
     // SAFETY: the call takes integers only. It cannot fail for the calling thread.

@@ -1,13 +1,17 @@
-//! Connections through memory that two processes of one host share: a ring of octets a direction, and two unix sockets that carry
-//! nothing but wake-ups for pollers and, by their end, the news that the other process has died.
+//! Connections through memory that two processes of one host share. Each direction has a ring of octets. Two unix
+//! sockets carry only wake-ups for pollers; when a process dies, its socket closes and so notifies the other.
 //!
-//! Set-up: the client connects to a unix socket, makes the memory (sealed, so that nobody can take it away from under the other) and
-//! sends it over; it waits for nobody, and may write at once. The server checks the memory when it first reads. Whoever waits says how in a word beside the ring, and whoever writes rings accordingly: nothing,
-//! a futex, or an octet on the socket. Two ends that are both awake need no system call at all.
+//! Set-up: the client connects to a unix socket and creates the memory, sealed so that neither process can shrink it
+//! under the other. The client sends the memory over the socket. It waits for no reply, and may write at once. The
+//! server checks the memory when it first reads.
 //!
-//! The other end may be hostile: it may write anything into the memory at any time. All of it is atomics, so that this is no
-//! undefined behaviour; each end keeps its own positions to itself, checks the other's whenever it looks, and copies octets out
-//! before anybody interprets them. What the other end can do is to break its own connection, or to leave its own news unheard.
+//! Wake-ups: a waiting end stores how it waits in a word beside the ring. A writing end wakes it accordingly: not at
+//! all, by a futex, or by an octet on the socket. Two ends that are both awake make no system call.
+//!
+//! The other end may be hostile: it may write anything into the memory at any time. The memory consists of atomics, so
+//! this is not undefined behaviour. Each end keeps its own positions in private memory, validates the other's on each
+//! read, and copies octets out before they are parsed. The other end can only break its own connection, or miss its own
+//! wake-ups.
 
 mod handshake;
 mod memory;

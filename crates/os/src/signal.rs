@@ -1,4 +1,4 @@
-//! The wish to end: SIGINT, SIGTERM and SIGHUP as a flag that a loop looks at.
+//! Requests to end: SIGINT, SIGTERM and SIGHUP set a flag that a loop checks.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -13,11 +13,11 @@ const ENDING: [(libc::c_int, &str); 3] = [
     (libc::SIGHUP, "SIGHUP"),
 ];
 
-/// From now on a first ending signal only sets what [`ending`] tells; a second one of the same kind ends the process at once, as if nothing had been asked.
-/// A blocking system call of any thread may come back with EINTR.
+/// From now on the first ending signal only sets the result of [`ending`]. A second signal of the same kind ends the
+/// process at once, by its default action. A blocking system call of any thread may return EINTR.
 ///
 /// # Errors
-/// The operating system's; none is known.
+/// The operating system's error; none is known.
 pub fn catch_ending() -> io::Result<()> {
     for (signal, _) in ENDING {
         // SAFETY: a sigaction of zeroes is valid: no mask, no flags, the default action.
@@ -32,7 +32,7 @@ pub fn catch_ending() -> io::Result<()> {
     Ok(())
 }
 
-/// The name of the ending signal that was received, if one was since [`catch_ending`].
+/// Returns the name of the ending signal that was received, if one was since [`catch_ending`].
 #[must_use]
 pub fn ending() -> Option<&'static str> {
     let received = RECEIVED.load(Ordering::Relaxed);

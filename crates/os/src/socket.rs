@@ -1,4 +1,5 @@
-//! What std cannot ask of a socket: large buffers, the priority of its packets, a source address, a wait to an absolute time.
+//! Socket operations that std does not have: large buffers, packet priority, a source address, a wait until an absolute
+//! time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -10,10 +11,10 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{clock, option};
 
-/// Connects from `address`, at a port of the kernel's choice, to `destination`.
+/// Connects from `address`, with a port that the kernel chooses, to `destination`.
 ///
 /// # Errors
-/// `TimedOut` after `time_max`, else what the kernel answers.
+/// `TimedOut` after `time_max`, else the kernel's error.
 pub fn connect_from(
     address: IpAddr,
     destination: SocketAddr,
@@ -25,14 +26,14 @@ pub fn connect_from(
     Ok(socket.into())
 }
 
-/// Waits until octets or a connection can be taken from one of the first [`WAITED_MAX`] sockets, or CLOCK_MONOTONIC shows `until_ns`; a signal ends
-/// it too. Takes no memory.
+/// Waits until octets or a connection can be read from one of the first [`WAITED_MAX`] sockets, or CLOCK_MONOTONIC
+/// reaches `until_ns`. A signal ends the wait too. Allocates no memory.
 pub fn wait_readable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {
     wait_for(sockets, PollFlags::IN, until_ns);
 }
 
-/// Waits until one of the first [`WAITED_MAX`] sockets takes octets again or has failed, or CLOCK_MONOTONIC shows `until_ns`; a signal ends it too.
-/// Transmit stamps that come meanwhile end it as well. Takes no memory.
+/// Waits until one of the first [`WAITED_MAX`] sockets can be written again or has failed, or CLOCK_MONOTONIC reaches
+/// `until_ns`. A signal or a transmit stamp ends the wait too. Allocates no memory.
 pub fn wait_writable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {
     wait_for(sockets, PollFlags::OUT, until_ns);
 }
@@ -55,25 +56,27 @@ fn wait(waited: &mut [PollFd<'_>], until_ns: i64) {
         tv_sec: remaining_ns / 1_000_000_000,
         tv_nsec: remaining_ns % 1_000_000_000,
     };
-    // Whatever the answer, the caller looks again.
+    // Whatever the result, the caller checks the sockets again.
     let _ready = poll(waited, Some(&timeout));
 }
 
-/// Sockets of one wait: more than a flow has destinations.
+/// Maximum of sockets of one wait: more than the destinations of a flow.
 pub const WAITED_MAX: usize = 64;
 
-/// Asks for a receive buffer of `size_bytes`, above the system's limit where that is permitted. Returns what was got, in the kernel's own count.
+/// Requests a receive buffer of `size_bytes`, above the system's limit if that is permitted. Returns the actual size,
+/// in the kernel's own count.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn set_receive_buffer(socket: impl AsFd, size_bytes: u32) -> io::Result<u32> {
     set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, size_bytes)
 }
 
-/// Asks for a send buffer of `size_bytes`, above the system's limit where that is permitted. Returns what was got, in the kernel's own count.
+/// Requests a send buffer of `size_bytes`, above the system's limit if that is permitted. Returns the actual size, in
+/// the kernel's own count.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn set_send_buffer(socket: impl AsFd, size_bytes: u32) -> io::Result<u32> {
     set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, size_bytes)
 }
@@ -87,10 +90,11 @@ fn set_buffer(socket: impl AsFd, force: i32, name: i32, size_bytes: u32) -> io::
     Ok(got)
 }
 
-/// Datagrams that a full receive buffer has dropped since the socket was made; the count that [`crate::stamp::receive`] gives with the next datagram that finds room.
+/// Returns the number of datagrams that a full receive buffer has dropped since the socket was created.
+/// [`crate::stamp::receive`] returns the same count with the next datagram that finds room.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
     let words: [u32; SK_MEMINFO_VARS] =
         option::words(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)?;
@@ -101,11 +105,11 @@ pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
 const SK_MEMINFO_VARS: usize = 9;
 const SK_MEMINFO_DROPS: usize = 8;
 
-/// Marks the socket's packets: the differentiated services code point on the wire, then the priority by which this host's queueing
-/// discipline chooses a band. In this order, because setting the first resets the second.
+/// Marks the socket's packets: first the differentiated services code point on the wire, then the priority by which
+/// this host's queueing discipline chooses a band. The order matters, because setting the first resets the second.
 ///
 /// # Errors
-/// What the kernel answers; `PermissionDenied` for a priority above 6 without CAP_NET_ADMIN.
+/// The kernel's error; `PermissionDenied` for a priority above 6 without CAP_NET_ADMIN.
 pub fn set_priority(
     socket: impl AsFd,
     ipv6: bool,

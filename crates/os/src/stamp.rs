@@ -1,8 +1,10 @@
-//! The kernel's stamps of what a socket sends and receives (SO_TIMESTAMPING, software), and what the kernel lost: SO_RXQ_OVFL, IP_RECVERR.
+//! The kernel's stamps of the messages that a socket sends and receives (SO_TIMESTAMPING, software). Also the kernel's
+//! reports of lost messages: SO_RXQ_OVFL, IP_RECVERR.
 //!
-//! A receive stamp comes with the octets. Transmit stamps and send errors come back through the socket's error queue, which
-//! [`take_report`] empties without waiting; each transmit stamp names the message by the kernel's own count (OPT_ID): of datagrams, or of octets of a stream.
-//! Stamps are CLOCK_REALTIME; [`crate::clock::ClockPair`] brings them to CLOCK_MONOTONIC.
+//! A receive stamp is read with the octets. Transmit stamps and send errors are read from the socket's error queue with
+//! [`take_report`], which never waits. Each transmit stamp identifies the message by the kernel's own count (OPT_ID):
+//! of datagrams, or of octets of a stream. Stamps are CLOCK_REALTIME; [`crate::clock::ClockPair`] converts them to
+//! CLOCK_MONOTONIC.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,10 +13,10 @@ use std::time::Duration;
 
 use crate::{clock, control, option};
 
-/// Has the kernel stamp what arrives, and count what a full receive buffer dropped.
+/// Makes the kernel stamp arriving messages and count those that a full receive buffer dropped.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
     let fd = socket.as_fd();
     option::set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
@@ -24,25 +26,29 @@ pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
     )
 }
 
-/// Has the kernel stamp each datagram sent, when it enters the queueing discipline and when the driver takes it; datagrams count from 0.
+/// Makes the kernel stamp each datagram sent: when it enters the queueing discipline and when the driver receives it.
+/// Datagrams are counted from 0.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn stamp_sent_datagrams(socket: impl AsFd) -> io::Result<()> {
     restart(socket.as_fd(), TRANSMIT)
 }
 
-/// Has the kernel stamp the last octet of each send on a connection; octets count from 0 with the next send.
+/// Makes the kernel stamp the last octet of each send on a connection. Octets are counted from 0, starting with the
+/// next send.
 ///
 /// # Errors
-/// What the kernel answers; `InvalidInput` before the connection is made.
+/// The kernel's error; `InvalidInput` before the connection is made.
 pub fn stamp_sent_octets(socket: impl AsFd) -> io::Result<()> {
     let fd = socket.as_fd();
-    // OPT_ID_TCP (Linux 6.2) counts from what was written; without it the count starts at what the peer has acknowledged, the same where nothing is under way.
+    // With OPT_ID_TCP (Linux 6.2) the count starts at the octets written. Without it the count starts at the octets
+    // that the peer has acknowledged, which is the same if none are in transit.
     restart(fd, TRANSMIT | libc::SOF_TIMESTAMPING_OPT_ID_TCP).or_else(|_| restart(fd, TRANSMIT))
 }
 
-/// Stamps again, counting from 0: whether a datagram that could not be sent was counted depends on the kernel, so a sender counts anew after one.
+/// Turns stamping off and on, so that the count restarts at 0. A sender does so after a datagram that could not be
+/// sent: it depends on the kernel whether that datagram was counted.
 fn restart(fd: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
     set_stamping(fd, 0)?;
     set_stamping(fd, flags)
@@ -63,10 +69,11 @@ const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SCHED
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// Has local drops (a full queueing discipline) and the network's refusals told to the sender; without it the kernel says that all was sent.
+/// Makes the kernel report local drops (a full queueing discipline) and refusals by the network to the sender. Without
+/// this option the kernel reports success for every send.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn report_send_errors(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
     let (level, name) = if ipv6 {
         (libc::SOL_IPV6, libc::IPV6_RECVERR)
@@ -76,23 +83,24 @@ pub fn report_send_errors(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
     option::set_int(socket.as_fd(), level, name, 1)
 }
 
-/// What one receive gave.
+/// The result of one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Octets put into the buffer; 0 at the end of a stream.
     pub len: usize,
-    /// A datagram was longer than the buffer.
+    /// Whether a datagram was longer than the buffer.
     pub truncated: bool,
-    /// When the kernel had it, nanoseconds of CLOCK_REALTIME; for a stream, the last octet.
+    /// When the kernel received it, nanoseconds of CLOCK_REALTIME; for a stream, when it received the last octet.
     pub stamp_realtime_ns: Option<i64>,
-    /// Datagrams that a full receive buffer has dropped since the socket was made; told with each datagram once one was.
+    /// Datagrams that a full receive buffer has dropped since the socket was created. After the first drop, each
+    /// datagram carries this count.
     pub dropped: Option<u32>,
 }
 
-/// Receives a datagram or octets of a stream with their stamp, waiting as the socket's own timeout says.
+/// Receives a datagram or octets of a stream with their stamp, waiting up to the socket's own timeout.
 ///
 /// # Errors
-/// What the kernel answers; `WouldBlock` when the timeout has passed.
+/// The kernel's error; `WouldBlock` when the timeout has passed.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> io::Result<Received> {
     let control = control::receive(socket.as_fd(), into, None, 0)?;
     Ok(Received {
@@ -103,8 +111,9 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> io::Result<Received> {
     })
 }
 
-/// Waits until the kernel stamps what arrives: it begins a little after the first socket has asked for it (a work queue throws the switch), and
-/// until then packets stay without. False when it did not within `time_max`, or where there is no loopback to try it on.
+/// Waits until the kernel stamps arriving packets. Stamping starts a little after the first socket has requested it,
+/// because a work queue enables it; until then packets have no stamp. Returns false if it has not started within
+/// `time_max`, or if there is no loopback to test it on.
 #[must_use]
 pub fn await_stamps(time_max: Duration) -> bool {
     let end_ns = clock::monotonic_ns()
@@ -121,7 +130,7 @@ pub fn await_stamps(time_max: Duration) -> bool {
     false
 }
 
-/// A socket that sends to itself.
+/// Creates a socket that sends to itself.
 fn probe() -> io::Result<UdpSocket> {
     let probe = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     probe.connect(probe.local_addr()?)?;
@@ -130,7 +139,7 @@ fn probe() -> io::Result<UdpSocket> {
     Ok(probe)
 }
 
-/// A datagram on loopback that has not come by then is lost.
+/// A datagram on loopback that has not arrived by then is lost.
 const PROBE_WAIT: Duration = Duration::from_millis(10);
 
 /// One entry of a socket's error queue.
@@ -139,37 +148,38 @@ const PROBE_WAIT: Duration = Duration::from_millis(10);
 pub enum Report {
     /// A transmit stamp.
     Stamp {
-        /// Which message: the count of datagrams before it, or of octets up to its last one, exclusive of that.
+        /// Identifies the message: the number of datagrams before it, or the position of its last octet, counted from
+        /// 0.
         id: u32,
-        /// Where it was stamped.
+        /// The point at which it was stamped.
         point: StampPoint,
-        /// When, nanoseconds of CLOCK_REALTIME.
+        /// The time of the stamp, nanoseconds of CLOCK_REALTIME.
         realtime_ns: i64,
     },
-    /// A datagram sent before was refused, here or by the network.
+    /// A datagram sent before was refused, on this host or by the network.
     Refused {
         /// The error, as in `errno`.
         errno: u32,
-        /// Refused on this host, not by the network.
+        /// Whether it was refused on this host, not by the network.
         local: bool,
     },
-    /// Of no interest.
+    /// Any other entry.
     Other,
 }
 
-/// Where on its way a message was stamped.
+/// The point at which a message was stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampPoint {
     /// Before the queueing discipline.
     Scheduled,
-    /// The driver has it.
+    /// When the driver receives it.
     Sent,
 }
 
-/// Takes the next entry of the error queue; none when it is empty. Never waits.
+/// Reads the next entry of the error queue without waiting. Returns `None` if the queue is empty.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn take_report(socket: impl AsFd) -> io::Result<Option<Report>> {
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
     let control = match control::receive(socket.as_fd(), &mut [], None, flags) {
@@ -308,7 +318,7 @@ mod tests {
             crate::socket::dropped(&receiver).expect("readable"),
             50 - got
         );
-        // The counter is told with the next datagram that finds room.
+        // The next datagram that finds room carries the counter.
         sender.send(&[0; 500]).expect("sent");
         let last = receive(&receiver, &mut buffer).expect("received");
         assert_eq!(last.dropped, Some(50 - got));

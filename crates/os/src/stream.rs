@@ -1,9 +1,10 @@
-//! Stream sockets with deadlines, as the ORB uses them, over TCP here and over unix sockets in [`crate::unix`]: one system
-//! call per read and per write in the ordinary case.
+//! Stream sockets with deadlines, for the ORB: over TCP here and over unix sockets in [`crate::unix`]. A read or write
+//! usually takes one system call.
 //!
-//! Sockets are in blocking mode; a call that must not wait says so by flag. A wait with a deadline sleeps in the
-//! socket's own receive timeout (set only when it changes, and always shorter than what remains) and in `ppoll` for
-//! the last stretch, so that a steady timeout costs no further call and a deadline is still met precisely.
+//! Sockets are in blocking mode; a call that must not wait passes a flag. A wait with a deadline sleeps in the socket's
+//! own receive timeout, and for the last stretch in `ppoll`. The receive timeout is set only when it changes, and is
+//! always shorter than the remaining time. So a steady timeout costs no further call, and a deadline is still met
+//! precisely.
 
 mod ahead;
 mod listener;
@@ -26,42 +27,42 @@ use ahead::Ahead;
 pub use listener::{TcpListener, is_exhaustion, outward_addresses};
 pub use options::{PacketPriority, StreamOptions};
 
-/// Nanoseconds of CLOCK_MONOTONIC; what the deadlines of this module are counted in.
+/// Returns CLOCK_MONOTONIC, nanoseconds: the clock of this module's deadlines.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// As [`monotonic_ns`], as of the last tick of the scheduler: late by up to 10 ms, and read in a fraction of the time.
+/// As [`monotonic_ns`], at the last tick of the scheduler: late by up to 10 ms, but read in a fraction of the time.
 #[must_use]
 pub fn monotonic_coarse_ns() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// Waits shorter than this are left to `ppoll`: the receive timeout counts in scheduler ticks.
+/// Shorter waits use `ppoll`: the receive timeout counts in scheduler ticks.
 const COARSE_WAIT_MS_MIN: u64 = 32;
 
-/// How often a spinning read asks before it looks at the clock.
+/// Reads that a spinning read makes between two readings of the clock.
 const READS_PER_CLOCK: u32 = 8;
 
-/// Silence after which the kernel asks the peer whether it is still there.
+/// Idle time after which the kernel probes the peer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
-/// How long it waits for each answer.
+/// How long the kernel waits for the answer to each probe.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often it asks before the connection is given up.
+/// Unanswered probes after which the kernel closes the connection.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// One connection; may be read by one thread while another writes.
+/// One connection. One thread may read while another writes.
 #[derive(Debug)]
 pub struct StreamSocket {
     fd: OwnedFd,
-    /// The receive timeout now set on the socket, in milliseconds; 0: none.
+    /// The current receive timeout of the socket, in milliseconds; 0 for none.
     receive_timeout_ms: AtomicU32,
-    /// How far who writes may be ahead of who reads.
+    /// Limits how far the writer may be ahead of the reader.
     ahead: Ahead,
 }
 
@@ -69,7 +70,7 @@ impl StreamSocket {
     /// Connects by TCP to `address`, giving up at `deadline_ns`.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, else what the kernel answers.
+    /// `TimedOut` at the deadline, else the kernel's error.
     pub fn connect(address: SocketAddr, deadline_ns: Option<u64>) -> io::Result<Self> {
         Self::connect_with(address, deadline_ns, &StreamOptions::default())
     }
@@ -77,7 +78,7 @@ impl StreamSocket {
     /// As [`StreamSocket::connect`], with these options.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, else what the kernel answers, to an option too.
+    /// `TimedOut` at the deadline, else the kernel's error, also for an option.
     pub fn connect_with(
         address: SocketAddr,
         deadline_ns: Option<u64>,
@@ -85,7 +86,7 @@ impl StreamSocket {
     ) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
-        // The window that the kernel offers in its first packet is of the buffer it has then.
+        // The window that the kernel offers in its first packet follows from the buffer size at that time.
         options.set_buffers(&fd)?;
         options.set_route(&fd)?;
         match net::connect(&fd, &address) {
@@ -104,7 +105,7 @@ impl StreamSocket {
 
     fn adopt_tcp(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
-        // A peer that has vanished without a word holds its connection no longer than this.
+        // Limits how long a peer that has vanished silently keeps its connection open.
         sockopt::set_tcp_keepidle(&fd, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&fd, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(&fd, KEEPALIVE_PROBES)?;
@@ -112,7 +113,7 @@ impl StreamSocket {
         Ok(Self::adopt(fd))
     }
 
-    /// A connected socket of whatever family, in blocking mode.
+    /// Wraps a connected socket of any family, in blocking mode.
     pub(crate) const fn adopt(fd: OwnedFd) -> Self {
         Self {
             fd,
@@ -121,15 +122,16 @@ impl StreamSocket {
         }
     }
 
-    /// Its descriptor, for another use.
+    /// Returns its descriptor, for another use.
     pub(crate) fn into_descriptor(self) -> OwnedFd {
         self.fd
     }
 
-    /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
+    /// Reads the octets that have arrived, waiting until `deadline_ns` (for ever without one). Returns 0 if the peer
+    /// has ended its side.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, else what the kernel answers.
+    /// `TimedOut` at the deadline, else the kernel's error.
     pub fn read(&self, into: &mut [u8], deadline_ns: Option<u64>) -> io::Result<usize> {
         loop {
             let flags = match deadline_ns {
@@ -147,7 +149,7 @@ impl StreamSocket {
         }
     }
 
-    /// Sleeps the precise last stretch itself; a longer wait is left to the receive call, within its timeout.
+    /// Waits precisely for the last stretch. For a longer wait, sets the timeout of the receive call.
     fn prepare_wait(&self, deadline_ns: u64) -> io::Result<RecvFlags> {
         let remaining_ms = deadline_ns.saturating_sub(monotonic_ns()) / 1_000_000;
         if remaining_ms < COARSE_WAIT_MS_MIN {
@@ -159,19 +161,21 @@ impl StreamSocket {
         Ok(RecvFlags::empty())
     }
 
-    /// Reads, waiting at most about `wait_ms` (rounded up to the scheduler's tick): one call, no clock. `None`: nothing came.
+    /// Reads, waiting at most about `wait_ms` (rounded up to the scheduler's tick), by one call and without reading the
+    /// clock. Returns `None` if nothing arrived.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn read_within(&self, into: &mut [u8], wait_ms: u32) -> io::Result<Option<usize>> {
         self.set_receive_timeout(wait_ms)?;
         would_wait(net::recv(&self.fd, into, RecvFlags::empty()).map(|(count, _)| count))
     }
 
-    /// Reads as soon as octets are there, asking again and again without sleeping, for `wait` at most. `None`: nothing came.
+    /// Reads as soon as octets arrive, trying repeatedly without sleeping, for `wait` at most. Returns `None` if
+    /// nothing arrived.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn read_spinning(&self, into: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
         let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let mut give_up_ns = None;
@@ -188,15 +192,15 @@ impl StreamSocket {
         }
     }
 
-    /// Reads what has arrived without waiting. `None`: nothing has.
+    /// Reads the octets that have arrived without waiting. Returns `None` if there are none.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn read_now(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         would_wait(net::recv(&self.fd, into, RecvFlags::DONTWAIT).map(|(count, _)| count))
     }
 
-    /// Whether anything can be read now: octets, the peer's end or an error. Takes nothing out.
+    /// Returns true if anything can be read now: octets, the peer's end or an error. Takes nothing out.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         let mut octet = [0_u8; 1];
@@ -210,15 +214,15 @@ impl StreamSocket {
         )
     }
 
-    /// Writes all of `octets`, waiting until `deadline_ns` (for ever without one) where the peer does not read.
+    /// Writes all of `octets`, waiting until `deadline_ns` (for ever without one) if the peer does not read.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, in which case a part may have been sent; else what the kernel answers.
+    /// `TimedOut` at the deadline, in which case a part may have been sent; else the kernel's error.
     pub fn write_all(&self, octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
         self.write_rest(octets, octets.len(), deadline_ns)
     }
 
-    /// Writes what is left of a message of so many octets.
+    /// Writes the rest of a message of `message_len` octets.
     fn write_rest(
         &self,
         mut octets: &[u8],
@@ -241,7 +245,7 @@ impl StreamSocket {
         wait_for(&self.fd, PollFlags::OUT, deadline_ns)
     }
 
-    /// As [`StreamSocket::write_all`], of octets that stand in two places: one call for both.
+    /// As [`StreamSocket::write_all`], for octets in two buffers, with one call for both.
     ///
     /// # Errors
     /// As [`StreamSocket::write_all`].
@@ -265,10 +269,10 @@ impl StreamSocket {
         self.write_rest(&second[written - first.len()..], message_len, deadline_ns)
     }
 
-    /// Writes what goes without waiting, and returns how many octets that is; 0: none.
+    /// Writes what fits without waiting. Returns the number of octets, which may be 0.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn write_now(&self, octets: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while written < octets.len() {
@@ -283,12 +287,12 @@ impl StreamSocket {
         Ok(written)
     }
 
-    /// Ends both directions; a thread that waits in [`StreamSocket::read`] comes back with 0.
+    /// Ends both directions; a [`StreamSocket::read`] that waits returns 0.
     pub fn shutdown(&self) {
         let _already_ended = net::shutdown(&self.fd, net::Shutdown::Both);
     }
 
-    /// Ends our direction: the peer reads to the end of what was written.
+    /// Ends the outgoing direction: the peer reads to the end of what was written.
     pub fn shutdown_write(&self) {
         let _already_ended = net::shutdown(&self.fd, net::Shutdown::Write);
     }
@@ -296,7 +300,7 @@ impl StreamSocket {
     /// The address of this end.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
     }
@@ -304,7 +308,7 @@ impl StreamSocket {
     /// The address of the other end.
     ///
     /// # Errors
-    /// What the kernel answers; also for a unix socket, which has none of this form.
+    /// The kernel's error; an error also for a unix socket, which has no such address.
     pub fn peer_address(&self) -> io::Result<SocketAddr> {
         let address = net::getpeername(&self.fd)?.ok_or(io::ErrorKind::NotConnected)?;
         Ok(SocketAddr::try_from(address)?)
@@ -327,7 +331,7 @@ impl AsFd for StreamSocket {
     }
 }
 
-/// Whether something can be read from, or accepted at, a descriptor now.
+/// Returns true if something can be read from, or accepted at, a descriptor now.
 #[must_use]
 pub fn is_readable_now(fd: &impl AsFd) -> bool {
     let now = Timespec {
@@ -353,7 +357,7 @@ fn would_wait(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
     }
 }
 
-/// Waits until `fd` is ready; `TimedOut` at the deadline.
+/// Waits until `fd` is ready. Returns `TimedOut` at the deadline.
 pub(crate) fn wait_for(fd: &OwnedFd, flags: PollFlags, deadline_ns: Option<u64>) -> io::Result<()> {
     loop {
         let remaining = deadline_ns.map(|deadline_ns| {

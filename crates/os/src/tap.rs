@@ -1,7 +1,8 @@
-//! Packet taps: a second pair of eyes on what a host's interfaces send and receive (AF_PACKET), with the kernel's own stamps.
+//! Packet taps (AF_PACKET): copies of the packets that a host's interfaces send and receive, with the kernel's own
+//! stamps.
 //!
-//! A tap sees a packet that leaves after the queueing discipline has let it go, and one that arrives before the stack has looked at it. On `lo` each
-//! packet is seen twice, once leaving and once arriving.
+//! A tap sees an outgoing packet after the queueing discipline has released it, and an incoming packet before the
+//! network stack handles it. On `lo` each packet is seen twice, once leaving and once arriving.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -18,12 +19,13 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Opens a tap that keeps packets from or to the filter's ports, waiting in a buffer of about `buffer_bytes` until they are taken.
+    /// Opens a tap that keeps packets from or to the filter's ports. A buffer of about `buffer_bytes` holds them until
+    /// they are read.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_RAW, else what the kernel answers.
+    /// `PermissionDenied` without CAP_NET_RAW, else the kernel's error.
     pub fn open(interface: &Interface, filter: &PortFilter, buffer_bytes: u32) -> io::Result<Self> {
-        // Protocol 0: nothing arrives before the filter stands and the tap is bound.
+        // Protocol 0: no packet arrives before the filter is attached and the tap is bound.
         // SAFETY: no memory is involved.
         let raw = unsafe {
             libc::socket(
@@ -39,7 +41,7 @@ impl Tap {
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         filter.attach(fd.as_fd())?;
         socket::set_receive_buffer(&fd, buffer_bytes)?;
-        // Not SO_TIMESTAMPNS: that fills a stamp in when the packet is taken, where the kernel had not begun to stamp yet.
+        // Not SO_TIMESTAMPNS: if the kernel did not stamp a packet on arrival, that option stamps it when it is read.
         stamp::stamp_received(&fd)?;
         let mut address = no_address();
         address.sll_family = libc::AF_PACKET as u16;
@@ -59,10 +61,10 @@ impl Tap {
         }
     }
 
-    /// Takes the next packet, link header and all, without waiting; none when there is none.
+    /// Reads the next packet, including its link header, without waiting. Returns `None` if there is none.
     ///
     /// # Errors
-    /// What the kernel answers; `NetworkDown` once when the interface goes down.
+    /// The kernel's error; `NetworkDown` once when the interface goes down.
     pub fn take(&mut self, into: &mut [u8]) -> io::Result<Option<Packet>> {
         let mut from = no_address();
         match control::receive(self.fd.as_fd(), into, Some(&mut from), libc::MSG_TRUNC) {
@@ -81,10 +83,10 @@ impl Tap {
         }
     }
 
-    /// Packets that found the buffer full since this was asked last.
+    /// Returns the number of packets dropped at a full buffer since the last call.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn take_dropped(&mut self) -> io::Result<u32> {
         let [_seen, dropped] = option::words(self.fd.as_fd(), libc::SOL_PACKET, PACKET_STATISTICS)?;
         Ok(dropped)
@@ -104,13 +106,14 @@ pub struct Packet {
     pub len: usize,
     /// Octets that the packet had.
     pub len_on_wire: usize,
-    /// When, nanoseconds of CLOCK_REALTIME; none before the kernel has begun to stamp ([`crate::stamp::await_stamps`]).
+    /// The time of the stamp, nanoseconds of CLOCK_REALTIME; `None` before the kernel has begun to stamp
+    /// ([`crate::stamp::await_stamps`]).
     pub realtime_ns: Option<i64>,
-    /// Which way it went.
+    /// The direction of the packet.
     pub direction: Direction,
 }
 
-/// Which way a packet went, seen from the host.
+/// The direction of a packet, seen from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the host.
@@ -126,7 +129,7 @@ pub struct Interface {
     pub name: String,
     /// Its index in this network namespace.
     pub index: u32,
-    /// It is up.
+    /// Whether it is up.
     pub up: bool,
 }
 
@@ -136,10 +139,10 @@ impl fmt::Display for Interface {
     }
 }
 
-/// The interfaces of this network namespace, in order of index.
+/// Returns the interfaces of this network namespace, in order of index.
 ///
 /// # Errors
-/// What the kernel answers.
+/// The kernel's error.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: on success `first` is a list that is ours until it is freed below.
@@ -149,7 +152,8 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut found = Vec::new();
     let mut entry = first;
     while !entry.is_null() {
-        // SAFETY: `entry` is a live element of the list; its name is a C string, and an address of family AF_PACKET is a sockaddr_ll.
+        // SAFETY: `entry` is a live element of the list; its name is a C string, and an address of family AF_PACKET is
+        // a sockaddr_ll.
         unsafe {
             let address = (*entry).ifa_addr;
             if !address.is_null() && i32::from((*address).sa_family) == libc::AF_PACKET {
@@ -196,7 +200,7 @@ mod tests {
             .expect("every namespace has one")
     }
 
-    /// None where taps are not permitted.
+    /// Opens a tap. Returns `None` where taps are not permitted.
     fn open(port: u16, buffer_bytes: u32) -> Option<Tap> {
         match Tap::open(&lo(), &PortFilter::new(&[port]), buffer_bytes) {
             Ok(tap) => Some(tap),

@@ -1,5 +1,5 @@
-//! Unix stream sockets at a path of the file system: connecting with a deadline, and listening where an earlier process may
-//! have left its file behind.
+//! Unix stream sockets at a path of the file system: connecting with a deadline, and listening where an earlier process
+//! may have left its socket file.
 
 use std::fs::File;
 use std::io;
@@ -14,21 +14,21 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 
 use crate::stream::{StreamOptions, StreamSocket, monotonic_ns};
 
-/// Octets of the longest path of a socket: the kernel's address has room for them and a null.
+/// Octets of the longest path of a socket: the kernel's address has space for these and a null.
 pub const PATH_SIZE_MAX: usize = 107;
 
-/// How long a start waits for another one that makes a socket in the same folder.
+/// How long a start waits for another process that creates a socket in the same folder.
 const FOLDER_WAIT: Duration = Duration::from_secs(2);
 
-/// Connects to the socket at `path`, giving up at `deadline_ns` where its backlog is full.
+/// Connects to the socket at `path`. Waits until `deadline_ns` if its backlog is full.
 ///
 /// # Errors
-/// `TimedOut` at the deadline, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else what the kernel answers.
+/// `TimedOut` at the deadline, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else the kernel's error.
 pub fn connect(path: &Path, deadline_ns: Option<u64>) -> io::Result<StreamSocket> {
     connect_with(path, deadline_ns, &StreamOptions::default())
 }
 
-/// As [`connect`], with the buffers of these options; a unix socket has no others.
+/// As [`connect`], with the buffer sizes of these options; the other options do not apply to a unix socket.
 ///
 /// # Errors
 /// As [`connect`].
@@ -51,14 +51,15 @@ pub fn connect_with(
         }
         match net::connect(&fd, &address) {
             Ok(()) => return Ok(StreamSocket::adopt(fd)),
-            // The send timeout has passed, or a signal has come.
+            // The send timeout has passed, or a signal has interrupted the call.
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// The name of this host (or of its namespace), by which others tell whether a path of a socket is one of theirs.
+/// Returns the name of this host (or of its namespace). Other processes compare it to find out whether a socket path is
+/// on their host.
 #[must_use]
 pub fn host_name() -> String {
     let names = rustix::system::uname();
@@ -77,27 +78,29 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(made)
 }
 
-/// A unix socket that listens and never blocks. Its file goes with it.
+/// A listening, non-blocking unix socket. Its file is removed on drop.
 #[derive(Debug)]
 pub struct UnixListener {
     fd: OwnedFd,
     options: Mutex<StreamOptions>,
     path: PathBuf,
-    /// Device and number of the file it made: what stands at the path later may be another's.
+    /// Device and inode number of the file that it created: the path may later have another process's file.
     file: (u64, u64),
 }
 
 impl UnixListener {
-    /// Listens at `path` with room for `backlog` connections that wait to be accepted. A socket file that nobody listens at
-    /// any more is replaced; any other file stays. `permissions` are those of the file, else those of the process's mask.
+    /// Listens at `path` with room for `backlog` pending connections. A socket file at which no process listens any
+    /// more is replaced; any other file stays. `permissions` are those of the file; by default they follow the
+    /// process's umask.
     ///
     /// # Errors
-    /// `AddrInUse` where somebody listens or another file stands, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else
-    /// what the kernel answers.
+    /// `AddrInUse` if a process listens there or the path has another file, `InvalidFilename` for a path above
+    /// [`PATH_SIZE_MAX`], else the kernel's error.
     pub fn listen(path: &Path, backlog: i32, permissions: Option<u32>) -> io::Result<Self> {
         let address = address(path)?;
         let fd = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        // Else two that start at once could both take the file for left behind, and one remove the other's.
+        // Without the lock, two processes that start at once could both find the old file unused, and one could remove
+        // the other's new file.
         let _alone = lock_folder(path)?;
         match net::bind(&fd, &address) {
             Err(Errno::ADDRINUSE) if is_left_behind(path, &address) => {
@@ -116,20 +119,20 @@ impl UnixListener {
         if let Some(permissions) = permissions {
             fs::chmod(path, Mode::from_raw_mode(permissions))?;
         }
-        // Nobody can connect before this.
+        // No client can connect before this call, so the permissions are set first.
         net::listen(&listener.fd, backlog)?;
         Ok(listener)
     }
 
-    /// Gives the connections that are taken from now on the buffers of these options.
+    /// Sets the buffer sizes of the connections that are accepted from now on.
     pub fn set_options(&self, options: StreamOptions) {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
-    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    /// Accepts one pending connection. Returns `None` if none is pending (or the client has closed it again).
     ///
     /// # Errors
-    /// What the kernel answers; see [`crate::stream::is_exhaustion`].
+    /// The kernel's error; see [`crate::stream::is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
             Ok(fd) => {
@@ -142,7 +145,7 @@ impl UnixListener {
         }
     }
 
-    /// Where it listens.
+    /// The path at which it listens.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -164,7 +167,7 @@ impl Drop for UnixListener {
     }
 }
 
-/// Whether a socket file stands at `path` that nobody listens at.
+/// Returns true if `path` is a socket file at which no process listens.
 fn is_left_behind(path: &Path, address: &SocketAddrUnix) -> bool {
     let is_socket =
         fs::lstat(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
@@ -176,7 +179,7 @@ fn is_left_behind(path: &Path, address: &SocketAddrUnix) -> bool {
     is_socket && refused().unwrap_or(false)
 }
 
-/// A lock on the folder of `path`, for as long as it is kept; none where the folder cannot be opened for reading.
+/// Locks the folder of `path` until the result is dropped. Returns `None` if the folder cannot be opened for reading.
 fn lock_folder(path: &Path) -> io::Result<Option<File>> {
     let parent = path
         .parent()
@@ -202,7 +205,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A path of this test's own in the folder for temporary files.
+    /// Returns a path for this test only, in the folder for temporary files.
     fn place(test: &str) -> PathBuf {
         std::env::temp_dir().join(format!("deckwatch-os-{test}-{}", std::process::id()))
     }

@@ -1,4 +1,4 @@
-//! A wake-up between threads: one end waits in a poller, the other tells it to come back.
+//! A wake-up between threads: one thread waits in a poller, another wakes it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,10 +12,10 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// Makes a counter at zero; close-on-exec and never blocking.
+    /// Creates a counter at zero; close-on-exec and non-blocking.
     ///
     /// # Errors
-    /// What the kernel answers, most often that descriptors have run out.
+    /// The kernel's error, most often that descriptors have run out.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -27,7 +27,7 @@ impl Wake {
         let _full_is_readable = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
-    /// Sets the counter to zero; true if it had been notified since the last time.
+    /// Sets the counter to zero. Returns true if it had been notified since the last call.
     pub fn clear(&self) -> bool {
         let mut count = [0_u8; 8];
         rustix::io::read(&self.fd, &mut count).is_ok()

@@ -10,14 +10,14 @@ use deckwatch_os::poller::{Event, Interest, Poller};
 use deckwatch_os::shared::{RING_SIZE, SharedListener, SharedStream, connect};
 use deckwatch_os::stream::monotonic_ns;
 
-/// The longest that anything of a test may take on a loaded machine.
+/// Time limit of every step of a test, on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn soon() -> Option<u64> {
     Some(monotonic_ns() + PATIENCE.as_nanos() as u64)
 }
 
-/// A path of this test's own in the folder for temporary files.
+/// Returns a path for this test only, in the folder for temporary files.
 fn place() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ fn pair() -> (SharedStream, SharedStream) {
     let listener = SharedListener::listen(&path, 8, None, 8).unwrap();
     let near = connect(&path, soon()).unwrap();
     let far = accept(&listener);
-    // The greeting is read with the first octets.
+    // The first read also reads the greeting.
     assert_eq!(far.read_now(&mut [0; 1]).unwrap(), None);
     (near, far)
 }
@@ -82,7 +82,7 @@ fn octets_go_both_ways_and_an_end_is_zero() {
     near.shutdown_write();
     assert_eq!(far.read(&mut into, soon()).unwrap(), 4);
     assert_eq!(far.read(&mut into, soon()).unwrap(), 0);
-    // The other direction is as before.
+    // The other direction stays open.
     far.write_all(b"reply", soon()).unwrap();
     assert_eq!(near.read(&mut into, soon()).unwrap(), 5);
     far.shutdown();
@@ -189,7 +189,7 @@ fn a_full_ring_takes_no_more_and_its_writer_is_told_of_room() {
         filled += far.read_now(&mut got[filled..]).unwrap().unwrap();
     }
     assert!(got == sent);
-    // A reader that goes away ends a write that waits for it.
+    // When the reader shuts down, a write that waits for it ends.
     near.write_now(&numbers(RING_SIZE)).unwrap();
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| near.write_all(b"more", soon()));
@@ -293,7 +293,7 @@ fn a_thread_that_waits_long_is_left_asleep() {
     let deadline_ns = Some(monotonic_ns() + 1_500_000_000);
     let none = near.read(&mut [0; 8], deadline_ns).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::TimedOut);
-    // It looks every 50 ms whether the other end has died, and does little else.
+    // The thread checks every 50 ms whether the other end has died, and otherwise sleeps.
     let count = sleeps() - before;
     assert!(count < 150, "{count} sleeps");
 }
@@ -332,7 +332,7 @@ fn a_plain_socket_is_not_taken_for_one_at_either_end() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Set in the process that a test kills: where to connect, and what to do.
+/// Set in the process that a test kills: its role and the path to connect to.
 const ROLE: &str = "DECKWATCH_SHARED_MEMORY_ROLE";
 
 fn start_victim(path: &std::path::Path, role: &str) -> Child {
@@ -342,7 +342,7 @@ fn start_victim(path: &std::path::Path, role: &str) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// Does nothing but in a process that another test starts.
+/// The body of a process that another test starts; does nothing in the test run itself.
 #[test]
 fn the_process_that_is_killed() {
     let Ok(told) = std::env::var(ROLE) else {
@@ -364,7 +364,7 @@ fn the_process_that_is_killed() {
     }
 }
 
-/// Reads until the end or an error; what matters is that it comes.
+/// Reads until the end, which must come. Returns the number of octets.
 fn read_out(stream: &SharedStream, into: &mut [u8]) -> usize {
     let mut total = 0;
     loop {
@@ -384,7 +384,7 @@ fn a_peer_killed_at_any_point_is_an_end_and_never_a_wait() {
         let role = ["writes", "echoes", "sleeps"][round % 3];
         let mut victim = start_victim(&path, role);
         let stream = accept(&listener);
-        // A server has nothing to say before it has read the greeting.
+        // A server cannot write before it has read the greeting.
         assert_eq!(stream.read_within(&mut [], PATIENCE).unwrap(), None);
         let mut into = vec![0; 700];
         for _ in 0..round * 37 {
@@ -398,7 +398,7 @@ fn a_peer_killed_at_any_point_is_an_end_and_never_a_wait() {
             }
         }
         if role == "sleeps" {
-            // Nobody reads: the writer waits for room when the other dies.
+            // The victim does not read: the writer waits for room when the victim dies.
             let killed = std::thread::scope(|scope| {
                 let writing = scope.spawn(|| stream.write_all(&numbers(2 * RING_SIZE), soon()));
                 victim.kill().unwrap();

@@ -1,4 +1,4 @@
-//! Axes: the position of a value in the drawing, and which values get a tick.
+//! Axes: the position of a value in the drawing, and the choice of ticks.
 
 /// One axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,9 +15,9 @@ pub(crate) struct Axis {
 pub(crate) struct Tick {
     /// The value.
     pub(crate) value: f64,
-    /// Where it lies.
+    /// Its position on the axis.
     pub(crate) px: f64,
-    /// Whether it is written out; the others are only a line.
+    /// Whether its value is written beside it; other ticks are only a line.
     pub(crate) labelled: bool,
 }
 
@@ -47,17 +47,17 @@ impl Axis {
         }
     }
 
-    /// The least value.
+    /// Returns the least value.
     pub(crate) fn low(&self) -> f64 {
         self.low
     }
 
-    /// The greatest value.
+    /// Returns the greatest value.
     pub(crate) fn high(&self) -> f64 {
         self.high
     }
 
-    /// The pixels of the least and the greatest value.
+    /// Returns the pixels of the least and the greatest value.
     pub(crate) fn px(&self) -> (f64, f64) {
         (self.low_px, self.high_px)
     }
@@ -67,7 +67,7 @@ impl Axis {
         self.logarithmic
     }
 
-    /// The position of `value`. A value outside the axis is put on its edge.
+    /// Returns the position of `value` in pixels. A value outside the axis is put on its edge.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -77,7 +77,7 @@ impl Axis {
         self.low_px + share.clamp(0.0, 1.0) * (self.high_px - self.low_px)
     }
 
-    /// Ticks whose labels are at least `apart_px` apart.
+    /// Returns ticks whose labels are at least `apart_px` apart.
     pub(crate) fn ticks(&self, apart_px: f64) -> Vec<Tick> {
         if self.logarithmic {
             self.logarithmic_ticks(apart_px)
@@ -139,7 +139,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5, 10, 20, ... times a power of ten that is at least `least`.
+/// Returns the least of 1, 2, 5, 10, 20, ... times a power of ten that is at least `least`.
 fn nice_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0]

@@ -12,7 +12,7 @@ use crate::axis::Axis;
 use crate::svg::{Anchor, Svg};
 use crate::unit;
 
-/// What an axis shows, which decides how its numbers are written.
+/// The quantity of an axis, which decides how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// Nanoseconds.
@@ -57,7 +57,7 @@ pub(crate) struct Frame {
     pub(crate) y: Axis,
     pub(crate) x_is: Quantity,
     pub(crate) y_is: Quantity,
-    /// Where the numbers of the x axis stand, below the plot and what hangs under it.
+    /// Position of the numbers of the x axis, below the plot and the strips under it.
     pub(crate) foot_px: f64,
 }
 
@@ -104,19 +104,19 @@ impl Frame {
         svg.line("axis", (left, bottom), (right, bottom));
     }
 
-    /// Tells the page's script how to read values off the drawing.
+    /// Writes the axes for the page's script, which reads values off the drawing.
     pub(crate) fn tell(&self, svg: &mut Svg) {
         svg.data(&self.axes());
     }
 
-    /// Both axes, as the page's script takes them.
+    /// Returns both axes in the format of the page's script.
     pub(crate) fn axes(&self) -> serde_json::Value {
         let axis = |axis: &Axis, is: Quantity| json!({ "log": axis.is_logarithmic(), "value": [axis.low(), axis.high()], "px": [axis.px().0, axis.px().1], "is": is.name() });
         json!({ "x": axis(&self.x, self.x_is), "y": axis(&self.y, self.y_is) })
     }
 }
 
-/// What is already drawn, so that no label covers a line or another label.
+/// The labels and lines already drawn, so that no label covers another one.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     boxes: Vec<Box4>,
@@ -129,12 +129,12 @@ type Box4 = (f64, f64, f64, f64);
 impl Placed {
     const LINE_PX: f64 = 13.0;
 
-    /// Takes the place of a label, free or not.
+    /// Reserves the place of a label, even if it is not free.
     pub(crate) fn take(&mut self, anchor: Anchor, at: (f64, f64), text: &str) {
         self.boxes.push(Self::place(anchor, at, text));
     }
 
-    /// Keeps labels off a line through `points`.
+    /// Keeps later labels off a line through `points`.
     pub(crate) fn avoid(&mut self, points: &[(f64, f64)]) {
         const STEP_PX: f64 = 4.0;
         for pair in points.windows(2) {
@@ -152,8 +152,8 @@ impl Placed {
         }
     }
 
-    /// Finds a place near the end of a curve, within the frame: beside it, below or above; one that covers nothing,
-    /// else one that covers no label.
+    /// Finds and reserves a place for a label near the end of a curve, within the frame: beside it, below or above. The
+    /// place covers neither labels nor lines, or if there is none such, no labels.
     pub(crate) fn beside(
         &mut self,
         frame: &Frame,

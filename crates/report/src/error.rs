@@ -1,8 +1,8 @@
-//! What can keep a report from being made.
+//! The errors of making a report.
 
 use std::path::PathBuf;
 
-/// Why no report was made. Every message names the file and what to do about it.
+/// The reason why no report was made. Every message names the file and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -21,7 +21,7 @@ pub enum ReportError {
         /// [`crate::limits::RUNS_MAX`].
         max: usize,
     },
-    /// The folder is not there, or has no result document.
+    /// The folder does not exist, or has no result document.
     #[error(
         "{path}: cannot be read ({reason}); name the folder that a run wrote, the one that holds result.json"
     )]
@@ -43,14 +43,14 @@ pub enum ReportError {
         /// [`crate::limits::RESULT_BYTES_MAX`].
         max: u64,
     },
-    /// The result document is not one.
+    /// The file is not a valid result document.
     #[error(
         "{path}: is damaged or not a result document ({reason}); restore it from a copy or run the mission again"
     )]
     DamagedDocument {
         /// The file.
         path: PathBuf,
-        /// Line, column and what was expected.
+        /// Line, column and what the parser expected.
         reason: String,
     },
     /// The document is of an experiment or a bench, not of a run.
@@ -72,7 +72,7 @@ pub enum ReportError {
         /// The version of the old schema.
         version: u64,
     },
-    /// The document was written by a later program.
+    /// The document was written by a later version of this program.
     #[error(
         "{path}: has schema version {found}, this deckwatch reads versions 1 to {newest}; use the deckwatch that wrote it, or a later one"
     )]
@@ -87,10 +87,10 @@ pub enum ReportError {
     /// The samples cannot be read.
     #[error("{reason}; restore the file from a copy or run the mission again")]
     DamagedSamples {
-        /// Which file, and what was wrong with it.
+        /// The file and its fault.
         reason: deckwatch_meter::samples::SamplesError,
     },
-    /// More samples than can be held in memory.
+    /// More samples than fit in memory.
     #[error(
         "{path}: {rows} samples are more than a report can draw on (at most {max}); open the file with DuckDB, Polars or pandas instead"
     )]
@@ -112,7 +112,7 @@ pub enum ReportError {
         /// The system's reason.
         reason: std::io::Error,
     },
-    /// The page's own template failed: a defect of this program.
+    /// The page's template failed, which is a defect of this program.
     #[error(
         "the report's template failed ({reason}); this is a defect of deckwatch, please report it"
     )]
@@ -120,7 +120,7 @@ pub enum ReportError {
         /// The template engine's words.
         reason: String,
     },
-    /// Not even the coarsest page fits.
+    /// Even the coarsest page is too large.
     #[error(
         "the report would be {bytes} octets with the least detail, more than {max}; name fewer folders"
     )]

@@ -1,23 +1,23 @@
-//! What each layer took, as a figure stacks it.
+//! The time of each layer, as a figure stacks it.
 
 use std::collections::BTreeMap;
 
 use deckwatch_meter::blame::Parts;
 use deckwatch_meter::sample::Layer;
 
-/// A part of a message's way.
+/// A part of a message's path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Segment {
-    /// The layer, or the layers that a missing stamp leaves together.
+    /// Name of the layer, or of several layers that a missing stamp merges.
     pub(crate) name: String,
-    /// The layer whose colour it has: the first.
+    /// The layer that gives its colour: the first one.
     pub(crate) layer: Option<Layer>,
-    /// How long, nanoseconds.
+    /// Its duration in nanoseconds.
     pub(crate) ns: u64,
 }
 
 impl Segment {
-    /// A part named in a result document.
+    /// Makes a segment from a name in a result document.
     pub(crate) fn named(name: &str, ns: u64) -> Self {
         Self {
             name: name.to_owned(),
@@ -27,7 +27,7 @@ impl Segment {
     }
 }
 
-/// The parts of a map of a result document, in order of the road.
+/// Returns the segments of a map in a result document, in the order of the path.
 pub(crate) fn of_map(map: &BTreeMap<String, u64>) -> Vec<Segment> {
     let mut segments: Vec<Segment> = map
         .iter()
@@ -37,7 +37,8 @@ pub(crate) fn of_map(map: &BTreeMap<String, u64>) -> Vec<Segment> {
     segments
 }
 
-/// The parts of one message's way, in order of the road, under the `names` by which its flow's layers are reported.
+/// Returns the segments of one message, in the order of the path. `names` are the names under which its flow reports
+/// the layers.
 pub(crate) fn of_parts(parts: &Parts, names: &[String]) -> Vec<Segment> {
     Layer::ALL
         .into_iter()
@@ -55,7 +56,7 @@ pub(crate) fn of_parts(parts: &Parts, names: &[String]) -> Vec<Segment> {
         .collect()
 }
 
-/// Where a name belongs among others: in order of the road, unknown ones last.
+/// Returns the sort key of a segment's name: in the order of the path, unknown names last.
 pub(crate) fn road_place(name: &str) -> (u8, String) {
     (
         first_layer(name).map_or(u8::MAX, |layer| layer as u8),
@@ -63,7 +64,7 @@ pub(crate) fn road_place(name: &str) -> (u8, String) {
     )
 }
 
-/// The first layer that a name of one or several tells.
+/// Returns the first layer in a name, which may name several.
 pub(crate) fn first_layer(name: &str) -> Option<Layer> {
     Layer::ALL
         .into_iter()

@@ -1,12 +1,12 @@
-//! Result files in, one self-contained HTML file out.
+//! Makes one self-contained HTML file from result files.
 //!
 //! [`build`] reads the folders that runs wrote and returns one page: verdicts, distributions, gaps between arrivals,
 //! layers, provenance. The page opens offline, without any other file, in light and dark, on paper, and with scripts
-//! switched off; a script only adds reading values off the figures, enlarging them and choosing the theme. Several
-//! folders are laid side by side on equal axes.
+//! switched off. A script only adds reading values off the figures, enlarging them and choosing the theme. Several runs
+//! are shown side by side on equal axes.
 //!
-//! Nothing here measures or judges: verdicts, bounds and percentiles are those of the result document, and the samples
-//! are only drawn.
+//! This crate neither measures nor judges. Verdicts, bounds and percentiles are those of the result document; the
+//! samples are only drawn.
 
 #![forbid(unsafe_code)]
 
@@ -30,16 +30,16 @@ use deckwatch_meter::experiment::ExperimentDocument;
 pub use error::ReportError;
 pub use run::{RESULT_FILE, Run, SAMPLES_FILE};
 
-/// Name of the report that [`write()`] leaves in a run's folder.
+/// Name of the report that [`write()`] writes into a run's folder.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Makes the report of one run, of several side by side, or of one experiment.
+/// Makes the report of one run, of several runs side by side, or of one experiment.
 ///
 /// # Errors
 ///
 /// As [`Run::read`] and [`page`].
 pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
-    // Counted before anything is read: samples are large.
+    // The count is checked before a file is read: samples are large.
     accept_count(folders.len())?;
     if let [folder] = folders {
         let path = folder.join(RESULT_FILE);
@@ -60,9 +60,9 @@ pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
 ///
 /// # Errors
 ///
-/// [`ReportError::NoFolder`] and [`ReportError::TooManyFolders`] by the number of runs, [`ReportError::DoesNotFit`]
-/// where not even the least detail fits [`limits::REPORT_BYTES_MAX`], [`ReportError::Template`] by a defect of this
-/// crate.
+/// - [`ReportError::NoFolder`] and [`ReportError::TooManyFolders`]: wrong number of runs.
+/// - [`ReportError::DoesNotFit`]: even the least detail does not fit [`limits::REPORT_BYTES_MAX`].
+/// - [`ReportError::Template`]: a defect of this crate.
 pub fn page(runs: &[Run]) -> Result<String, ReportError> {
     accept_count(runs.len())?;
     let mut bytes = 0;
@@ -82,12 +82,12 @@ pub fn page(runs: &[Run]) -> Result<String, ReportError> {
 /// Makes the report of an experiment that is in memory: the paper's figures from its numbers.
 ///
 /// # Errors
-/// [`ReportError::Template`] by a defect of this crate.
+/// [`ReportError::Template`], which is a defect of this crate.
 pub fn experiment_page(document: &ExperimentDocument) -> Result<String, ReportError> {
     view::experiment::page(document)
 }
 
-/// Makes the report of the run in `folder` and writes it there as [`REPORT_FILE`]. Gives back its path.
+/// Makes the report of the run in `folder` and writes it there as [`REPORT_FILE`]. Returns its path.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ pub fn write(folder: &Path) -> Result<PathBuf, ReportError> {
     Ok(path)
 }
 
-/// Writes a page to `path`, all of it or nothing: a report that stood there before is kept until the new one is whole.
+/// Writes a page to `path`, all of it or nothing: an old report is kept until the new one is complete.
 ///
 /// # Errors
 ///
@@ -110,12 +110,12 @@ pub fn write_page(path: &Path, html: &str) -> Result<(), ReportError> {
     })
 }
 
-/// Writes a text beside the file and moves it into place: nobody sees half of it, and what was there stays where there
-/// is no room. A device, a pipe or a link takes what is written, and is not replaced.
+/// Writes a new file and renames it to `file`. No reader sees a partial file, and a failed write keeps the old content.
+/// A device, a pipe or a link is written to and not replaced.
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The error of the operating system.
 pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let mode = match std::fs::symlink_metadata(file) {
         Ok(there) if !there.is_file() => return std::fs::write(file, text),

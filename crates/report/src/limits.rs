@@ -1,51 +1,53 @@
 //! Every bound of this crate, with its reason.
 
-/// Octets of a whole report. A report is mailed and opened on a phone; above this it is drawn again with less detail.
+/// Maximum size of a report in octets. A report is mailed, and opened on a phone; a larger one is drawn again with less
+/// detail.
 pub const REPORT_BYTES_MAX: usize = 5_000_000;
 
-/// Late messages kept for each destination, the worst: as many bars as a figure 700 pixels wide can show apart.
+/// Maximum number of late messages kept for each destination, the worst ones: a figure 700 pixels wide cannot show more
+/// bars.
 pub const LATE_MESSAGES_MAX: usize = 200;
 
-/// Runs laid side by side: more than eight colours cannot be distinguished.
+/// Maximum number of runs side by side: more than eight colours cannot be distinguished.
 pub const RUNS_MAX: usize = 8;
 
-/// Octets of `result.json` that are read: a document of 1000 destinations is about 2 MB, so a larger one is another
-/// file.
+/// Maximum size of `result.json` in octets. A document of 1000 destinations has about 2 MB, so that a larger file is
+/// something else.
 pub const RESULT_BYTES_MAX: u64 = 256 << 20;
 
-/// Samples of one run that a report is made from. They are in memory together, at about 120 octets: 2.4 GB, for 35
+/// Maximum number of samples in one run's report. All are in memory together, at about 120 octets each: 2.4 GB, for 35
 /// destinations at 16 Hz ten hours.
 pub const SAMPLES_MAX: u64 = 20_000_000;
 
-/// Figures of an experiment that are drawn: thirty or forty are those of all basic types over two quantities; more is
-/// no page.
+/// Maximum number of figures drawn of an experiment. All basic types over two quantities give thirty or forty; a page
+/// with many more cannot be read.
 pub const EXPERIMENT_FIGURES_MAX: usize = 100;
 
-/// Measurements of an experiment that are listed, at about 600 octets each: three megabytes.
+/// Maximum number of measurements listed of an experiment, at about 600 octets each: three megabytes.
 pub const EXPERIMENT_ROWS_MAX: usize = 5000;
 
-/// Characters of a name that are shown, so that one name cannot fill the page.
+/// Maximum number of characters shown of a name, so that one name cannot fill the page.
 pub const NAME_CHARS_MAX: usize = 120;
 
-/// Characters of a sentence (a reason, a warning) that are shown.
+/// Maximum number of characters shown of a sentence (a reason or a warning).
 pub const SENTENCE_CHARS_MAX: usize = 1000;
 
-/// How much is drawn. The first step of the ladder that fits [`REPORT_BYTES_MAX`] is used.
+/// The detail of a page. The first step of [`Self::LADDER`] that fits [`REPORT_BYTES_MAX`] is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detail {
-    /// Columns of an inter-arrival figure; each holds the least and the greatest gap that fall into it.
+    /// Columns of an inter-arrival figure. Each shows the least and the greatest gap in it.
     pub(crate) columns: usize,
     /// Points of a distribution curve.
     pub(crate) curve_points: usize,
     /// Inter-arrival figures for one flow over one carrier, the worst destinations first.
     pub(crate) gap_figures: usize,
-    /// Thin curves of the destinations that are not the worst.
+    /// Thin curves, which show the destinations that are not the worst.
     pub(crate) thin_curves: usize,
     /// Late messages drawn one by one for each flow over one carrier.
     pub(crate) late_messages: usize,
     /// Rows of destinations listed for each flow over one carrier.
     pub(crate) rows: usize,
-    /// Flows (over one carrier) shown at all.
+    /// Flows (over one carrier) shown on the page.
     pub(crate) flows: usize,
     /// Warnings, deaths and reasons listed.
     pub(crate) sentences: usize,
@@ -54,7 +56,7 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    /// From the finest to the coarsest.
+    /// The steps of detail, from the finest to the coarsest.
     pub(crate) const LADDER: [Self; 4] = [
         Self {
             columns: 300,

@@ -1,12 +1,12 @@
-//! Colours, by meaning: each carrier, each run and each layer keeps its own through the whole report.
+//! Colours by meaning: each carrier, each run and each layer has the same colour in the whole report.
 //!
-//! The hues of carriers and runs differ under any of the common colour blindnesses, and lines are labelled beside; the
-//! layers have the colours of Okabe and Ito, made for that.
+//! The hues of carriers and runs differ under any of the common colour blindnesses, and lines have labels. The layers
+//! have the colours of Okabe and Ito, which are made for that.
 
 use deckwatch_meter::result::{FlowResult, ResultDocument};
 use deckwatch_meter::sample::Layer;
 
-/// Name, light, dark.
+/// Name of each colour, with its value in the light and in the dark theme.
 const THEME: [(&str, &str, &str); 25] = [
     ("page", "#f6f7f9", "#0f1216"),
     ("card", "#ffffff", "#171b21"),
@@ -35,7 +35,7 @@ const THEME: [(&str, &str, &str); 25] = [
     ("c7", "#5f6b7a", "#b4bfcc"),
 ];
 
-/// Colour and the ink that is readable on it, for each of [`Layer::ALL`].
+/// Colour, and text colour that is readable on it, for each of [`Layer::ALL`].
 const LAYERS: [(&str, &str); 7] = [
     ("#e69f00", "#000"),
     ("#cc79a7", "#000"),
@@ -46,7 +46,7 @@ const LAYERS: [(&str, &str); 7] = [
     ("#d55e00", "#000"),
 ];
 
-/// The style sheet's part with the colours.
+/// Returns the part of the style sheet that defines the colours.
 pub(crate) fn style() -> String {
     let light: String = THEME
         .iter()
@@ -73,11 +73,11 @@ pub(crate) fn style() -> String {
     out
 }
 
-/// Colours for runs or carriers.
+/// Number of colours for runs or carriers.
 pub(crate) const RUN_COLOURS: usize = 8;
 
-/// The class of a carrier: by its place among the carriers of the program that measured it. In older documents it is
-/// the place of the carrier within the document.
+/// Returns the class of a carrier: its index among the carriers of the program that measured it. For older documents,
+/// it is the index of the carrier within the document.
 pub(crate) fn of_carrier(document: &ResultDocument, flow: &FlowResult) -> usize {
     let place_in_document = || {
         let mut seen: Vec<&str> = Vec::new();
@@ -92,7 +92,8 @@ pub(crate) fn of_carrier(document: &ResultDocument, flow: &FlowResult) -> usize 
     place.or_else(place_in_document).unwrap_or(0) % RUN_COLOURS
 }
 
-/// The class of a layer; a part of unknown layers has the last colour of the carriers.
+/// Returns the classes of a layer and of the text on it. The style sheet gives an unknown layer the last colour of the
+/// carriers.
 pub(crate) fn of_layer(layer: Option<Layer>) -> (String, String) {
     match layer {
         Some(layer) => (format!("l{}", layer as u8), format!("i{}", layer as u8)),
@@ -104,7 +105,7 @@ pub(crate) fn of_layer(layer: Option<Layer>) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// Relative luminance of `#rrggbb`, WCAG 2.
+    /// Returns the relative luminance of `#rrggbb`, as WCAG 2 defines it.
     fn luminance(colour: &str) -> f64 {
         let full = match colour.len() {
             4 => colour

@@ -20,14 +20,14 @@ pub const RESULT_FILE: &str = "result.json";
 /// Name of the samples in a run's folder.
 pub const SAMPLES_FILE: &str = "samples.parquet";
 
-/// A run: what it found, and its samples made ready to be drawn.
+/// A run: its result document, and its samples prepared for drawing.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) folder: String,
     pub(crate) document: ResultDocument,
-    /// For each flow of the document, for each of its destinations.
+    /// The series of each flow of the document, by destination.
     pub(crate) series: Vec<Vec<Series>>,
-    /// Samples that belong to no flow and destination of the document.
+    /// Number of samples that belong to no flow and destination of the document.
     pub(crate) strays: u64,
 }
 
@@ -38,7 +38,7 @@ impl Run {
     ///
     /// [`ReportError::Unreadable`], [`ReportError::TooLarge`], [`ReportError::DamagedDocument`],
     /// [`ReportError::UnknownVersion`], [`ReportError::DamagedSamples`] or [`ReportError::TooManySamples`], each with
-    /// the file it is about.
+    /// the name of the file.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let document = document(&folder.join(RESULT_FILE))?;
         let path = folder.join(SAMPLES_FILE);
@@ -47,7 +47,7 @@ impl Run {
         Ok(intake.finish(name_of(folder), document))
     }
 
-    /// Takes a document and samples that are in memory. `folder` is the name the run is known by beside others.
+    /// Makes a run from a document and samples in memory. `folder` is the name of the run in a comparison.
     pub fn from_samples<'a>(
         folder: &str,
         document: ResultDocument,
@@ -61,7 +61,7 @@ impl Run {
     }
 }
 
-/// Samples by flow and destination.
+/// Collects samples by flow and destination.
 struct Intake {
     samples: Vec<Vec<Vec<Sample>>>,
     places: HashMap<(u16, u16), (usize, usize)>,
@@ -108,7 +108,8 @@ impl Intake {
     }
 }
 
-/// The series of one flow over one carrier. Each destination's samples are given up as soon as they are drawn on.
+/// Returns the series of one flow over one carrier. The samples of a destination are dropped as soon as its series is
+/// made.
 fn series(road: Road, samples: Vec<Vec<Sample>>) -> Vec<Series> {
     let supplier = calls(road, samples.iter().flatten());
     samples
@@ -121,7 +122,7 @@ fn series(road: Road, samples: Vec<Vec<Sample>>) -> Vec<Series> {
         .collect()
 }
 
-/// The last part of the folder's name, which distinguishes runs; the whole path if it has none, as in `.`.
+/// Returns the last component of the folder's path, which distinguishes runs; the whole path if it has none, as in `.`.
 fn name_of(folder: &Path) -> String {
     let whole = folder
         .canonicalize()
@@ -148,7 +149,7 @@ fn document(path: &Path) -> Result<ResultDocument, ReportError> {
     parse(path, &text, SCHEMA_VERSION)
 }
 
-/// The text of a result document.
+/// Reads the text of a result document.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
     let unreadable = |reason| ReportError::Unreadable {
         path: path.to_path_buf(),
@@ -170,7 +171,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
     Ok(text)
 }
 
-/// A document of a version up to `newest`.
+/// Parses a document whose version is at most `newest`.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(
     path: &Path,
     text: &[u8],
@@ -180,7 +181,7 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
         path: path.to_path_buf(),
         reason: error.to_string(),
     };
-    // The version first: a document of another shape is not damaged.
+    // The version is checked first: a document of another version may have another schema, and is not damaged.
     let version: Version = serde_json::from_slice(text).map_err(damaged)?;
     if version.schema_version == 0 || version.schema_version > u64::from(newest) {
         return Err(ReportError::UnknownVersion {
@@ -192,7 +193,7 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
     serde_json::from_slice(text).map_err(damaged)
 }
 
-/// Whether the document is one of an experiment.
+/// Whether the document is that of an experiment.
 pub(crate) fn is_experiment(text: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -202,7 +203,8 @@ pub(crate) fn is_experiment(text: &[u8]) -> bool {
     serde_json::from_slice::<Named>(text).is_ok()
 }
 
-/// The version of the schema that benches had before they shared the experiments'. Returns `None` for other documents.
+/// Returns the version of the old schema of benches, before they shared that of experiments. Returns `None` for other
+/// documents.
 fn old_bench(text: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct OldBench {

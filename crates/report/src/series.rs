@@ -1,4 +1,4 @@
-//! What the figures need of the samples of one flow over one carrier at one destination.
+//! The data for the figures of one flow over one carrier at one destination.
 
 use deckwatch_meter::blame::Splitter;
 use deckwatch_meter::sample::{NO_STAMP, Sample};
@@ -11,43 +11,43 @@ use crate::limits::LATE_MESSAGES_MAX;
 pub(crate) struct Gap {
     /// Sequence number of the later message.
     pub(crate) sequence: u64,
-    /// The gap, nanoseconds.
+    /// The gap in nanoseconds.
     pub(crate) ns: u64,
-    /// Greater than period plus deadline, by the run's own finding.
+    /// Whether the run itself found the gap greater than period plus deadline.
     pub(crate) late: bool,
 }
 
-/// A late message that arrived, with what each layer took of it.
+/// A late message that arrived, with the time of each layer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LateMessage {
     /// Its sequence number.
     pub(crate) sequence: u64,
-    /// From due to received, nanoseconds.
+    /// Time from due to received, in nanoseconds.
     pub(crate) latency_ns: u64,
-    /// In order of the road.
+    /// The time of each layer, in the order of the path.
     pub(crate) segments: Vec<Segment>,
-    /// The layer blamed, by name.
+    /// Name of the layer that is blamed.
     pub(crate) blame: Option<&'static str>,
 }
 
-/// The judged samples of one destination, ready to be drawn.
+/// The judged samples of one destination, prepared for drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Series {
-    /// Latencies of the messages received, in rising order, nanoseconds.
+    /// Latencies of the received messages in nanoseconds, ascending.
     pub(crate) latencies_ns: Vec<u64>,
     /// Gaps between arrivals, in order of arrival.
     pub(crate) gaps: Vec<Gap>,
-    /// The late messages of the greatest latency, the greatest first; at most [`LATE_MESSAGES_MAX`].
+    /// The late messages with the greatest latency, the greatest first; at most [`LATE_MESSAGES_MAX`].
     pub(crate) worst: Vec<LateMessage>,
-    /// Late messages that arrived.
+    /// Number of late messages that arrived.
     pub(crate) late_arrived: u64,
-    /// Messages that never arrived.
+    /// Number of messages that never arrived.
     pub(crate) lost: u64,
 }
 
 impl Series {
-    /// From all samples of one destination, in any order. `splitter` finds the layers; `names` are those by which the
-    /// flow reports them.
+    /// Makes the series from all samples of one destination, in any order. `splitter` finds the layers. `names` are the
+    /// names under which the flow reports them.
     pub(crate) fn of(samples: &mut [Sample], splitter: &Splitter<'_>, names: &[String]) -> Self {
         samples.sort_unstable_by_key(|sample| (sample.received_ns, sample.sequence));
         // Missing stamps sort first.
@@ -75,7 +75,7 @@ impl Series {
         }
     }
 
-    /// Messages judged.
+    /// Returns the number of judged messages.
     pub(crate) fn due(&self) -> u64 {
         self.latencies_ns.len() as u64 + self.lost
     }
@@ -95,7 +95,8 @@ fn gaps(arrived: &[Sample]) -> Vec<Gap> {
         .collect()
 }
 
-/// From due to received; a message cannot arrive before it is due, so a negative difference counts as none.
+/// Returns the time from due to received. A message cannot arrive before it is due, so that a negative difference
+/// counts as 0.
 fn latency_ns(sample: &Sample) -> u64 {
     u64::try_from(sample.received_ns.saturating_sub(sample.due_ns)).unwrap_or(0)
 }

@@ -1,9 +1,8 @@
-//! A drawing in SVG. Colours and line widths are the page's style sheet's business; here are only shapes and their
-//! classes.
+//! A drawing in SVG. It contains only shapes and their classes; the page's style sheet defines colours and line widths.
 
 use std::fmt::Write;
 
-/// Where a text is relative to its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -21,14 +20,14 @@ impl Anchor {
     }
 }
 
-/// A drawing under way.
+/// A drawing that is being made.
 #[derive(Debug)]
 pub(crate) struct Svg {
     out: String,
 }
 
 impl Svg {
-    /// An empty drawing of `width` by `height` pixels; `label` describes it in words.
+    /// Makes an empty drawing of `width` by `height` pixels. `label` describes it in words.
     pub(crate) fn new(width: f64, height: f64, class: &str, label: &str) -> Self {
         let mut svg = Self { out: String::new() };
         let (w, h) = (px(width), px(height));
@@ -41,7 +40,7 @@ impl Svg {
         svg
     }
 
-    /// A straight line.
+    /// Adds a straight line.
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let _ = write!(
             self.out,
@@ -53,7 +52,7 @@ impl Svg {
         );
     }
 
-    /// A rectangle, with a title that shows when pointed at unless it is empty.
+    /// Adds a rectangle. A title that is not empty is shown when the user points at it.
     pub(crate) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let _ = write!(
             self.out,
@@ -66,7 +65,7 @@ impl Svg {
         self.titled("rect", title);
     }
 
-    /// A rectangle of the given opacity, in hundredths.
+    /// Adds a rectangle of the given opacity, in hundredths.
     pub(crate) fn shade(&mut self, class: &str, at: (f64, f64), size: (f64, f64), hundredths: u32) {
         let _ = write!(
             self.out,
@@ -79,7 +78,7 @@ impl Svg {
         );
     }
 
-    /// A dot.
+    /// Adds a dot.
     pub(crate) fn dot(&mut self, class: &str, at: (f64, f64), radius: f64, title: &str) {
         let _ = write!(
             self.out,
@@ -91,7 +90,7 @@ impl Svg {
         self.titled("circle", title);
     }
 
-    /// A line through `points`. `label` names it to the page's script.
+    /// Adds a line through `points`. `label` is its name for the page's script.
     pub(crate) fn trace(&mut self, class: &str, label: &str, points: &[(f64, f64)]) {
         let Some((first, rest)) = points.split_first() else {
             return;
@@ -113,7 +112,7 @@ impl Svg {
         self.out.push_str("\"/>");
     }
 
-    /// A text.
+    /// Adds a text.
     pub(crate) fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         let _ = write!(
             self.out,
@@ -129,14 +128,14 @@ impl Svg {
         self.out.push_str("</text>");
     }
 
-    /// An attribute-less group that carries data for the page's script.
+    /// Adds an empty group that carries data for the page's script.
     pub(crate) fn data(&mut self, json: &serde_json::Value) {
         self.out.push_str(r#"<g class="axes" data-axes=""#);
         self.escaped(&json.to_string());
         self.out.push_str("\"></g>");
     }
 
-    /// The finished drawing.
+    /// Returns the finished drawing.
     pub(crate) fn finish(mut self) -> String {
         self.out.push_str("</svg>");
         self.out
@@ -167,7 +166,7 @@ impl Svg {
     }
 }
 
-/// How wide a text of the figures' size is at most, in pixels, by the widest of the usual fonts, bold.
+/// Returns the maximum width of a text of the figures' size in pixels, for the widest of the usual fonts, in bold.
 pub(crate) fn text_width(text: &str) -> f64 {
     let letter = |letter: char| match letter {
         'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | '.' | ',' | ':' | '\'' | '(' | ')' | ' '
@@ -179,7 +178,7 @@ pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().map(letter).sum()
 }
 
-/// A coordinate with one decimal, the shortest way.
+/// Formats a coordinate with at most one decimal, as short as possible.
 fn px(value: f64) -> String {
     let tenths = (value * 10.0).round() as i64;
     if tenths % 10 == 0 {

@@ -1,9 +1,9 @@
-//! Numbers as a reader wants them: with a unit, with three figures, with thousands apart.
+//! Formats numbers for the reader: with a unit, with three figures, with thousands apart.
 
-/// Between a number and its unit, and between thousands: a narrow space where no line is broken.
+/// Narrow no-break space, between a number and its unit, and between thousands.
 const THIN: char = '\u{202f}';
 
-/// A duration with three figures and the unit that suits it: `12.3 µs`, `50 ms`.
+/// Formats a duration with three figures and a suitable unit: `12.3 µs`, `50 ms`.
 pub(crate) fn duration(ns: f64) -> String {
     for (unit, below) in [("ns", 999.5), ("µs", 999.5e3), ("ms", 999.5e6)] {
         if ns.abs() < below {
@@ -18,7 +18,7 @@ pub(crate) fn duration(ns: f64) -> String {
     }
 }
 
-/// A waiting time in words of two units: `8 min 20 s`, `3 days 4 h`.
+/// Formats a waiting time in two units: `8 min 20 s`, `3 days 4 h`.
 pub(crate) fn long_duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "for ever".to_owned();
@@ -37,7 +37,7 @@ pub(crate) fn long_duration(seconds: f64) -> String {
     }
 }
 
-/// A count with its thousands apart.
+/// Formats a count with its thousands apart.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     if digits.len() <= 4 {
@@ -53,7 +53,7 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// A share of one as a percentage with two figures: `0.03 %`.
+/// Formats a share of one as a percentage with two figures: `0.03 %`.
 pub(crate) fn share(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 {
@@ -63,12 +63,12 @@ pub(crate) fn share(share: f64) -> String {
     format!("{}{THIN}%", trimmed(format!("{percent:.places$}")))
 }
 
-/// A rate in hertz.
+/// Formats a rate in hertz.
 pub(crate) fn rate(hz: f64) -> String {
     format!("{}{THIN}Hz", figures(hz))
 }
 
-/// A number of three figures with a unit that is scaled by thousands: `65.5 kB`, `1.2 Gbit/s`.
+/// Formats a number with three figures and a unit that is scaled by thousands: `65.5 kB`, `1.2 Gbit/s`.
 pub(crate) fn scaled(value: f64, unit: &str) -> String {
     let steps = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let step = steps
@@ -78,7 +78,7 @@ pub(crate) fn scaled(value: f64, unit: &str) -> String {
     format!("{}{THIN}{letter}{unit}", figures(value / scale))
 }
 
-/// A number of three figures, without needless zeros.
+/// Formats a number with three figures, without needless zeros.
 pub(crate) fn figures(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return trimmed(format!("{value}"));
@@ -91,8 +91,8 @@ pub(crate) fn figures(value: f64) -> String {
     }
 }
 
-/// Text cut to `chars`, with an ellipsis where something was cut. What would change the direction or the place of other
-/// text is replaced.
+/// Cuts a text to `chars` characters, with an ellipsis if something was cut. Characters that would change the direction
+/// or the position of other text are replaced.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     let mut out: String = text.chars().take(chars).map(visible).collect();
     if text.chars().nth(chars).is_some() {

@@ -1,4 +1,4 @@
-//! The page: what of the runs is shown, in words and figures, and where.
+//! The page: selects what it shows of the runs, and renders it in words and figures.
 
 mod compare;
 pub(crate) mod experiment;
@@ -46,7 +46,7 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
     Ok(environment.get_template("page.html")?.render(Serde(page))?)
 }
 
-/// What the template is given.
+/// The values for the template.
 #[derive(serde::Serialize)]
 struct Page {
     style: String,
@@ -69,7 +69,7 @@ fn each<T>(runs: &[Run], labels: &[String], make: impl Fn(&Run, &str) -> T) -> V
         .collect()
 }
 
-/// What the time from due to received is called: one-way latency only where both ends read one clock.
+/// Returns the name of the time from due to received. It is one-way latency only if both ends read the same clock.
 fn time_words(one_clock: bool) -> &'static str {
     if one_clock {
         "latency, one way, from due to received"
@@ -78,14 +78,14 @@ fn time_words(one_clock: bool) -> &'static str {
     }
 }
 
-/// A flow over a carrier in a run.
+/// One flow over one carrier in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     /// Index of the run.
     run: usize,
-    /// What the run is called.
+    /// Label of the run.
     run_label: &'a str,
-    /// Both ends read one clock.
+    /// Whether both ends read the same clock.
     one_clock: bool,
     flow: &'a FlowResult,
     /// Colour class of the carrier.
@@ -93,7 +93,7 @@ pub(crate) struct Line<'a> {
     series: &'a [Series],
 }
 
-/// Everything that bears one flow's name: over each carrier, in each run.
+/// All flows of one name: over each carrier, in each run.
 #[derive(Clone, Debug)]
 pub(crate) struct Section<'a> {
     name: &'a str,
@@ -101,7 +101,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The carriers, in order of appearance.
+    /// Returns the carriers, in order of appearance.
     fn carriers(&self) -> Vec<&'a str> {
         let mut carriers: Vec<&str> = Vec::new();
         for line in &self.lines {
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
         carriers
     }
 
-    /// Colour class of a carrier of this section.
+    /// Returns the colour class of a carrier of this section.
     fn colour_of(&self, carrier: &str) -> usize {
         let mut lines = self.lines.iter();
         lines
@@ -130,7 +130,8 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The destinations with their samples, the one that decided the verdict first, then the worst.
+    /// Returns the destinations with their samples: the one that decided the verdict first, then the others, the worst
+    /// first.
     fn destinations(&self) -> Vec<(&'a DestinationResult, &'a Series)> {
         let mut all: Vec<_> = self.flow.destinations.iter().zip(self.series).collect();
         all.sort_by(|one, other| {
@@ -149,14 +150,14 @@ impl<'a> Line<'a> {
         budget(self.flow)
     }
 
-    /// Period and deadline together, where arrivals are periodic.
+    /// Returns the sum of period and deadline, if arrivals are periodic.
     fn late_gap_ns(&self) -> Option<f64> {
         (self.flow.arrivals == "periodic" && self.flow.rate_hz > 0.0)
             .then(|| 1e9 / self.flow.rate_hz + self.flow.deadline_ns as f64)
     }
 }
 
-/// The late share that the mission allows.
+/// Returns the late share that the mission allows.
 fn budget(flow: &FlowResult) -> f64 {
     if flow.budget.of == 0 {
         0.0
@@ -165,7 +166,7 @@ fn budget(flow: &FlowResult) -> f64 {
     }
 }
 
-/// By what destinations are ordered: the verdict, then the late rate, then its bound, then the latency.
+/// Returns the sort key of destinations: the verdict, then the late rate, then its bound, then the latency.
 fn badness(destination: &DestinationResult) -> (u8, f64, f64, u64) {
     let rate = &destination.late_rate;
     let latency = destination
@@ -207,7 +208,7 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<S
     sections
 }
 
-/// The flows of a run that are shown: all or, where they are too many, the worst; in order.
+/// Returns the flows of a run that the page shows, in order: all, or the worst if they are too many.
 fn shown<'a>(run: &'a Run, detail: &Detail) -> Vec<(&'a FlowResult, &'a [Series])> {
     let all = || run.document.flows.iter().zip(&run.series);
     let worst = |flow: &FlowResult| {
@@ -234,8 +235,7 @@ fn shown<'a>(run: &'a Run, detail: &Detail) -> Vec<(&'a FlowResult, &'a [Series]
         .collect()
 }
 
-/// What each run is called beside the others: its mission if that tells them apart, else its folder, else both with a
-/// number.
+/// Returns a label for each run: its mission if that distinguishes the runs, else its folder, else both with a number.
 fn run_labels(runs: &[Run]) -> Vec<String> {
     let missions: Vec<String> = runs.iter().map(|run| name(&run.document.mission)).collect();
     let folders: Vec<String> = runs.iter().map(|run| name(&run.folder)).collect();
@@ -262,7 +262,7 @@ fn page_title(labels: &[String]) -> String {
     format!("{} · Deckwatch", labels.join(" | "))
 }
 
-/// A name as it is shown: short, and never empty.
+/// Returns a name as the page shows it: short, and never empty.
 fn name(text: &str) -> String {
     match text.trim() {
         "" => "(no name)".to_owned(),
@@ -288,7 +288,7 @@ fn class(kind: VerdictKind) -> &'static str {
     }
 }
 
-/// The sign beside the word, so that colour is not all.
+/// Returns the sign beside the verdict's word, so that colour is not the only difference.
 fn sign(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Pass => "✓",
@@ -298,7 +298,7 @@ fn sign(kind: VerdictKind) -> &'static str {
     }
 }
 
-/// `1 flow`, `3 flows`.
+/// Formats a count with its noun: `1 flow`, `3 flows`.
 fn counted(n: usize, one: &str, many: &str) -> String {
     format!(
         "{} {}",
@@ -307,7 +307,7 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     )
 }
 
-/// The first `most` sentences, each of bounded length, and how many more there were.
+/// Returns the first `most` sentences, each of limited length, and a sentence with the number of others.
 fn sentences<'a>(all: impl ExactSizeIterator<Item = &'a String>, most: usize) -> Vec<String> {
     let count = all.len();
     let mut shown: Vec<String> = all

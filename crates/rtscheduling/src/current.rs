@@ -11,8 +11,8 @@ use crate::segments::{self, Active, Segment};
 use crate::table::Threads;
 use crate::{DistributableThread, IdType, SchedulingParameter, SegmentError, raise, raise::own};
 
-/// The distributable thread that the calling thread goes on as; `RTScheduler_Current` among the standard's initial references. The priority
-/// that the standard's `RTScheduling::Current` inherits is that of [`deckwatch_orb::Orb::rt_current`].
+/// The distributable thread of the calling thread. It is the initial reference `RTScheduler_Current`. The standard's
+/// `RTScheduling::Current` inherits the priority attribute; here [`deckwatch_orb::Orb::rt_current`] has it.
 #[derive(Clone)]
 pub struct Current {
     priority: RtCurrent,
@@ -24,13 +24,15 @@ impl Current {
         Self { priority, threads }
     }
 
-    /// Begins a segment. The first segment of a thread makes it a distributable thread; further ones nest. `implicit` is the parameter of
-    /// the threads that one-way and deferred requests of the segment start at their servers; without it they have `parameter`.
+    /// Begins a segment. The first segment of a thread makes it a distributable thread; further ones nest. `implicit`
+    /// is the parameter of the distributable threads that one-way and deferred requests of the segment start at their
+    /// servers. The default is `parameter`.
     ///
     /// # Errors
-    /// [`SegmentError::UnsupportedSchedulingDiscipline`] for a parameter that lacks what the discipline uses; THREAD_CANCELLED, which ends
-    /// all segments of the thread; NO_RESOURCES above [`crate::limits::DISTRIBUTABLE_THREADS_MAX`]; BAD_INV_ORDER within a segment of
-    /// another ORB, and beyond [`SEGMENTS_DEEP_MAX`].
+    /// [`SegmentError::UnsupportedSchedulingDiscipline`] for a parameter without the fields that the discipline uses;
+    /// THREAD_CANCELLED, which ends all segments of the thread; NO_RESOURCES above
+    /// [`crate::limits::DISTRIBUTABLE_THREADS_MAX`]; BAD_INV_ORDER within a segment of another ORB, and beyond
+    /// [`SEGMENTS_DEEP_MAX`].
     pub fn begin_scheduling_segment(
         &self,
         name: &str,
@@ -101,7 +103,7 @@ impl Current {
     /// Ends the innermost segment; the end of the outermost one ends the distributable thread. The name is ignored.
     ///
     /// # Errors
-    /// THREAD_CANCELLED; BAD_INV_ORDER outside of any segment, and for the segment that came with a request.
+    /// THREAD_CANCELLED; BAD_INV_ORDER outside of any segment, and for the segment of a request that is being served.
     pub fn end_scheduling_segment(&self, _name: &str) -> Result<(), SystemException> {
         segments::with(|slot| {
             let active = self.own(slot)?;
@@ -122,8 +124,8 @@ impl Current {
     /// * the native priority of `base_priority`, if one is given, until the scheduler sets another.
     ///
     /// # Errors
-    /// As [`Current::begin_scheduling_segment`] for the new thread; BAD_INV_ORDER outside of any segment; NO_RESOURCES if no thread can be
-    /// started; what [`RtCurrent::set_the_priority`] raises.
+    /// As [`Current::begin_scheduling_segment`] for the new thread; BAD_INV_ORDER outside of any segment; NO_RESOURCES
+    /// if no thread can be started; the exceptions of [`RtCurrent::set_the_priority`].
     pub fn spawn(
         &self,
         start: impl FnOnce() + Send + 'static,
@@ -151,7 +153,7 @@ impl Current {
             };
             let thread = begin();
             let outcome = thread.as_ref().map(|_| ()).map_err(|error| *error);
-            // The thread that spawns waits for it.
+            // Cannot fail: the spawning thread waits for the outcome.
             let _ = here.send(outcome);
             if let Ok(thread) = thread {
                 segments::replace(Some(thread));
@@ -180,7 +182,8 @@ impl Current {
         self.see(|active| active.id)
     }
 
-    /// Returns the distributable thread of this id if this ORB knows it: it began here, or a request of it is being served.
+    /// Returns the distributable thread of this id if this ORB knows it: it began here, or a request of it is being
+    /// served.
     #[must_use]
     pub fn lookup(&self, id: IdType) -> Option<DistributableThread> {
         self.threads.find(id)
@@ -204,7 +207,8 @@ impl Current {
         self.see(|active| active.innermost().implicit)
     }
 
-    /// Returns the names of the segments that the thread has here, the innermost first. The segment of a request has an empty name.
+    /// Returns the names of the segments of the calling thread, the innermost first. The segment of a request has an
+    /// empty name.
     #[must_use]
     pub fn current_scheduling_segment_names(&self) -> Vec<String> {
         let names = |active: &Active| {
@@ -222,7 +226,7 @@ impl Current {
         })
     }
 
-    /// Returns the distributable thread at a scheduling point.
+    /// Returns the distributable thread of the calling thread, at a scheduling point.
     fn own<'a>(&self, active: &'a mut Option<Active>) -> Result<&'a mut Active, SystemException> {
         segments::require_active(active, Completion::No)?;
         let missing = raise::bad_inv_order(own::SEGMENT_MISSING);

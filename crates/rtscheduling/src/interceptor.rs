@@ -1,4 +1,5 @@
-//! The scheduling points of calls: out, in, and back. The service context SchedulingInfo carries the distributable thread.
+//! The scheduling points of calls: the request, its service, and the reply. The service context SchedulingInfo carries
+//! the distributable thread.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ pub(crate) struct Interceptor(pub(crate) Arc<Threads>);
 const NAME: &str = "RTScheduler";
 
 impl Interceptor {
-    /// Returns what travels with a request of the calling thread; `None` if that is no distributable thread of this ORB.
+    /// Returns the context for a request of the calling thread; `None` if the thread is no distributable thread of this
+    /// ORB.
     fn departing(
         &self,
         info: &ClientRequestInfo,
@@ -44,7 +46,7 @@ impl Interceptor {
         })
     }
 
-    /// Returns the distributable thread that comes back with the end of a request, if one has gone out with it.
+    /// Returns the distributable thread that continues at the end of a request, if the request carried one.
     fn returning(&self, info: &ClientRequestInfo) -> Option<IdType> {
         if !info.is_synchronous() {
             return None;
@@ -55,7 +57,7 @@ impl Interceptor {
     }
 }
 
-/// The call has been answered: the thread may have been cancelled at home meanwhile.
+/// A scheduling point after the reply: the thread may have been cancelled in this ORB meanwhile.
 fn require_active_again() -> Result<(), SystemException> {
     segments::with(|slot| segments::require_active(slot, Completion::Yes))
 }
@@ -91,7 +93,7 @@ impl ClientRequestInterceptor for Interceptor {
         }
         self.0.scheduler.receive_exception(&id);
         if info.received_exception_id()? == Kind::ThreadCancelled.repository_id() {
-            // Cancelled at the server; this ORB may have forgotten the thread already.
+            // The thread was cancelled at the server. This ORB may have forgotten it already.
             let _ = self.0.cancel(id);
             segments::with(segments::end_here);
         }
@@ -130,7 +132,7 @@ impl ServerRequestInterceptor for Interceptor {
         let Some(id) = segments::id_of_request(&self.0, info.request_id()) else {
             return Ok(());
         };
-        // The table forgets the thread with its last request here.
+        // Read before the request leaves: the table forgets the thread after its last request here.
         let is_cancelled = self.0.is_cancelled(id);
         segments::leave_request();
         let raised = info.raised();
@@ -138,7 +140,7 @@ impl ServerRequestInterceptor for Interceptor {
             Some(_) => self.0.scheduler.send_exception(&id),
             None => self.0.scheduler.send_reply(&id),
         }
-        // A servant that has passed a scheduling point itself knows best how far it had come.
+        // A servant that passed a scheduling point itself has raised THREAD_CANCELLED with the right completion status.
         let is_known = raised.is_some_and(|raised| raised.kind == Kind::ThreadCancelled);
         if is_cancelled && !is_known {
             return Err(raise::thread_cancelled(Completion::Yes));
@@ -148,7 +150,7 @@ impl ServerRequestInterceptor for Interceptor {
 }
 
 impl RequestOrder for Interceptor {
-    /// Requests of no distributable thread come after all others.
+    /// Requests without a distributable thread come last.
     fn order(&self, contexts: &ServiceContexts<'_>) -> u64 {
         let data = contexts.find(context_id::SCHEDULING_INFO);
         let travelled = data.and_then(|data| SchedulingInfo::parse(data).ok().flatten());

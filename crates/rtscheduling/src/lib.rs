@@ -1,11 +1,12 @@
 //! Dynamic scheduling (RT-CORBA 1.2, module RTScheduling): distributable threads and their schedulers.
 //!
-//! A thread becomes a distributable thread when it begins a scheduling segment ([`Current::begin_scheduling_segment`]). Its id and its
-//! scheduling parameter travel with its calls in the service context SchedulingInfo. The thread that serves a call goes on as the same
-//! distributable thread. The [`Scheduler`] of an ORB orders the requests that wait in a lane, and may set native priorities.
+//! A thread becomes a distributable thread when it begins a scheduling segment ([`Current::begin_scheduling_segment`]).
+//! Its id and its scheduling parameter are sent with its calls in the service context SchedulingInfo. The thread that
+//! serves a call continues as the same distributable thread. The [`Scheduler`] of an ORB orders the requests that wait
+//! in a lane, and may set native priorities.
 //!
-//! An ORB has a scheduler if it is made with one ([`SchedulerBuilder::scheduler`]). The scheduler is called by portable interceptors, as
-//! the standard has it; an ORB without one pays nothing.
+//! An ORB has a scheduler if it is made with one ([`SchedulerBuilder::scheduler`]). Portable interceptors call the
+//! scheduler, as the standard requires. An ORB without a scheduler has no cost for it.
 //!
 //! ```
 //! use deckwatch_orb::Orb;

@@ -1,4 +1,4 @@
-//! How an ORB gets a scheduler, and where a program finds it again.
+//! Extensions of the ORB: making it with a scheduler, and access to that scheduler.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::{Current, Scheduler};
 /// The name of [`Current`] among the standard's initial references.
 const CURRENT: &str = "RTScheduler_Current";
 
-/// Gives an ORB that is being made a scheduler.
+/// Adds a scheduler to an ORB that is being made.
 pub trait SchedulerBuilder {
-    /// Has `scheduler` order the requests that wait for a thread of a lane, and follow the distributable threads of the ORB.
+    /// Makes `scheduler` order the requests that wait for a thread of a lane, and follow the distributable threads of
+    /// the ORB.
     fn scheduler(self, scheduler: impl Scheduler) -> Self;
 }
 
@@ -27,11 +28,11 @@ impl SchedulerBuilder for OrbBuilder {
 
 /// The scheduler of an ORB.
 pub trait SchedulerOrb {
-    /// Returns the scheduling segments of the calling thread, `RTScheduler_Current` among the standard's initial references; `None` if the
-    /// ORB has no scheduler.
+    /// Returns the scheduling segments of the calling thread, the initial reference `RTScheduler_Current`; `None` if
+    /// the ORB has no scheduler.
     fn rt_scheduler_current(&self) -> Option<Current>;
 
-    /// Returns the scheduler, `RTScheduler` among the standard's initial references; `None` if the ORB has none.
+    /// Returns the scheduler, the initial reference `RTScheduler`; `None` if the ORB has none.
     fn rt_scheduler(&self) -> Option<Arc<dyn Scheduler>>;
 }
 

@@ -1,4 +1,4 @@
-//! The scheduling parameter, and the service context in which it travels.
+//! The scheduling parameter, and the service context that carries it.
 
 use std::time::Duration;
 
@@ -12,29 +12,30 @@ use crate::IdType;
 /// The scheduling parameter of a segment. Each discipline uses some of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulingParameter {
-    /// Used by [`crate::RankedScheduler::fixed_priority`]: the highest is first.
+    /// Used by [`crate::RankedScheduler::fixed_priority`]: the highest value is first.
     pub priority: Option<Priority>,
-    /// Used by [`crate::RankedScheduler::most_important_first`]: the highest is first.
+    /// Used by [`crate::RankedScheduler::most_important_first`]: the highest value is first.
     pub importance: Option<i16>,
     /// Used by [`crate::RankedScheduler::earliest_deadline_first`]: the earliest is first.
     pub deadline: Option<UtcT>,
-    /// How long the segment still has to run. [`crate::RankedScheduler::least_laxity`] uses it with the deadline.
+    /// The remaining execution time of the segment. [`crate::RankedScheduler::least_laxity`] uses it with the deadline.
     pub execution_time: Option<Duration>,
 }
 
-/// A distributable thread that travels with a request: the data of the service context SchedulingInfo.
+/// The distributable thread of a request: the data of the service context SchedulingInfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchedulingInfo {
     pub(crate) id: IdType,
     pub(crate) parameter: SchedulingParameter,
 }
 
-/// Octets of the service context SchedulingInfo as this crate writes it. An encapsulation holds: flags of the parameters that are set
-/// (octet), [`MARK`] (unsigned long), the id (sequence of octets), priority, importance (short), deadline (UtcT), execution time (TimeT).
+/// The size of the service context SchedulingInfo as this crate writes it. An encapsulation contains: flags of the
+/// parameters that are set (octet), [`MARK`] (unsigned long), the id (sequence of octets), priority, importance
+/// (short), deadline (UtcT), execution time (TimeT).
 pub(crate) const INFO_SIZE: usize = 56;
 
-/// Tells our context from others with the same number, which are ignored: those of TAO, where each scheduler has its own form, and
-/// FT_TRANSACTION_DEPTH of fault tolerance.
+/// Distinguishes this crate's context from others with the same number, which are ignored: those of TAO, where each
+/// scheduler has its own format, and FT_TRANSACTION_DEPTH of fault tolerance.
 const MARK: u32 = 0x4457_5254;
 
 const PRIORITY: u8 = 1;
@@ -74,10 +75,10 @@ impl SchedulingInfo {
         octets
     }
 
-    /// Reads the context's data; `None` if the context is not ours.
+    /// Parses the context's data. Returns `None` if this crate did not write the context.
     ///
     /// # Errors
-    /// For octets that carry our mark and cannot be read.
+    /// The data has the mark of this crate and cannot be read.
     pub(crate) fn parse(data: &[u8]) -> Result<Option<Self>, DecodeError> {
         let Ok(mut r) = Reader::new(data, ByteOrder::NATIVE).into_encapsulation() else {
             return Ok(None);
@@ -162,7 +163,7 @@ mod tests {
         for foreign in [
             &[][..],
             &[1],
-            // The transaction depth of fault tolerance, and an id of TAO's.
+            // FT_TRANSACTION_DEPTH of fault tolerance, and an id of TAO.
             &[1, 0, 0, 0, 2, 0, 0, 0],
             &[7, 0, 0, 0, 0, 0, 0, 0],
             &[0; INFO_SIZE],

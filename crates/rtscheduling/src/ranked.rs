@@ -11,8 +11,9 @@ use deckwatch_sync::PiMutex;
 use crate::ready::{Before, ReadySet};
 use crate::{IdType, Scheduler, SchedulingParameter, SegmentError, raise, raise::own};
 
-/// Ranks distributable threads by one number, which follows from their parameters, and orders the requests that wait in a lane by it.
-/// With a [`Band`] it also sets the native priorities of the distributable threads of this process that are ready to run.
+/// Ranks distributable threads by one number, which it computes from their parameters. It orders the requests that wait
+/// in a lane by that number. With a [`Band`] it also sets the native priorities of the distributable threads of this
+/// process that are ready to run.
 pub struct RankedScheduler {
     discipline: Discipline,
     ready: Option<PiMutex<ReadySet>>,
@@ -27,8 +28,8 @@ pub enum Discipline {
     EarliestDeadlineFirst,
     /// The highest importance first.
     MostImportantFirst,
-    /// The least laxity first: the time until the deadline less the execution time that is left. Waiting threads lose laxity at the same
-    /// rate, so that their order does not change with time.
+    /// The least laxity first: the time until the deadline minus the remaining execution time. Waiting threads lose
+    /// laxity at the same rate, so that their order does not change with time.
     LeastLaxity,
 }
 
@@ -41,7 +42,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// From `lowest` to `highest`, both included, of SCHED_FIFO or SCHED_RR.
+    /// Returns the band from `lowest` to `highest`, both included, of SCHED_FIFO or SCHED_RR.
     ///
     /// # Errors
     /// BAD_PARAM for an empty band, for one outside 1 to 99, and for the time-sharing class, which has no priorities.
@@ -88,39 +89,40 @@ impl RankedScheduler {
         }
     }
 
-    /// [`Discipline::FixedPriority`].
+    /// Returns a scheduler with [`Discipline::FixedPriority`].
     #[must_use]
     pub const fn fixed_priority() -> Self {
         Self::new(Discipline::FixedPriority)
     }
 
-    /// [`Discipline::EarliestDeadlineFirst`].
+    /// Returns a scheduler with [`Discipline::EarliestDeadlineFirst`].
     #[must_use]
     pub const fn earliest_deadline_first() -> Self {
         Self::new(Discipline::EarliestDeadlineFirst)
     }
 
-    /// [`Discipline::MostImportantFirst`].
+    /// Returns a scheduler with [`Discipline::MostImportantFirst`].
     #[must_use]
     pub const fn most_important_first() -> Self {
         Self::new(Discipline::MostImportantFirst)
     }
 
-    /// [`Discipline::LeastLaxity`].
+    /// Returns a scheduler with [`Discipline::LeastLaxity`].
     #[must_use]
     pub const fn least_laxity() -> Self {
         Self::new(Discipline::LeastLaxity)
     }
 
-    /// Gives the distributable threads of this process native priorities of `band` by their rank. If the host does not permit them, the
-    /// beginning of a segment raises NO_PERMISSION.
+    /// Sets the distributable threads of this process to native priorities of `band` by their rank. If the host does
+    /// not permit them, the beginning of a segment raises NO_PERMISSION.
     #[must_use]
     pub fn within(mut self, band: Band) -> Self {
         self.ready = Some(PiMutex::new(ReadySet::new(band)));
         self
     }
 
-    /// Returns the number by which threads are ranked, the lowest first; `None` if the parameter lacks what the discipline uses.
+    /// Returns the number by which threads are ranked, the lowest first; `None` if the parameter lacks a field that the
+    /// discipline uses.
     fn key(&self, parameter: &SchedulingParameter) -> Option<u64> {
         match self.discipline {
             Discipline::FixedPriority => {
@@ -166,7 +168,7 @@ impl RankedScheduler {
         match BEFORE.try_with(|kept| kept.borrow_mut().pop()) {
             Ok(Some(before)) => ready.lock("scheduling.leave").leave(&before),
             Ok(None) => {}
-            // The thread ends within its segments; its thread-local values have gone already.
+            // The thread ends within its segments, and its thread-local values have been destroyed.
             Err(_) => ready.lock("scheduling.leave").forget(),
         }
     }

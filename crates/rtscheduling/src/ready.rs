@@ -6,8 +6,8 @@ use deckwatch_os::schedule::{self, Class};
 
 use crate::Band;
 
-/// Ranks threads by a key, the lowest first, and gives each rank a priority of the band. The first rank has the highest priority, threads
-/// with one key share a rank, and ranks beyond the width of the band have its lowest priority.
+/// Ranks threads by a key, the lowest first, and maps each rank to a priority of the band. The first rank has the
+/// highest priority. Threads with equal keys share a rank. Ranks beyond the width of the band have its lowest priority.
 pub(crate) struct ReadySet {
     band: Band,
     entries: Vec<Entry>,
@@ -24,7 +24,7 @@ struct Entry {
     /// The thread number of the kernel.
     thread: u32,
     key: u64,
-    /// The thread waits for a reply: it has no rank, and keeps its priority for when it wakes.
+    /// The thread waits for a reply: it has no rank, and keeps its priority until it wakes.
     waits: bool,
     native: u8,
 }
@@ -37,7 +37,7 @@ impl ReadySet {
         }
     }
 
-    /// The calling thread enters at `key`; once more if it serves a call that it has made itself.
+    /// Adds the calling thread at `key`. A thread that serves its own call enters once more.
     pub(crate) fn enter(&mut self, key: u64) -> io::Result<Before> {
         let thread = schedule::thread_number();
         let class = schedule::class()?;
@@ -61,29 +61,29 @@ impl ReadySet {
         Ok(before)
     }
 
-    /// The calling thread continues at another key.
+    /// Gives the calling thread another key.
     pub(crate) fn change(&mut self, key: u64) -> io::Result<()> {
         self.with_own(|entry| entry.key = key)
     }
 
-    /// The calling thread begins or ends to wait for a reply.
+    /// Notes that the calling thread begins or ends to wait for a reply.
     pub(crate) fn set_waits(&mut self, waits: bool) -> io::Result<()> {
         self.with_own(|entry| entry.waits = waits)
     }
 
-    /// The calling thread leaves and gets its state from before.
+    /// Removes the calling thread, and restores its state from before.
     pub(crate) fn leave(&mut self, before: &Before) {
         self.put_back(schedule::thread_number(), before);
-        // The thread had this class before, and the others do not lose a priority: both are permitted.
+        // The thread had this class before, and no other thread gets a lower priority. Both changes are permitted.
         let _ = schedule::set_class(before.class);
         let _ = self.rank();
     }
 
-    /// The calling thread ends: the kernel may give its number to another thread.
+    /// Removes the calling thread, which is ending: the kernel may reuse its number for another thread.
     pub(crate) fn forget(&mut self) {
         let thread = schedule::thread_number();
         self.entries.retain(|entry| entry.thread != thread);
-        // The others do not lose a priority: this is permitted.
+        // No other thread gets a lower priority: this is permitted.
         let _ = self.rank();
     }
 
@@ -108,7 +108,8 @@ impl ReadySet {
         }
     }
 
-    /// Gives every thread the priority of its rank, the highest rank first, so that no thread overtakes another in between.
+    /// Sets every thread to the priority of its rank, the highest rank first, so that no thread overtakes another
+    /// meanwhile.
     fn rank(&mut self) -> io::Result<()> {
         self.entries.sort_unstable_by_key(|entry| entry.key);
         let band = self.band;

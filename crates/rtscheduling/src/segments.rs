@@ -1,4 +1,4 @@
-//! What the calling thread is now: its distributable thread and the segments of that on this thread.
+//! The distributable thread of the calling thread, and its segments on this thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,15 +12,16 @@ thread_local! {
     static ACTIVE: Cell<Option<Active>> = const { Cell::new(None) };
 }
 
-/// The distributable thread that a thread goes on as.
+/// The distributable thread of a thread.
 pub(crate) struct Active {
     pub(crate) threads: Arc<Threads>,
     pub(crate) id: IdType,
     pub(crate) outermost: Segment,
     pub(crate) nested: Vec<Segment>,
-    /// The request that it came with, whose end ends the outermost segment; `None` if it began on this thread.
+    /// The request that it arrived with. The end of that request ends the outermost segment. `None` if it began on this
+    /// thread.
     request: Option<u32>,
-    /// What the thread was before the request came.
+    /// The thread's distributable thread before the request.
     before: Option<Box<Self>>,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Segment {
 }
 
 impl Active {
-    /// A distributable thread that begins here and has been counted.
+    /// Makes a distributable thread that begins here. The caller has counted it.
     pub(crate) const fn new(threads: Arc<Threads>, id: IdType, outermost: Segment) -> Self {
         Self {
             threads,
@@ -51,7 +52,8 @@ impl Active {
         self.innermost().parameter
     }
 
-    /// Returns the parameter of the distributable thread that a one-way or deferred request starts; defaults to this segment's.
+    /// Returns the parameter of the distributable thread that a one-way or deferred request starts; defaults to this
+    /// segment's.
     pub(crate) fn implicit_parameter(&self) -> SchedulingParameter {
         let innermost = self.innermost();
         innermost.implicit.unwrap_or(innermost.parameter)
@@ -81,7 +83,7 @@ impl Active {
     }
 }
 
-/// Ends the segments that are left, also where the thread itself ends.
+/// Ends the remaining segments, also when the thread itself ends.
 impl Drop for Active {
     fn drop(&mut self) {
         self.end_nested();
@@ -93,12 +95,13 @@ impl Drop for Active {
     }
 }
 
-/// Replaces what the calling thread goes on as.
+/// Replaces the distributable thread of the calling thread.
 pub(crate) fn replace(active: Option<Active>) -> Option<Active> {
     ACTIVE.replace(active)
 }
 
-/// Reads or changes what the calling thread goes on as. Meanwhile the thread goes on as nothing: a scheduler may ask.
+/// Reads or changes the distributable thread of the calling thread. Meanwhile the calling thread has none: a scheduler
+/// may call this function too.
 pub(crate) fn with<T>(then: impl FnOnce(&mut Option<Active>) -> T) -> T {
     let mut active = ACTIVE.take();
     let outcome = then(&mut active);
@@ -106,7 +109,7 @@ pub(crate) fn with<T>(then: impl FnOnce(&mut Option<Active>) -> T) -> T {
     outcome
 }
 
-/// The calling thread goes on as the distributable thread of a request, which has been counted.
+/// Makes the distributable thread of a request that of the calling thread. The caller has counted it.
 pub(crate) fn enter_request(
     threads: &Arc<Threads>,
     id: IdType,
@@ -124,7 +127,7 @@ pub(crate) fn enter_request(
     ACTIVE.set(Some(active));
 }
 
-/// Returns the distributable thread that the calling thread goes on as for this request; `None` if the request is of none.
+/// Returns the distributable thread of the calling thread if it arrived with this request.
 pub(crate) fn id_of_request(threads: &Arc<Threads>, request: u32) -> Option<IdType> {
     with(|active| {
         let active = active.as_ref()?;
@@ -132,7 +135,8 @@ pub(crate) fn id_of_request(threads: &Arc<Threads>, request: u32) -> Option<IdTy
     })
 }
 
-/// The calling thread becomes what it was before its request came. Segments that the servant has left open end here.
+/// Restores the distributable thread that the calling thread had before its request. Ends the segments that the servant
+/// has left open.
 pub(crate) fn leave_request() {
     let mut active = ACTIVE.take();
     let before = active.as_mut().and_then(|active| active.before.take());
@@ -140,10 +144,10 @@ pub(crate) fn leave_request() {
     drop(active);
 }
 
-/// A scheduling point.
+/// Checks for cancellation at a scheduling point.
 ///
 /// # Errors
-/// THREAD_CANCELLED for a cancelled thread. Its segments have ended then, except the one of the request that it serves.
+/// THREAD_CANCELLED for a cancelled thread. Its segments are ended, except the segment of the request that it serves.
 pub(crate) fn require_active(
     active: &mut Option<Active>,
     completed: Completion,
@@ -157,7 +161,7 @@ pub(crate) fn require_active(
     }
 }
 
-/// Ends the segments of a thread here, except the one of the request that it serves.
+/// Ends the segments of the calling thread, except the segment of the request that it serves.
 pub(crate) fn end_here(active: &mut Option<Active>) {
     if let Some(mut thread) = active.take() {
         thread.end_nested();

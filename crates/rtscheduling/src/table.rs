@@ -13,12 +13,13 @@ use crate::{IdType, Scheduler, raise, raise::own};
 /// The scheduler of an ORB, and the distributable threads that the ORB knows.
 pub(crate) struct Threads {
     pub(crate) scheduler: Arc<dyn Scheduler>,
-    /// All memory is taken when the ORB is made.
+    /// All memory is allocated when the ORB is made.
     known: PiMutex<HashMap<IdType, Known>>,
 }
 
 struct Known {
-    /// Threads of this process that go on as the distributable thread: one in a segment, and one for each request that is served here.
+    /// The threads of this process that run the distributable thread: one in a segment, and one for each request that
+    /// is served here.
     visits: u32,
     is_cancelled: bool,
 }
@@ -31,7 +32,7 @@ impl Threads {
         }
     }
 
-    /// Counts a thread of this process that goes on as the distributable thread `id`.
+    /// Counts a thread of this process that runs the distributable thread `id`.
     ///
     /// # Errors
     /// THREAD_CANCELLED; NO_RESOURCES above [`DISTRIBUTABLE_THREADS_MAX`].
@@ -56,7 +57,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Ends what [`Threads::enter`] began.
+    /// Reverts [`Threads::enter`].
     pub(crate) fn leave(&self, id: IdType) {
         let mut threads = self.known.lock("scheduling.leave");
         if let Some(known) = threads.get_mut(&id) {
@@ -130,9 +131,9 @@ impl DistributableThread {
         self.id
     }
 
-    /// Cancels the thread: its next scheduling point here raises THREAD_CANCELLED. Scheduling points are the beginning, change and end of
-    /// a segment, a call, its reply, and the end of a request. An exception raised while a request is served goes back with the reply and
-    /// cancels the thread at the caller too.
+    /// Cancels the thread: its next scheduling point here raises THREAD_CANCELLED. Scheduling points are the beginning,
+    /// change and end of a segment, a call, its reply, and the end of a request. An exception raised while a request is
+    /// served goes back with the reply and cancels the thread at the caller too.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if the thread is not known here, or not any more.

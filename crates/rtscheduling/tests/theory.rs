@@ -1,15 +1,15 @@
-//! The four disciplines against scheduling theory, in virtual time: one processor, preemption at whole units, ranks
-//! as the schedulers give them.
+//! Checks the four disciplines against scheduling theory, in virtual time: one processor, preemption at whole units,
+//! ranks as computed by the schedulers.
 
 use std::time::Duration;
 
 use deckwatch_orb::{Priority, UtcT};
 use deckwatch_rtscheduling::{RankedScheduler, Scheduler, SchedulingParameter};
 
-/// A unit of the tests' time.
+/// The unit of time.
 const UNIT: Duration = Duration::from_millis(1);
 const UNIT_TIME_T: u64 = 10_000;
-/// When the tests' time begins.
+/// The start time.
 const BEGUN: u64 = 140_000_000_000_000_000;
 
 /// One job, in units of time.
@@ -18,7 +18,7 @@ struct Job {
     release: u64,
     cost: u64,
     deadline: u64,
-    /// For fixed priority and importance: the higher first.
+    /// For fixed priority and importance: the highest value is first.
     weight: i16,
 }
 
@@ -43,7 +43,8 @@ impl Job {
     }
 }
 
-/// When each job has finished, by a processor that always runs what stands first; equals as they came.
+/// Returns when each job finishes on a processor that always runs the first job. Equal jobs run in the order of
+/// release.
 fn finishes(scheduler: &RankedScheduler, jobs: &[Job]) -> Vec<u64> {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.cost).collect();
     let mut finished = vec![0; jobs.len()];
@@ -67,14 +68,15 @@ fn missed(scheduler: &RankedScheduler, jobs: &[Job]) -> Vec<usize> {
     (0..jobs.len()).filter(is_late).collect()
 }
 
-/// The order in which jobs that wait together are served to their ends.
+/// Returns the order in which jobs that wait together are served, each to its end.
 fn served(scheduler: &RankedScheduler, jobs: &[Job]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|at| scheduler.order(&jobs[*at].parameter(jobs[*at].cost)));
     order
 }
 
-/// The jobs of two periodic tasks until their pattern repeats; deadlines are the next releases, weights rate-monotonic.
+/// Returns the jobs of periodic tasks until their pattern repeats. Deadlines are the next releases, weights
+/// rate-monotonic.
 fn periodic(tasks: &[(u64, u64)], until: u64) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (cost, period) in tasks {
@@ -93,7 +95,8 @@ fn each_discipline_serves_a_known_set_in_its_known_order() {
         job(0, 1, 9, 2),
         job(0, 3, 20, 4),
     ];
-    // By priority and importance 4 3 2 1; by deadline 9 10 12 20; by laxity 5 8 8 17, and of equals what came first.
+    // By priority and importance: 4 3 2 1. By deadline: 9 10 12 20. By laxity: 5 8 8 17; equal jobs run in the order
+    // given.
     assert_eq!(
         served(&RankedScheduler::fixed_priority(), &jobs),
         [3, 1, 2, 0]
@@ -154,7 +157,8 @@ fn under_overload_importance_saves_what_the_earliest_deadline_gives_up() {
 #[test]
 fn least_laxity_runs_a_long_job_before_a_short_one_that_is_due_earlier() {
     let jobs = [job(0, 1, 8, 0), job(0, 9, 10, 0)];
-    // The long one has laxity 1 and the short one 7, which waits until it has no more than the other: at 6.
+    // The long job has laxity 1 and the short one 7. The short one waits until its laxity is not above that of the
+    // other: at 6.
     assert_eq!(finishes(&RankedScheduler::least_laxity(), &jobs), [7, 10]);
     let by_deadline = finishes(&RankedScheduler::earliest_deadline_first(), &jobs);
     assert_eq!(by_deadline, [1, 10]);
@@ -193,7 +197,8 @@ fn what_any_order_can_keep_the_earliest_deadline_and_the_least_laxity_keep() {
         feasible += u32::from(by_deadline);
         rescued += u32::from(by_deadline && !by_weight);
     }
-    // The sets say something: many can be kept, many of them not by any weights, and many not at all.
+    // The sets are meaningful: many can meet their deadlines, many of those not with any weights, and many cannot at
+    // all.
     assert!(feasible > 300 && feasible < 2_700, "{feasible}");
     assert!(rescued > 100, "{rescued}");
 }

@@ -1,4 +1,4 @@
-//! What a mission will take and what it can prove, before anything is started.
+//! Forecasts what a mission takes and what it can prove, without running it.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::mission::{Host, Mission};
 use crate::privilege::{self, Privilege};
 use crate::stream::{Stream, StreamError, length, streams};
 
-/// What a mission will take and what it can prove.
+/// The forecast of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Name of the mission.
     pub mission: String,
-    /// The variant chosen.
+    /// Name of the chosen variant.
     pub variant: Option<String>,
-    /// All variants of the file.
+    /// Names of all variants in the file.
     pub variants: Vec<String>,
     /// The network's name.
     pub network: String,
-    /// From the first message due to the end of the drain, seconds.
+    /// Time from the first due message to the end of the drain, in seconds.
     pub duration_s: f64,
-    /// Messages sent, each counted once for each of its destinations, warm-up included.
+    /// Number of messages, counted once for each destination, warm-up included.
     pub messages: u64,
     /// Each flow over each carrier.
     pub streams: Vec<StreamForecast>,
-    /// Processes started, by what they do.
+    /// Number of processes of each role.
     pub processes: Vec<Processes>,
-    /// What the mission needs to be permitted, and whether it is.
+    /// The privileges that the mission needs, and whether this process has them.
     pub privileges: Vec<Privilege>,
-    /// What will be otherwise than the author may think.
+    /// Warnings about parts of the mission that may be mistakes.
     pub notes: Vec<String>,
 }
 
@@ -43,37 +43,37 @@ pub struct Forecast {
 pub struct StreamForecast {
     /// Name of the flow.
     pub flow: String,
-    /// What it goes over.
+    /// Its carrier.
     pub carrier: CarrierRef,
     /// Number of destinations.
     pub destinations: usize,
-    /// Mean messages a second to each.
+    /// Mean number of messages per second to each destination.
     pub rate_hz: f64,
     /// Messages judged at each destination.
     pub judged: u64,
-    /// Messages before them.
+    /// Number of warm-up messages, which come first.
     pub warm_up: u64,
-    /// From the run's start to the last message due, seconds.
+    /// Time from the run's start to the last due message, in seconds.
     pub duration_s: f64,
-    /// Late messages allowed.
+    /// Its late budget.
     pub budget: LateBudget,
-    /// Fewest messages that prove the budget: if none of them is late.
+    /// The least number of messages that proves the budget, if none of them is late.
     pub needed: Option<u64>,
-    /// How many of the judged messages may be late, evenly spread, for the budget to be proved still; none where even 0
-    /// would not prove it.
+    /// The greatest number of late messages, evenly spread over the judged ones, with which the budget is still proved.
+    /// `None` if the budget is not proved even with 0.
     pub late_max: Option<u64>,
 }
 
 /// Processes of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Processes {
-    /// What they do.
+    /// Their role.
     pub role: &'static str,
     /// How many.
     pub count: usize,
 }
 
-/// Looks ahead.
+/// Makes the forecast of a mission.
 ///
 /// # Errors
 /// [`StreamError`] for a mission that cannot be run.
@@ -119,13 +119,14 @@ fn of_stream(mission: &Mission, stream: &Stream) -> StreamForecast {
     }
 }
 
-/// The fewest messages that prove a budget, none of them late.
+/// Returns the least number of messages that proves a budget, if none of them is late.
 #[must_use]
 pub fn needed(budget: LateBudget) -> Option<u64> {
     LateShare::new(0, &[]).messages_needed(budget).if_none_late
 }
 
-/// How many of `judged` messages may be late for the budget to be proved still.
+/// Returns the greatest number of late messages among `judged` with which the budget is still proved. `None` if 0 is
+/// too many.
 #[must_use]
 pub fn late_max(judged: u64, budget: LateBudget) -> Option<u64> {
     let allowed = allowed_share(budget);
@@ -190,7 +191,7 @@ fn notes(mission: &Mission) -> Vec<String> {
     notes
 }
 
-/// Hosts that ask for processors which this process may not use here; such a mission is refused when it is run.
+/// Returns a note for each host with a processor that this process may not use. `run` refuses such a mission.
 fn absent_processors(mission: &Mission) -> Vec<String> {
     let Ok(allowed) = affinity() else {
         return Vec::new();
@@ -208,7 +209,7 @@ fn absent_processors(mission: &Mission) -> Vec<String> {
     mission.hosts.iter().filter_map(absent).collect()
 }
 
-/// A message older than so many later ones is rarely worth waiting for.
+/// A deadline of more periods than this is noted as a probable mistake: so old a message is rarely worth waiting for.
 const LONG_DEADLINE_PERIODS: f64 = 100.0;
 
 #[cfg(test)]

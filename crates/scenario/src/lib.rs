@@ -1,4 +1,4 @@
-//! Mission files: hosts, flows, loads, the run and its verdicts.
+//! Mission files (hosts, flows, loads), their forecast, and the run of a mission to its verdicts.
 
 #![forbid(unsafe_code)]
 

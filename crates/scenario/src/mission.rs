@@ -1,4 +1,4 @@
-//! Mission files: read, held against the published schema, cross-checked, and made into a [`Mission`] that can be run.
+//! Mission files: reads them, validates them against the published schema, cross-checks them, and makes a [`Mission`].
 
 mod checks;
 mod fault;
@@ -30,26 +30,26 @@ pub use text::{BudgetText, DurationText, NotUnderstood};
 
 use crate::limits::MISSION_SIZE_MAX;
 
-/// A mission that can be run: every name resolved, every value checked.
+/// A mission that can be run. Every name is resolved and every value is checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mission {
     /// Its name.
     pub name: String,
-    /// What it is, for people; the variant's description where one was chosen and has it.
+    /// Its description; that of the chosen variant, if it has one.
     pub description: Option<String>,
-    /// The variant chosen.
+    /// Name of the chosen variant.
     pub variant: Option<String>,
-    /// All variants that the file has.
+    /// Names of all variants in the file.
     pub variants: Vec<String>,
-    /// The file.
+    /// The mission file.
     pub path: PathBuf,
-    /// Its text.
+    /// Text of the mission file.
     pub text: Arc<str>,
     /// The network between the hosts.
     pub network: NetworkSpec,
     /// The hosts, in the file's order.
     pub hosts: Vec<Host>,
-    /// What keeps their processors busy.
+    /// The loads that keep the hosts' processors busy.
     pub loads: Vec<Load>,
     /// The flows, in the file's order.
     pub flows: Vec<Flow>,
@@ -60,20 +60,20 @@ pub struct Mission {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Processors of this machine that it has; empty for all.
+    /// Processors of this machine that the host uses; empty for all.
     pub processors: Vec<u32>,
 }
 
-/// Processes that count and sleep.
+/// Processes that alternately count and sleep, to keep processors busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Index of the host in [`Mission::hosts`].
     pub host: usize,
-    /// How many processes.
+    /// Number of processes.
     pub processes: u32,
-    /// How far each counts before it sleeps.
+    /// The number to which each process counts before it sleeps.
     pub count: u64,
-    /// How long it sleeps.
+    /// Duration of one sleep.
     pub sleep: Duration,
 }
 
@@ -82,25 +82,25 @@ pub struct Load {
 pub struct Flow {
     /// Its name.
     pub name: String,
-    /// What a message carries.
+    /// The body of its messages.
     pub body: BodyPlan,
-    /// The largest sequence number that a typed message can carry.
+    /// The largest sequence number that the message's type can carry; `None` for plain octets.
     pub sequence_max: Option<u64>,
     /// Index of the supplier's host in [`Mission::hosts`].
     pub from: usize,
     /// Indices of the consumers' hosts, in the file's order.
     pub to: Vec<usize>,
-    /// What it goes over, in the order of their offsets: one, or those of `--carriers`.
+    /// Its carriers, in the order of their schedules' offsets: one, or those of `--carriers`.
     pub carriers: Vec<CarrierRef>,
-    /// When messages are due.
+    /// The arrival process, which decides when messages are due.
     pub arrivals: Arrivals,
-    /// How much is judged.
+    /// Length of the judged part.
     pub extent: Extent,
-    /// Messages before the judged part.
+    /// Number of warm-up messages, before the judged part.
     pub warm_up: u64,
-    /// Deadline after due.
+    /// Deadline, counted from the time when a message is due.
     pub deadline: Duration,
-    /// Late messages allowed.
+    /// Its late budget.
     pub budget: LateBudget,
     /// CORBA priority, if one was given.
     pub priority: Option<u16>,
@@ -110,16 +110,16 @@ pub struct Flow {
     pub consumer_scheduling: Vec<Scheduling>,
     /// Priority of its packets.
     pub network_priority: NetworkPriority,
-    /// Octets of the receive buffer asked for.
+    /// Requested size of the receive buffer, in octets.
     pub receive_buffer_bytes: Option<u32>,
-    /// Events that wait for one consumer in a channel.
+    /// Maximum number of events that an event channel queues for one consumer.
     pub channel_queue_len: Option<u32>,
-    /// Processor time taken for each message.
+    /// Processor time that the consumer spends on each message.
     pub handle_for: Duration,
 }
 
 impl Flow {
-    /// The member that carries the sequence number; empty for plain octets.
+    /// Returns the member that carries the sequence number; empty for plain octets.
     #[must_use]
     pub fn sequence_member(&self) -> &str {
         match &self.body {
@@ -130,7 +130,7 @@ impl Flow {
         }
     }
 
-    /// The IDL type, or `octets`.
+    /// Returns the name of the IDL type, or `octets`.
     #[must_use]
     pub fn type_name(&self) -> &str {
         match &self.body {
@@ -140,27 +140,27 @@ impl Flow {
     }
 }
 
-/// What a command line may set over a mission file.
+/// Values of the command line, which replace those of a mission file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Another network.
     pub network: Option<NetworkSpec>,
     /// Other carriers, for all flows.
     pub carriers: Option<Vec<CarrierRef>>,
-    /// Another length, for all flows.
+    /// Another length of the judged part, for all flows.
     pub extent: Option<Extent>,
     /// Seed of the first Poisson flow; each further flow has the next.
     pub seed: Option<u64>,
 }
 
-/// Why there is no mission.
+/// The reason why a mission cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("The mission file {} cannot be read ({error}). Give the path of a TOML file.", path.display())]
     Unreadable {
-        /// The file.
+        /// The mission file.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
@@ -168,20 +168,20 @@ pub enum LoadError {
     /// The file is longer than any mission.
     #[error("The mission file {} is larger than {} MiB; it cannot be a mission.", path.display(), MISSION_SIZE_MAX >> 20)]
     TooLarge {
-        /// The file.
+        /// The mission file.
         path: PathBuf,
     },
-    /// Its text is wrong; where and how is in the faults.
+    /// Its text has faults.
     #[error("{0}")]
     Malformed(Box<Faults>),
-    /// It has no such variant.
+    /// It has no variant of that name.
     #[error("{} has no variant `{wanted}`; {known}.", path.display())]
     NoSuchVariant {
-        /// The file.
+        /// The mission file.
         path: PathBuf,
         /// The variant asked for.
         wanted: String,
-        /// Those there are, in words.
+        /// The names of its variants, in words.
         known: String,
     },
 }
@@ -190,7 +190,7 @@ impl Mission {
     /// Reads a mission file and the IDL files that it names.
     ///
     /// # Errors
-    /// [`LoadError`]; it holds all faults of the file that one reading finds.
+    /// [`LoadError`], with all faults of the file that one reading finds.
     pub fn load(path: &Path, variant: Option<&str>) -> Result<Self, LoadError> {
         Self::resolve(
             path,
@@ -200,10 +200,10 @@ impl Mission {
         )
     }
 
-    /// Reads the text of a mission file; what is in IDL files is not looked at.
+    /// Reads the text of a mission file. IDL files are not opened.
     ///
     /// # Errors
-    /// [`LoadError`]; it holds all faults of the text that one reading finds.
+    /// [`LoadError`], with all faults of the text that one reading finds.
     pub fn parse(path: &Path, text: &str, variant: Option<&str>) -> Result<Self, LoadError> {
         Self::resolve(path, text.into(), variant, &mut checks::TypesUnseen)
     }
@@ -218,7 +218,7 @@ impl Mission {
         let malformed = |faults| LoadError::Malformed(Box::new(faults));
         let (mut table, mut errors) = DeTable::parse_recoverable(&text);
         errors.sort_by_key(|error| error.span().map(|place| place.start));
-        // What follows on a line that is wrong already is mostly a consequence.
+        // Only the first error of a line is reported: the others are mostly its consequences.
         let mut line_end = 0;
         for error in errors {
             let place = error.span().unwrap_or(0..0);
@@ -257,7 +257,7 @@ impl Mission {
         })
     }
 
-    /// Its name, with the variant's where one was chosen.
+    /// Returns its name, with that of the chosen variant.
     #[must_use]
     pub fn title(&self) -> String {
         match &self.variant {
@@ -272,7 +272,7 @@ impl Mission {
         self.network.rate_bits_per_s.is_none()
     }
 
-    /// The mission with the command line's wishes in place of its own.
+    /// Returns the mission with the given overrides.
     #[must_use]
     pub fn with(mut self, overrides: &Overrides) -> Self {
         if let Some(network) = &overrides.network {
@@ -295,8 +295,8 @@ impl Mission {
     }
 }
 
-/// Lays the chosen variant over the file and removes the variants. Returns their names, or the fault if there is no
-/// such variant.
+/// Replaces keys of the file by those of the chosen variant, and removes the variants. Returns their names, or the
+/// fault if there is no such variant.
 fn choose_variant(
     table: &mut Spanned<DeTable<'_>>,
     wanted: Option<&str>,

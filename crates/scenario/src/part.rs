@@ -1,4 +1,4 @@
-//! One process of a run: reads its plan on standard input and plays its part.
+//! One process of a run. It reads its plan on standard input and carries it out.
 
 use std::io::{BufRead, Read as _, Write};
 
@@ -8,17 +8,17 @@ use deckwatch_carrier::plan::PartPlan;
 use deckwatch_testbed::load::{self, LoadPlan};
 use serde::{Deserialize, Serialize};
 
-/// The plan of a process: the first line on its standard input, JSON.
+/// The plan of a process, as JSON in the first line of its standard input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ProcessPlan {
-    /// A part on the road of messages.
+    /// A part that sends, receives, forwards or captures messages, or serves names.
     Part(Box<PartPlan>),
     /// A process that keeps a processor busy.
     Load(LoadPlan),
 }
 
-/// Why a process of a run ended otherwise than in order.
+/// The error that ended a process of a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
@@ -27,15 +27,15 @@ pub enum ProcessError {
         "A part of a run is started by `deckwatch run`, which tells it its plan as one line of JSON ({0})."
     )]
     Plan(String),
-    /// The part could not be played.
+    /// The part failed.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// What a load did could not be said.
+    /// The report of a load cannot be written.
     #[error("The report of a load could not be written ({0}).")]
     Report(std::io::Error),
 }
 
-/// Plays a part to its end: the plan and commands come from `input`, events go to `output`.
+/// Runs one process of a run to its end. Reads the plan and commands from `input`, and writes events to `output`.
 ///
 /// # Errors
 /// [`ProcessError`].

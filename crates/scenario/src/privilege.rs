@@ -1,4 +1,4 @@
-//! What a mission needs to be permitted, and whether this process is.
+//! The privileges that a mission needs, and whether this process has them.
 
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_os::namespace::Capability;
@@ -6,20 +6,20 @@ use serde::Serialize;
 
 use crate::mission::Mission;
 
-/// Something that must be permitted.
+/// A privilege that a mission needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Privilege {
     /// The capability's name.
     pub capability: &'static str,
-    /// What for.
+    /// The purpose of the privilege.
     pub purpose: &'static str,
-    /// What happens without it.
+    /// The effect of running without it.
     pub otherwise: &'static str,
     /// Whether this process has it.
     pub held: bool,
 }
 
-/// What `mission` needs.
+/// Returns the privileges that `mission` needs.
 #[must_use]
 pub fn needed(mission: &Mission) -> Vec<Privilege> {
     let privilege = |capability: Capability, purpose, otherwise| Privilege {

@@ -1,10 +1,10 @@
-//! Runs a mission: makes the testbed, starts every process in its place, watches the schedule, and judges what was
-//! measured.
+//! Runs a mission: makes the testbed, starts every process on its host, supervises the schedule, and judges the
+//! measurement.
 //!
-//! The order: testbed, loads, naming services, event channels, consumers, packet taps, suppliers; when all are ready,
-//! the schedule starts. After the last message and the drain all stop; records and captures are joined, judged and
-//! written. However the run ends, its processes end and its testbed is removed. The next run removes what a killed
-//! coordinator leaves.
+//! The processes start in this order: loads, naming services, event channels, consumers, packet taps, suppliers. The
+//! schedule starts when all are ready. After the last message and the drain, all processes stop. The records and
+//! captures are then joined, judged and written. However the run ends, its processes end and its testbed is removed. If
+//! the coordinator is killed, the next run removes what it leaves.
 
 mod child;
 mod conclude;
@@ -33,36 +33,36 @@ use crew::Crew;
 use folder::WorkFolder;
 use plans::Planner;
 
-/// How a mission is to be run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The program whose hidden subcommand `part` plays the parts: this program.
+    /// The path of this program: its hidden subcommand `part` runs the other processes.
     pub program: PathBuf,
-    /// Version of this program, with its commit where that is known.
+    /// Version of this program, with its commit if known.
     pub version: String,
-    /// Where the result goes: a folder that is empty or not there; one in `results/` named after mission and time if
-    /// none is given.
+    /// The result folder, which must be empty or absent. The default is a folder in `results/`, named after mission and
+    /// time.
     pub output: Option<PathBuf>,
-    /// Whether hosts and network are emulated where that is permitted.
+    /// Whether hosts and network are emulated, if that is permitted.
     pub emulation: bool,
     /// Whether packet captures are kept in the result folder.
     pub keep_captures: bool,
 }
 
-/// What a run left.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The result document, as it was written.
     pub document: ResultDocument,
     /// The result folder.
     pub folder: PathBuf,
-    /// The signal that ended it early.
+    /// The signal that ended the run early.
     pub interrupted_by: Option<&'static str>,
-    /// Why the folder does not hold all of the result, a whole sentence; none where it does.
+    /// The reason why the folder does not hold the whole result, as a sentence; `None` if it does.
     pub unwritten: Option<String>,
 }
 
-/// Why there is no result.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -80,7 +80,7 @@ pub enum RunError {
         /// Why.
         error: std::io::Error,
     },
-    /// The result folder holds something already.
+    /// The result folder is not empty.
     #[error("The folder {} is not empty. Name a new one with --output.", path.display())]
     FolderTaken {
         /// The folder.
@@ -95,7 +95,7 @@ pub enum RunError {
     /// A process cannot be started.
     #[error("The {process} cannot be started ({error}).")]
     CannotStart {
-        /// What it was to be.
+        /// The process.
         process: String,
         /// Why.
         error: std::io::Error,
@@ -103,9 +103,9 @@ pub enum RunError {
     /// A process that the run needs did not become ready.
     #[error("The {process} did not become ready: {how}. Nothing was measured.")]
     NotReady {
-        /// What it was to be.
+        /// The process.
         process: String,
-        /// What became of it.
+        /// How it failed.
         how: String,
     },
     /// The run was interrupted before its schedule started.
@@ -113,21 +113,22 @@ pub enum RunError {
         "The run was interrupted by {signal} before its schedule started. Nothing was measured."
     )]
     Interrupted {
-        /// What interrupted it.
+        /// The signal.
         signal: &'static str,
     },
-    /// The result cannot be made, or not written.
+    /// The result cannot be made.
     #[error("The result cannot be kept: {0}")]
     Result(String),
 }
 
-/// Runs a mission to its end, or to an early one, and writes its result. What was measured and cannot be written,
-/// because a disk is full, is still returned.
+/// Runs a mission to its end, or until it is interrupted, and writes its result. A result that cannot be written, for
+/// example because a disk is full, is still returned.
 ///
-/// To be called from a thread that lives as long as the run: its processes die with the thread that started them.
+/// Call this from a thread that lives as long as the run: the kernel kills the processes when the thread that started
+/// them ends.
 ///
 /// # Errors
-/// [`RunError`]; then nothing was measured, no process is left, and no testbed.
+/// [`RunError`]. Then nothing was measured, and no process and no testbed is left.
 pub fn run(
     mission: &Mission,
     settings: &Settings,
@@ -136,7 +137,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let streams = streams(mission)?;
     let started_at = SystemTime::now();
-    // Dropped last: nothing of this run is in it then.
+    // Dropped last, when the work folder in it is already removed.
     let result_folder = ResultFolder::make(settings.output.as_deref(), &mission.name, started_at)?;
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
@@ -148,7 +149,7 @@ pub fn run(
         work: work.path(),
         names: vec![None; mission.hosts.len()],
     };
-    // Dropped before testbed and work folder, which the processes use.
+    // Dropped before the testbed and the work folder: its processes use both.
     let crew = Crew::new(settings.program.clone());
     let mut run = Run {
         mission,
@@ -165,14 +166,14 @@ pub fn run(
     let measured = run.measure();
     let mut disturbance = readings.until(&Readings::take());
     if matches!(testbed.environment(), Environment::Namespaces) {
-        // This process is in none of the hosts' network namespaces: its own counters do not belong to this run.
+        // This process is outside the hosts' network namespaces, so that its own counters do not belong to this run.
         disturbance.udp_receive_overflows = None;
         disturbance.udp_send_errors = None;
     }
     run.conclude(&measured, disturbance, started_at, result_folder.path())
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'r> {
     mission: &'r Mission,
     settings: &'r Settings,
@@ -200,7 +201,7 @@ fn make_testbed(
                 .collect::<Vec<_>>()
                 .join(", ")
         )),
-        // Without the privilege nothing can be left to remove either.
+        // Without the privilege, no earlier run has left anything to remove.
         Err(error) => tracing::info!(%error, "leftovers were not removed"),
     }
     let host =
@@ -214,7 +215,7 @@ fn make_testbed(
     Ok(Testbed::create(&network, &hosts)?)
 }
 
-/// Octets of all record files, generously.
+/// Returns a generous estimate of the size of all record files, in octets.
 fn records_size(mission: &Mission, streams: &[Stream]) -> u64 {
     let of = |stream: &Stream| {
         let messages =
@@ -224,7 +225,7 @@ fn records_size(mission: &Mission, streams: &[Stream]) -> u64 {
     streams.iter().map(of).sum::<f64>() as u64
 }
 
-/// Octets of one message's records at supplier and consumer, with a quarter more for duplicates.
+/// Octets of one message's records at supplier and consumer, and a quarter more for duplicates.
 const RECORD_SIZES: f64 = 100.0;
-/// Octets of the files of a stream that hold no message.
+/// Octets in the files of a stream besides its messages.
 const FILE_SIZE: f64 = 1e6;

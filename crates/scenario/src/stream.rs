@@ -1,4 +1,4 @@
-//! A mission's flows laid over their carriers: each pair is a stream, with a schedule of its own.
+//! The streams of a mission. A stream is one flow over one carrier, and has a schedule of its own.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::mission::Mission;
 pub struct Stream {
     /// Index of the flow in [`Mission::flows`].
     pub flow: usize,
-    /// What its parts are told; its index is that of the result document.
+    /// The part of the plan that all its processes share. Its index is the one in the result document.
     pub plan: StreamPlan,
 }
 
-/// Why a mission's streams cannot be made.
+/// The reason why a mission's streams cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The wishes of the command line make a schedule that cannot be kept.
+    /// With the values of the command line, the schedule cannot be kept.
     #[error("The schedule of flow {flow} cannot be kept: {fact}")]
     Schedule {
         /// The flow.
@@ -28,7 +28,7 @@ pub enum StreamError {
         /// Why.
         fact: ScheduleError,
     },
-    /// More messages than the member that carries the sequence number can count.
+    /// The flow has more messages than its sequence number can count.
     #[error(
         "Flow {flow} sends {messages} messages, and its member `{member}` counts only to {sequence_max}. Send fewer, or carry the sequence number in a wider member."
     )]
@@ -42,12 +42,12 @@ pub enum StreamError {
         /// The largest number that the member holds.
         sequence_max: u64,
     },
-    /// More streams than a result can number.
+    /// There are more streams than a result can number.
     #[error("The mission has {0} streams (flows times carriers); at most 65535 can be told apart.")]
     TooMany(usize),
 }
 
-/// The streams of a mission, flow by flow, carriers in their order. Streams of one flow are set apart by its period
+/// Returns the streams of a mission, by flow and carrier. The schedules of a flow's streams are offset by its period
 /// divided by their number, so that no two send at once.
 ///
 /// # Errors
@@ -104,7 +104,7 @@ fn offset(arrivals: &Arrivals, position: usize, count: usize) -> Duration {
     period * position as u32 / count.max(1) as u32
 }
 
-/// How long a schedule lasts, from the run's start to its last message; the mean for a Poisson process.
+/// Returns the time from the run's start to the last message of a schedule; the mean for a Poisson process.
 #[must_use]
 pub fn length(schedule: &Schedule) -> Duration {
     let rate_hz = schedule.arrivals.rate_hz();
@@ -112,8 +112,8 @@ pub fn length(schedule: &Schedule) -> Duration {
     schedule.offset + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 2)
 }
 
-/// The longest that a schedule may reasonably last: its [`length`], and for a Poisson process six standard deviations
-/// more, which one schedule in a thousand million exceeds.
+/// Returns the longest time that a schedule may last: its [`length`], and for a Poisson process six standard deviations
+/// more. One schedule in a thousand million exceeds that.
 #[must_use]
 pub fn length_max(schedule: &Schedule) -> Duration {
     let spread_s = match schedule.arrivals {

@@ -1,4 +1,4 @@
-//! A value that is set anew now and then and read without a lock, such as the default servant of an adapter.
+//! A value that is replaced now and then and read without a lock, such as the default servant of an adapter.
 
 use crate::pi_mutex::PiMutex;
 use crate::primitive::{AtomicU64, Ordering, fence};
@@ -83,11 +83,11 @@ impl<T> Settable<T> {
             if current == NONE {
                 return None;
             }
-            // A value that is gone has been replaced meanwhile.
+            // `pin` fails if another thread has replaced the value meanwhile.
             if let Some(value) = self.values.pin(unpacked(current)) {
                 return Some(look(&value));
             }
-            // SYNC: pairs with the release by which `remove` takes the old value away: the next load finds the new one.
+            // SYNC: pairs with the release by which `remove` removes the old value: the next load finds the new one.
             fence(Ordering::Acquire);
         }
     }

@@ -1,4 +1,4 @@
-//! [`Testbed`]: hosts and a network that exist as long as it does.
+//! [`Testbed`]: hosts and a network with the lifetime of this value.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -19,8 +19,8 @@ use crate::tool::Tool;
 
 /// Hosts and the network between them, removed when dropped (unless [kept](Self::create_kept)).
 ///
-/// Removal also ends the processes that still run on the hosts. A process that was killed leaves its testbed behind;
-/// the next one's [`Self::clean_leftovers`] removes it.
+/// Removal also kills the processes that still run on the hosts. A process that was killed leaves its testbed behind;
+/// the next process's [`Self::clean_leftovers`] removes it.
 #[derive(Debug)]
 pub struct Testbed {
     network: NetworkSpec,
@@ -28,42 +28,42 @@ pub struct Testbed {
     stand: Stand,
 }
 
-/// How the hosts are made.
+/// The kind of the testbed.
 #[derive(Debug)]
 enum Stand {
     Namespaces(Switch),
     Loopback { reason: String },
 }
 
-/// The switch of an emulated network, and what removes it.
+/// The switch of an emulated network, and the guard that removes the namespaces.
 #[derive(Debug)]
 struct Switch {
     namespace: Namespace,
-    /// Bound in the switch's namespace; wakes links, and shapers of ports.
+    /// Bound in the switch's namespace. Its frames test the links and wake the shapers of ports.
     waker: UdpSocket,
     _namespaces: Namespaces,
 }
 
-/// What a testbed is, for the reader of a result.
+/// The kind of a testbed, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// Hosts in network namespaces of their own, on a shaped switch.
+    /// Each host has its own network namespace, on a shaped switch.
     Namespaces,
-    /// Hosts that are but addresses of the loopback interface.
+    /// Hosts are only addresses of the loopback interface.
     Loopback {
-        /// Why, in a whole sentence.
+        /// The reason, as a complete sentence.
         reason: String,
     },
 }
 
 impl Testbed {
-    /// Makes the hosts and the network. Without the privileges for namespaces (see [`Self::obstacle`]) and for the
-    /// network `loopback` the hosts share the loopback interface, and [`Self::environment`] gives the reason.
+    /// Creates the hosts and the network. The hosts share the loopback interface for the network `loopback`, and
+    /// without the privileges for namespaces (see [`Self::obstacle`]). Then [`Self::environment`] returns the reason.
     ///
     /// # Errors
     /// [`TestbedError::HostCount`], [`TestbedError::HostName`], [`TestbedError::HostTwice`],
-    /// [`TestbedError::NoSuchProcessor`] for hosts that cannot be; [`TestbedError::ToolFailed`] and
-    /// [`TestbedError::System`] when the machine refuses. Nothing is left behind.
+    /// [`TestbedError::NoSuchProcessor`] for invalid hosts; [`TestbedError::ToolFailed`] and [`TestbedError::System`]
+    /// when the system refuses. Nothing is left behind.
     pub fn create(network: &NetworkSpec, hosts: &[HostSpec]) -> Result<Self, TestbedError> {
         check(hosts)?;
         let reason = if network.rate_bits_per_s.is_none() {
@@ -78,10 +78,10 @@ impl Testbed {
         }
     }
 
-    /// Makes a testbed that no process owns: it exists until [`Standing::take_down`].
+    /// Creates a testbed that no process owns: it exists until [`Standing::take_down`].
     ///
     /// # Errors
-    /// As [`Self::create`]; [`TestbedError::OnLoopback`] where that would fall back to loopback.
+    /// As [`Self::create`]; [`TestbedError::OnLoopback`] where that would use loopback.
     pub fn create_kept(
         network: &NetworkSpec,
         hosts: &[HostSpec],
@@ -113,7 +113,7 @@ impl Testbed {
         })
     }
 
-    /// Why hosts cannot be namespaces here, in a whole sentence. Returns none if they can.
+    /// Returns why hosts cannot be namespaces here, as a complete sentence. Returns `None` if they can.
     #[must_use]
     pub fn obstacle() -> Option<String> {
         let needed = [Capability::SysAdmin, Capability::NetAdmin];
@@ -133,8 +133,8 @@ impl Testbed {
         ))
     }
 
-    /// Removes the testbeds of processes that have ended, and returns what was removed. Those of living processes, and
-    /// kept ones, stay.
+    /// Removes the testbeds of processes that have ended, and returns them. Testbeds of living processes, and kept
+    /// ones, stay.
     ///
     /// # Errors
     /// As [`Standing::take_down`].
@@ -148,7 +148,7 @@ impl Testbed {
         leftovers::standing()
     }
 
-    /// Namespaces, or loopback and why.
+    /// Returns whether the hosts are namespaces or on loopback, and why.
     #[must_use]
     pub fn environment(&self) -> Environment {
         match &self.stand {
@@ -159,19 +159,19 @@ impl Testbed {
         }
     }
 
-    /// The network that is emulated; on loopback the one that was asked for and is not.
+    /// The emulated network. On loopback it is the requested one, which is not emulated.
     #[must_use]
     pub const fn network(&self) -> &NetworkSpec {
         &self.network
     }
 
-    /// The hosts, in the order in which they were asked for.
+    /// The hosts, in the order of the request.
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// The host of that name.
+    /// Returns the host with this name.
     ///
     /// # Errors
     /// [`TestbedError::NoSuchHost`].
@@ -182,10 +182,11 @@ impl Testbed {
         })
     }
 
-    /// The port of the switch through which frames reach that host, where faults are asked for.
+    /// Returns the switch port through which frames reach that host; faults are injected there.
     ///
     /// # Errors
-    /// [`TestbedError::NoSuchHost`], [`TestbedError::OnLoopback`]; [`TestbedError::System`] without a descriptor left.
+    /// [`TestbedError::NoSuchHost`], [`TestbedError::OnLoopback`]; [`TestbedError::System`] when no file descriptor is
+    /// left.
     pub fn port(&self, host: &str) -> Result<Port, TestbedError> {
         let host = self.host(host)?;
         let on_loopback = |reason: &str| TestbedError::OnLoopback {
@@ -266,7 +267,7 @@ impl Testbed {
     }
 }
 
-/// Names of namespaces that are removed, with all that runs inside, when this is dropped.
+/// Namespaces that are removed on drop, with all processes inside.
 #[derive(Debug)]
 struct Namespaces {
     names: Vec<String>,
@@ -274,7 +275,7 @@ struct Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        // A drop cannot return an error. What remains belongs to this process; the next run removes it.
+        // A drop cannot return an error. Namespaces that remain carry this process's id; the next `clean` removes them.
         let _ = leftovers::remove_namespaces(&self.names);
     }
 }
@@ -344,7 +345,7 @@ fn make_host(
 }
 
 /// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some time
-/// after it says that the interface is up; frames sent before are dropped without a word.
+/// after it reports that the interface is up; frames sent before are dropped silently.
 fn wait_for_link(switch: &Switch, host: &Host) -> Result<(), TestbedError> {
     let refused = || TestbedError::system(format!("Waiting for the link of host `{}`", host.name));
     let bind = || UdpSocket::bind((host.address, 0));
@@ -364,20 +365,21 @@ fn wait_for_link(switch: &Switch, host: &Host) -> Result<(), TestbedError> {
     Err(refused()(std::io::ErrorKind::TimedOut.into()))
 }
 
-/// Whether a datagram from one socket reaches the other within [`LINK_TRY`].
+/// Returns true if a datagram from one socket reaches the other within [`LINK_TRY`].
 fn passes(from: &UdpSocket, to: &UdpSocket, address: SocketAddr) -> bool {
     let passed = to
         .set_read_timeout(Some(LINK_TRY))
         .and_then(|()| from.send_to(&[0], address))
         .and_then(|_| Ok(to.recv_from(&mut [0])?.1 == from.local_addr()?));
-    // A late one from a host asked before is not this one's.
+    // A late datagram from a host tested before does not count.
     passed.unwrap_or(false)
 }
 
-/// How long one datagram may take on a link with nothing else on it; the whole wait is [`LINK_TRIES_MAX`] times that.
+/// The time that one datagram may take on an idle link; the whole wait is [`LINK_TRIES_MAX`] times that.
 const LINK_TRY: Duration = Duration::from_millis(10);
 
-/// An address of 127.0.0.0/8 for each host; those of two processes differ, if their ids differ in the last 14 bits.
+/// Returns an address of 127.0.0.0/8 for each host. Two processes get different addresses if their ids differ in the
+/// last 14 bits.
 fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
     let [_, _, high, low] = process.to_be_bytes();
     Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)

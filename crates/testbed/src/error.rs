@@ -1,84 +1,84 @@
-//! What can go wrong with a testbed.
+//! The errors of testbeds.
 
 use std::io;
 
 use crate::limits;
 
-/// Why a testbed could not be made, changed or removed.
+/// Why a testbed could not be created, changed or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestbedError {
-    /// No network of that name.
+    /// No network has this name.
     #[error("There is no network called `{name}`. Name one of {known}.")]
     UnknownNetwork {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The names of all networks.
         known: String,
     },
-    /// A host's name that cannot name a namespace.
+    /// The host's name is not valid in the name of a namespace.
     #[error(
         "`{name}` cannot name a host: 1 to {} letters, digits, `_`, `.` or `-` are needed, with a letter or digit first.",
         limits::HOST_NAME_LEN_MAX
     )]
     HostName {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// Two hosts of one name.
+    /// Two hosts have the same name.
     #[error("The host `{name}` is there twice.")]
     HostTwice {
         /// The name.
         name: String,
     },
-    /// No host of that name in this testbed, or in any.
+    /// No host has this name, in this testbed or in any.
     #[error("There is no host called `{name}`.")]
     NoSuchHost {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// None, or more than [`limits::HOSTS_MAX`].
+    /// The testbed has no hosts, or more than [`limits::HOSTS_MAX`].
     #[error("A testbed has 1 to {} hosts, not {count}.", limits::HOSTS_MAX)]
     HostCount {
-        /// Hosts asked for.
+        /// The requested number of hosts.
         count: usize,
     },
     /// Several testbeds have a host of that name.
     #[error("Several testbeds have a host called `{name}`: {}.", namespaces.join(", "))]
     AmbiguousHost {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The namespaces of those there are.
+        /// The namespaces of these hosts.
         namespaces: Vec<String>,
     },
-    /// No kept testbed of that number.
+    /// No kept testbed has this number.
     #[error("No testbed {number} is up.")]
     NotKept {
-        /// The number asked for.
+        /// The requested number.
         number: u32,
     },
-    /// [`limits::KEPT_TESTBEDS_MAX`] stand already.
+    /// [`limits::KEPT_TESTBEDS_MAX`] kept testbeds exist already.
     #[error(
         "{} kept testbeds stand already; take one down with `deckwatch testbed down`.",
         limits::KEPT_TESTBEDS_MAX
     )]
     TooManyKept,
-    /// A processor that this process may not use.
+    /// The host requests a processor that this process may not use.
     #[error(
         "Host `{host}` asks for processor {processor}, which is not among those this process may use ({allowed:?})."
     )]
     NoSuchProcessor {
         /// The host.
         host: String,
-        /// The processor asked for.
+        /// The requested processor.
         processor: u32,
-        /// Those there are.
+        /// The processors that this process may use.
         allowed: Vec<u32>,
     },
-    /// On loopback there is no port to hold, lose or shape.
+    /// On loopback there is no switch port to hold, lose or shape frames at.
     #[error("This needs emulated hosts, and there are none: {reason}")]
     OnLoopback {
-        /// Why loopback.
+        /// Why the hosts are on loopback.
         reason: String,
     },
     /// A tool is not installed.
@@ -86,21 +86,21 @@ pub enum TestbedError {
     ToolAbsent {
         /// The command.
         tool: &'static str,
-        /// The Debian package it comes in.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// A tool refused.
+    /// A tool returned an error.
     #[error("`{command}` failed: {speech}")]
     ToolFailed {
         /// The command line.
         command: String,
-        /// What it wrote to its standard error.
+        /// The tool's output on standard error.
         speech: String,
     },
-    /// The operating system refused.
+    /// An operating system call failed.
     #[error("{action}: {source}")]
     System {
-        /// What was being done, as the start of a sentence.
+        /// The action that failed, as the start of a sentence.
         action: String,
         /// The operating system's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! A host: a namespace with an address, and the processors its processes may use.
+//! A host: a namespace with an address, and the processors that its processes may use.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -8,10 +8,10 @@ use deckwatch_os::namespace::{Namespace, Placement};
 use crate::TestbedError;
 use crate::limits::HOST_NAME_LEN_MAX;
 
-/// A host as it is asked for.
+/// The description of a host to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSpec {
-    /// The name, also the last part of the namespace's name.
+    /// The name, which is also the last part of the namespace's name.
     pub name: String,
     /// The processors its processes may use; empty for all.
     pub processors: Vec<u32>,
@@ -27,7 +27,7 @@ impl HostSpec {
         }
     }
 
-    /// The same, on these processors.
+    /// Restricts the host's processes to these processors.
     #[must_use]
     pub fn on(mut self, processors: impl Into<Vec<u32>>) -> Self {
         self.processors = processors.into();
@@ -58,7 +58,7 @@ impl HostSpec {
     }
 }
 
-/// A host as it stands.
+/// A host of a testbed.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub(crate) name: String,
@@ -76,18 +76,18 @@ pub(crate) enum Place {
         namespace: Namespace,
         port: usize,
     },
-    /// With everything else, at an address of its own.
+    /// In the namespace of this process, with an own loopback address.
     Loopback,
 }
 
 impl Host {
-    /// The name it was asked for by.
+    /// The name from its [`HostSpec`].
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its address; for hosts in namespaces one from 198.18.0.0/16 (RFC 2544), on loopback one of 127.0.0.0/8.
+    /// The host's address: from 198.18.0.0/16 (RFC 2544) for a host in a namespace, from 127.0.0.0/8 on loopback.
     #[must_use]
     pub const fn address(&self) -> Ipv4Addr {
         self.address
@@ -99,7 +99,7 @@ impl Host {
         &self.processors
     }
 
-    /// Its namespace; None on loopback.
+    /// The host's namespace; `None` on loopback.
     #[must_use]
     pub const fn namespace(&self) -> Option<&Namespace> {
         match &self.place {
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// The name of its namespace, as `ip netns` lists it; None on loopback.
+    /// The name of the host's namespace, as `ip netns` lists it; `None` on loopback.
     #[must_use]
     pub fn namespace_name(&self) -> Option<&str> {
         match &self.place {
@@ -117,7 +117,7 @@ impl Host {
         }
     }
 
-    /// Interfaces on which its messages can be tapped.
+    /// The interfaces on which the host's messages can be captured.
     #[must_use]
     pub const fn interfaces(&self) -> &'static [&'static str] {
         match self.place {
@@ -126,8 +126,8 @@ impl Host {
         }
     }
 
-    /// How a process of this host is to be placed: in its namespace, on its processors, in a process group of its own,
-    /// killed when the thread that started it ends.
+    /// Returns the placement of the host's processes: in its namespace, on its processors, and in a new process group.
+    /// Such a process is killed when the thread that started it ends.
     #[must_use]
     pub fn placement(&self) -> Placement {
         Placement {
@@ -138,7 +138,7 @@ impl Host {
         }
     }
 
-    /// Places `command`'s children on this host, as [`Self::placement`] says.
+    /// Configures `command` so that its children run on this host, see [`Self::placement`].
     ///
     /// # Errors
     /// [`TestbedError::System`] for a processor number that no processor set can hold.

@@ -1,4 +1,4 @@
-//! Testbeds on this machine: which there are, who owns them, and how to remove them.
+//! Testbeds on this machine: lists them with their owners, and removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,16 +17,16 @@ use crate::tool::Tool;
 /// A testbed found by the names of its namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Whose it is.
+    /// The owner of the testbed.
     pub owner: Owner,
-    /// Its hosts, by name, in alphabetical order.
+    /// The names of its hosts, in alphabetical order.
     pub hosts: Vec<String>,
-    /// All its namespaces, the switch's among them.
+    /// All its namespaces, including the switch's.
     pub namespaces: Vec<String>,
 }
 
 impl Standing {
-    /// Takes it down: ends the processes inside and removes the namespaces.
+    /// Removes the testbed: kills the processes inside and removes the namespaces.
     ///
     /// # Errors
     /// [`TestbedError::ToolFailed`] when a namespace could not be removed, [`TestbedError::ToolAbsent`].
@@ -34,7 +34,7 @@ impl Standing {
         remove_namespaces(&self.namespaces)
     }
 
-    /// All that its reader may want to know.
+    /// Returns a description of the testbed for printing.
     #[must_use]
     pub fn describe(&self) -> StandingDescription {
         let host = |name: &String| HostDescription {
@@ -52,8 +52,8 @@ impl Standing {
         }
     }
 
-    /// The address of one of its hosts, asked of the host itself; None where there is no such host, or its namespace
-    /// may not be entered.
+    /// Returns the address of one of its hosts, read inside the host's namespace. Returns `None` if there is no such
+    /// host, or if this process may not enter the namespace.
     #[must_use]
     pub fn address_of(&self, host: &str) -> Option<Ipv4Addr> {
         let namespace = Namespace::named(&self.namespace_of(host)?).ok()?;
@@ -68,7 +68,7 @@ impl Standing {
         }
     }
 
-    /// The port of its switch through which frames reach one of its hosts, where faults are asked for.
+    /// Returns the switch port through which frames reach one of its hosts; faults are injected there.
     ///
     /// # Errors
     /// [`TestbedError::NoSuchHost`]; [`TestbedError::System`] when its namespaces may not be entered; as
@@ -83,7 +83,7 @@ impl Standing {
         Port::find(switch, recipe::port_of_address(address))
     }
 
-    /// The name of the namespace of one of its hosts.
+    /// Returns the name of the namespace of one of its hosts.
     #[must_use]
     pub fn namespace_of(&self, host: &str) -> Option<String> {
         let known = self.hosts.iter().any(|known| known == host);
@@ -119,10 +119,10 @@ pub struct HostDescription {
     pub namespace: String,
 }
 
-/// All testbeds on this machine, this process's own included, in order of their owners.
+/// Returns all testbeds on this machine, this process's own included, ordered by owner.
 #[must_use]
 pub fn standing() -> Vec<Standing> {
-    // No folder: no namespace was ever named here.
+    // Without this folder no namespace has a name on this machine.
     let Ok(folder) = fs::read_dir(NAMED_NAMESPACES) else {
         return Vec::new();
     };
@@ -132,10 +132,11 @@ pub fn standing() -> Vec<Standing> {
     group(&names)
 }
 
-/// Takes down what was left by processes that have ended, and returns it; what has a living owner, or is kept, stays.
+/// Removes the testbeds of processes that have ended, and returns them. Testbeds that have a living owner, or are kept,
+/// stay.
 ///
 /// # Errors
-/// As [`Standing::take_down`]. What could be taken down was.
+/// As [`Standing::take_down`]. After an error, the namespaces that could be removed are removed.
 pub fn clean() -> Result<Vec<Standing>, TestbedError> {
     let left: Vec<Standing> = standing()
         .into_iter()
@@ -149,7 +150,7 @@ pub fn clean() -> Result<Vec<Standing>, TestbedError> {
     Ok(left)
 }
 
-/// Takes down what [`crate::Testbed::create_kept`] made, one by its number or all, and returns it.
+/// Removes kept testbeds ([`crate::Testbed::create_kept`]), one by its number or all, and returns them.
 ///
 /// # Errors
 /// [`TestbedError::NotKept`]; as [`Standing::take_down`].
@@ -168,7 +169,7 @@ pub fn take_down_kept(number: Option<u32>) -> Result<Vec<Standing>, TestbedError
     Ok(kept)
 }
 
-/// The namespace of a host of any testbed that stands; of the one called `testbed` where several have such a host.
+/// Returns the namespace of a host of any testbed. If several testbeds have such a host, `testbed` selects one by name.
 ///
 /// # Errors
 /// [`TestbedError::NoSuchHost`], [`TestbedError::AmbiguousHost`]; [`TestbedError::System`] when the namespace may not
@@ -177,7 +178,7 @@ pub fn find_host(host: &str, testbed: Option<&str>) -> Result<Namespace, Testbed
     open(&find(host, testbed)?.owner.host_name(host))
 }
 
-/// The port of a host of any testbed that stands, in the same way.
+/// Returns the switch port of a host of any testbed, selected as by [`find_host`].
 ///
 /// # Errors
 /// As [`find_host`] and [`Standing::port`].
@@ -211,7 +212,7 @@ pub(crate) fn open(name: &str) -> Result<Namespace, TestbedError> {
     )))
 }
 
-/// Ends every process in these namespaces and removes them; names that are already gone are passed over.
+/// Kills every process in these namespaces and removes them. Names that no longer exist are ignored.
 pub(crate) fn remove_namespaces(names: &[String]) -> Result<(), TestbedError> {
     if names.is_empty() {
         return Ok(());
@@ -225,11 +226,11 @@ pub(crate) fn remove_namespaces(names: &[String]) -> Result<(), TestbedError> {
     let left = names
         .iter()
         .any(|name| fs::exists(format!("{NAMED_NAMESPACES}/{name}")).unwrap_or(true));
-    // Another cleaner may have been quicker; that is no failure.
+    // Another process may have removed them first; that is no error.
     if left { removed.map(drop) } else { Ok(()) }
 }
 
-/// A socket that is connected and never sends has to name some port.
+/// Any port will do: the socket is connected but never sends.
 const ANY_PORT: u16 = 9;
 
 fn end_processes_inside(names: &[String]) {
@@ -245,7 +246,7 @@ fn end_processes_inside(names: &[String]) {
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     for pid in pids.filter(|&pid| pid != own) {
         if NamespaceIdentity::of_process(pid).is_ok_and(|identity| inside.contains(&identity)) {
-            // It may have ended by itself meanwhile.
+            // The process may have ended meanwhile.
             let _ = kill_process(pid);
         }
     }

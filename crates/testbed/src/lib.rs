@@ -1,4 +1,4 @@
-//! Emulated hosts and links: namespaces, shapers; everything undone on drop.
+//! Emulated hosts and links, made of namespaces and shapers. Dropping a testbed removes them.
 //!
 //! ```no_run
 //! use std::process::Command;

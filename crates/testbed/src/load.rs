@@ -1,5 +1,5 @@
-//! The paper's load on a processor: `while (1) { for (i = 0; i < 500000; i++); usleep(1); }`, in as many processes as
-//! asked for.
+//! The paper's load on a processor: `while (1) { for (i = 0; i < 500000; i++); usleep(1); }`, in a configurable number
+//! of processes.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read};
@@ -27,7 +27,7 @@ pub struct LoadPlan {
 }
 
 impl Default for LoadPlan {
-    /// The paper's.
+    /// The values of the paper.
     fn default() -> Self {
         Self {
             processes: 20,
@@ -40,7 +40,7 @@ impl Default for LoadPlan {
 
 impl LoadPlan {
     /// # Errors
-    /// [`LoadOutOfBounds`] when a number is zero that may not be, or beyond [`crate::limits`].
+    /// [`LoadOutOfBounds`] when a number is zero that must not be, or exceeds [`crate::limits`].
     pub const fn check(&self) -> Result<(), LoadOutOfBounds> {
         if self.processes == 0 || self.processes > LOAD_PROCESSES_MAX {
             return Err(LoadOutOfBounds::Processes);
@@ -55,7 +55,7 @@ impl LoadPlan {
     }
 }
 
-/// Why a plan is refused.
+/// Why a plan is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadOutOfBounds {
@@ -81,15 +81,15 @@ pub struct LoadReport {
     pub elapsed_ns: u64,
 }
 
-/// Loads the processor it runs on as one process of `plan`, until `orders` has `stop` or ends, or the plan's lifetime
-/// is over.
+/// Loads the processor as one process of `plan`. Returns when `orders` contains the line `stop` or ends, or when the
+/// plan's lifetime is over.
 ///
-/// The process's standard input is a good source of orders: it ends with the process that started the load.
+/// The process's standard input is a good source of orders: it closes when the process that started the load ends.
 #[must_use]
 pub fn run(plan: &LoadPlan, orders: impl Read + Send + 'static) -> LoadReport {
     let stopped = Arc::new(AtomicBool::new(false));
     let stopper = Arc::clone(&stopped);
-    // Not joined: it ends with its source, which may outlive the load.
+    // The thread is not joined: it ends with its source, which may outlive the load.
     std::thread::spawn(move || {
         wait_for_stop(BufReader::new(orders));
         stopper.store(true, Ordering::Relaxed);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_loop_is_not_optimised_away() {
-        // A hundred million iterations at ten in a nanosecond, which no processor reaches.
+        // A hundred million iterations, ten in a nanosecond, which no processor reaches.
         assert!(count_to(100_000_000) >= 10_000_000);
     }
 

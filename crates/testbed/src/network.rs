@@ -1,26 +1,27 @@
-//! The networks that can be emulated: what a frame costs on them, and the shaper that makes it cost that.
+//! The networks that can be emulated: the octets that a frame takes on the wire, and the shaper that enforces them.
 
 use std::fmt;
 
-/// A network: one switch, every host on a port of its own at the same rate.
+/// A network: one switch with one port for each host, all ports at the same rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkSpec {
     /// The name in mission files and results.
     pub name: String,
-    /// Rate of a port, bits a second, counted over everything in [`Self::wire_octets`]; none for no shaping (loopback).
+    /// Rate of a port, bits a second, counted over everything in [`Self::wire_octets`]; `None` for no shaping
+    /// (loopback).
     pub rate_bits_per_s: Option<u64>,
     /// Largest IP packet, octets.
     pub mtu_bytes: u32,
-    /// Octets that a port may send at once. Makes up for a late timer of the shaper: too small loses rate, too large
-    /// lets bursts pass unshaped.
+    /// Octets that a port may send at once, to make up for a late timer of the shaper. With too small a value the port
+    /// does not reach its rate; with too large a value bursts pass unshaped.
     pub burst_bytes: u32,
-    /// Frames that wait at a port, in each of three priorities, before more are dropped.
+    /// Frames queued at a port, in each of three priorities, before more are dropped.
     pub queue_frames: u32,
-    /// What a frame costs beside its Ethernet header and IP packet.
+    /// The overhead of a frame beside its Ethernet header and IP packet.
     pub link_layer: LinkLayer,
 }
 
-/// How an IP packet is carried, and what that costs on the wire.
+/// The encapsulation of an IP packet, and its overhead on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
     /// Preamble 8, header 14, frame check sequence 4, gap 12; at least 84 octets (IEEE 802.3).
@@ -30,7 +31,7 @@ pub enum LinkLayer {
 }
 
 impl NetworkSpec {
-    /// Octets on the wire of an IP packet of `packet_bytes`, all overhead counted.
+    /// Returns the octets on the wire of an IP packet of `packet_bytes`, all overhead counted.
     #[must_use]
     pub fn wire_octets(&self, packet_bytes: u64) -> u64 {
         match self.link_layer {
@@ -41,8 +42,8 @@ impl NetworkSpec {
         }
     }
 
-    /// The greatest rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet; None on
-    /// loopback.
+    /// Returns the maximum rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet.
+    /// Returns `None` on loopback.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -53,19 +54,19 @@ impl NetworkSpec {
         Some(self.rate_bits_per_s? as f64 * payload_bytes as f64 / wire as f64)
     }
 
-    /// The shaper's words for `tc`, after `tbf`.
+    /// Returns the shaper's arguments for `tc`, after `tbf`.
     pub(crate) fn shaper(&self) -> Option<String> {
         let (rate, burst) = (self.rate_bits_per_s?, self.burst_bytes);
         let limit = u64::from(self.queue_frames) * (u64::from(self.mtu_bytes) + ETHERNET_HEADER);
         let link = match self.link_layer {
             LinkLayer::Ethernet => format!("overhead {ETHERNET_GAP} mpu {ETHERNET_MIN}"),
-            // The kernel counts the Ethernet header, which ATM has not, in place of LLC/SNAP and trailer.
+            // The kernel counts the Ethernet header, which ATM does not have; subtract it from LLC/SNAP and trailer.
             LinkLayer::Atm => format!("overhead {} linklayer atm", AAL5_LLC_SNAP - ETHERNET_HEADER),
         };
         Some(format!("rate {rate}bit burst {burst} limit {limit} {link}"))
     }
 
-    /// The shaper's words that let one frame pass and then, for minutes, none ([`crate::Port::hold`]).
+    /// Returns the arguments of a shaper that lets one frame pass and then none for minutes ([`crate::Port::hold`]).
     pub(crate) fn standstill(&self) -> Option<String> {
         self.rate_bits_per_s?;
         let frame = u64::from(self.mtu_bytes) + ETHERNET_HEADER;
@@ -99,7 +100,7 @@ impl fmt::Display for NetworkSpec {
     }
 }
 
-/// Destination, source, type.
+/// Destination, source and type field.
 pub(crate) const ETHERNET_HEADER: u64 = 14;
 /// Preamble 8, frame check sequence 4, gap 12.
 const ETHERNET_GAP: u64 = 24;
@@ -110,8 +111,8 @@ const AAL5_LLC_SNAP: u64 = 16;
 const CELL_PAYLOAD: u64 = 48;
 const CELL: u64 = 53;
 const IPV4_UDP_HEADERS: u64 = 28;
-/// Octets that the shaper adds to each frame while a port is held: many times the largest frame, so that after one
-/// there is never enough for another.
+/// Octets that the shaper adds to each frame while a port is held. They are many times the largest frame, so that after
+/// one frame the credit never suffices for another.
 const STANDSTILL_OVERHEAD: u64 = 65_000;
 
 #[cfg(test)]

@@ -1,27 +1,31 @@
-//! The owner of a namespace, read from its name alone, so that exactly what a killed run left behind is found.
+//! The owner of a namespace, encoded in its name, so that the namespaces that a killed run left behind can be
+//! identified exactly.
 //!
-//! `dw<pid>-<start>-<number>-<host>`: the owner's process id, when it started (clock ticks since boot in base 36:
-//! process ids come again), which of its testbeds, and the host; the switch has no host part. Process 0, which no
-//! process is, owns what is kept until it is taken down.
+//! The name is `dw<pid>-<start>-<number>-<host>`:
+//!
+//! - `pid`: the owner's process id; 0, which no process has, for a kept testbed,
+//! - `start`: when the owner started, in clock ticks since boot in base 36 (process ids are reused),
+//! - `number`: the number of the testbed among the owner's,
+//! - `host`: the host; absent for the switch.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use deckwatch_os::namespace::start_time_of_process;
 
-/// The owner of a testbed and which of its testbeds it is; written at the head of every name.
+/// The owner of a testbed and the testbed's number; every name starts with both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// Process id; 0 where no process owns it.
+    /// The process id; 0 if no process owns the testbed.
     pub pid: u32,
-    /// When that process started, clock ticks since boot; 0 where no process owns it.
+    /// When that process started, clock ticks since boot; 0 if no process owns the testbed.
     pub started_ticks: u64,
-    /// Which of the owner's testbeds.
+    /// The number of the testbed among the owner's.
     pub number: u32,
 }
 
 impl Owner {
-    /// The calling process, with a number it has not used.
+    /// Returns the calling process as the owner, with an unused number.
     #[must_use]
     pub fn this_process() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -33,7 +37,7 @@ impl Owner {
         }
     }
 
-    /// No process: kept until taken down.
+    /// Returns the owner of a kept testbed, which is no process.
     #[must_use]
     pub const fn nobody(number: u32) -> Self {
         Self {
@@ -43,31 +47,32 @@ impl Owner {
         }
     }
 
-    /// Whether it is kept until taken down, whatever process ends.
+    /// Returns true if the testbed is kept until it is taken down, whichever process ends.
     #[must_use]
     pub const fn is_kept(self) -> bool {
         self.pid == 0
     }
 
-    /// Whether the process that owned it has ended; never for what is kept.
+    /// Returns true if the owning process has ended; always false for a kept testbed.
     #[must_use]
     pub fn has_ended(self) -> bool {
         !self.is_kept() && start_time_of_process(self.pid) != Some(self.started_ticks)
     }
 
-    /// The name of the namespace of its switch.
+    /// Returns the name of the switch's namespace.
     #[must_use]
     pub fn switch_name(self) -> String {
         self.to_string()
     }
 
-    /// The name of the namespace of one of its hosts.
+    /// Returns the name of a host's namespace.
     #[must_use]
     pub fn host_name(self, host: &str) -> String {
         format!("{self}-{host}")
     }
 
-    /// The owner and the host (none: the switch) of the namespace of that name; None where it is none of ours.
+    /// Parses the name of a namespace. Returns the owner and the host, which is `None` for the switch; returns `None`
+    /// for a namespace that is not of a testbed.
     #[must_use]
     pub fn parse(name: &str) -> Option<(Self, Option<&str>)> {
         let mut parts = name.strip_prefix(PREFIX)?.splitn(4, '-');
@@ -92,10 +97,10 @@ impl fmt::Display for Owner {
     }
 }
 
-/// How every name of ours begins.
+/// The prefix of the name of every namespace of a testbed.
 const PREFIX: &str = "dw";
 
-/// A number written as this module writes it: no sign, no needless zero.
+/// Parses a number in the form that this module writes: no sign, no leading zero.
 fn decimal(text: &str) -> Option<u32> {
     let number: u32 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

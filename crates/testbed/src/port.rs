@@ -1,4 +1,5 @@
-//! [`Port`]: where the switch sends to one host, and the faults that can be asked of it: held back, or losing some.
+//! [`Port`]: the switch port that sends to one host, and the faults that it can inject: holding frames back, or losing
+//! some.
 
 use std::net::UdpSocket;
 use std::num::NonZeroU32;
@@ -10,21 +11,21 @@ use crate::network::NetworkSpec;
 use crate::recipe;
 use crate::tool::Tool;
 
-/// The port of an emulated network's switch through which frames reach one host. Found with [`crate::Testbed::port`],
-/// and by any process that may enter namespaces with [`crate::Standing::port`]. A port keeps its state until a command
-/// changes it, from any process.
+/// The port of an emulated network's switch through which frames reach one host. [`crate::Testbed::port`] returns it;
+/// [`crate::Standing::port`] returns it in any process that may enter namespaces. A port keeps its state until a
+/// command from any process changes it.
 #[derive(Debug)]
 pub struct Port {
     switch: Namespace,
     /// Counted from 1.
     number: usize,
     shapers: Shapers,
-    /// Bound in the switch's namespace; frames sent by it to the port's decoy wake the shaper.
+    /// Bound in the switch's namespace; frames that it sends to the port's decoy wake the shaper.
     waker: UdpSocket,
 }
 
-/// Words for `tc` after `tbf`: as the network has it, and at a standstill. A port carries them as its alias, for
-/// whoever finds it.
+/// Arguments for `tc` after `tbf`: for the network's rate, and for a held port. The alias of a port stores both, so
+/// that other processes can read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shapers {
     flowing: String,
@@ -46,7 +47,7 @@ impl Port {
         }
     }
 
-    /// The port of that number, of a switch that another process has made.
+    /// Returns the port with this number, of a switch that another process has created.
     pub(crate) fn find(switch: Namespace, number: usize) -> Result<Self, TestbedError> {
         let name = recipe::port_name(number);
         let answer = Tool::Ip.run(Some(&switch), &["-j", "link", "show", "dev", &name], "")?;
@@ -59,12 +60,13 @@ impl Port {
         Ok(Self::new(switch, number, shapers, waker))
     }
 
-    /// Holds back every frame to the host until [`Self::release`]. When this returns the hold is in effect: frames that
-    /// reach the port from now on wait there, up to the network's `queue_frames` in each priority, and none is lost
-    /// before.
+    /// Holds back every frame to the host until [`Self::release`]. When this returns, the hold is in effect. Frames
+    /// that reach the port from now on are queued there, up to the network's `queue_frames` in each priority; none is
+    /// lost below that.
     ///
-    /// How: the port's shaper is changed to one that has credit for one frame and then earns none for minutes; a frame
-    /// to an address behind the port that no host has takes that credit. Changing a shaper keeps what waits above it.
+    /// Implementation: the port's shaper is changed to one that has credit for one frame and then earns none for
+    /// minutes. A frame to an address behind the port that no host has takes that credit. Changing a shaper keeps the
+    /// frames queued above it.
     ///
     /// # Errors
     /// [`TestbedError::ToolFailed`], [`TestbedError::ToolAbsent`], [`TestbedError::System`].
@@ -72,9 +74,10 @@ impl Port {
         self.change_shaper(&self.shapers.still)
     }
 
-    /// Lets the frames to the host flow again, in their order and at the network's rate.
+    /// Releases the frames to the host, in their order and at the network's rate.
     ///
-    /// How: the port's shaper is changed back, which alone would not wake it; another frame that no host receives does.
+    /// Implementation: the port's shaper is changed back. That alone does not wake the shaper; another frame that no
+    /// host receives does.
     ///
     /// # Errors
     /// As [`Self::hold`].
@@ -82,8 +85,8 @@ impl Port {
         self.change_shaper(&self.shapers.flowing)
     }
 
-    /// From now on loses, of the frames to the host, the first and every `every_nth` after it. Frames of all kinds
-    /// count, acknowledgements too.
+    /// From now on drops the first frame to the host and every `every_nth` after it. Frames of all kinds count,
+    /// acknowledgements too.
     ///
     /// # Errors
     /// As [`Self::hold`].
@@ -91,7 +94,7 @@ impl Port {
         self.filter(Some(every_nth.get()))
     }
 
-    /// From now on loses none of the frames to the host.
+    /// From now on drops none of the frames to the host.
     ///
     /// # Errors
     /// As [`Self::hold`].
@@ -99,7 +102,7 @@ impl Port {
         self.filter(None)
     }
 
-    /// How many frames to the host were lost on purpose, since the testbed was made.
+    /// Returns how many frames to the host were dropped on request, since the testbed was created.
     ///
     /// # Errors
     /// As [`Self::hold`].
@@ -133,7 +136,7 @@ impl Port {
 }
 
 impl Shapers {
-    /// None on loopback, where nothing is shaped.
+    /// Returns `None` on loopback, where nothing is shaped.
     pub(crate) fn of(network: &NetworkSpec) -> Option<Self> {
         Some(Self {
             flowing: network.shaper()?,
@@ -154,7 +157,7 @@ impl Shapers {
     }
 }
 
-/// A socket from which frames to decoys are sent.
+/// Binds the socket that sends frames to decoys.
 pub(crate) fn bind_waker(switch: &Namespace) -> Result<UdpSocket, TestbedError> {
     switch
         .run_inside(|| UdpSocket::bind((recipe::SWITCH_ADDRESS, 0)))
@@ -162,10 +165,10 @@ pub(crate) fn bind_waker(switch: &Namespace) -> Result<UdpSocket, TestbedError> 
         .map_err(TestbedError::system("Opening a socket in the switch"))
 }
 
-/// Between the two shapers of an alias.
+/// Separates the two shapers in an alias.
 const SEPARATOR: &str = "; held: ";
 
-/// The port of the discard service (RFC 863); the decoy is no host, so nothing listens.
+/// The port of the discard service (RFC 863). No host has the decoy's address, so no process listens there.
 const DISCARD_PORT: u16 = 9;
 
 fn alias(answer: &str) -> Option<String> {
@@ -200,7 +203,7 @@ mod tests {
                 assert_eq!(entry.name, "loopback");
                 continue;
             };
-            // IFALIASZ of the kernel, its terminating zero included.
+            // IFALIASZ of the kernel, including the terminating zero.
             assert!(shapers.alias().len() < 256, "{}", shapers.alias());
             assert_eq!(Shapers::parse(&shapers.alias()), Some(shapers));
         }

@@ -1,16 +1,16 @@
-//! The networks that are known by name. A new one is an entry in [`PRESETS`].
+//! The predefined networks. A new one is an entry in [`PRESETS`].
 
 use crate::error::TestbedError;
 use crate::network::{LinkLayer, NetworkSpec};
 
-/// A network that is known by name.
+/// A predefined network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// The word for it in mission files, on the command line and in results.
+    /// The name in mission files, on the command line and in results.
     pub name: &'static str,
-    /// Other words for it on the command line.
+    /// Other names on the command line.
     pub aliases: &'static [&'static str],
-    /// What it is, in a few words, for the schema of mission files.
+    /// A short description for the schema of mission files.
     pub summary: &'static str,
     rate_bits_per_s: Option<u64>,
     mtu_bytes: u32,
@@ -22,7 +22,7 @@ pub struct Preset {
 /// The name of the network that needs no privilege.
 pub const LOOPBACK: &str = "loopback";
 
-/// All networks that are known by name. The first is the default.
+/// All predefined networks. The first is the default.
 pub static PRESETS: [Preset; 4] = [
     Preset {
         name: "gigabit-ethernet",
@@ -55,7 +55,7 @@ pub static PRESETS: [Preset; 4] = [
         queue_frames: 220,
         link_layer: LinkLayer::Atm,
     },
-    // No hosts apart, no shaping, no privilege.
+    // No separate hosts, no shaping; needs no privilege.
     Preset {
         name: LOOPBACK,
         aliases: &[],
@@ -69,7 +69,7 @@ pub static PRESETS: [Preset; 4] = [
 ];
 
 impl Preset {
-    /// The network, to be used as it is or altered.
+    /// Returns the network's description, which the caller may modify.
     #[must_use]
     pub fn spec(&self) -> NetworkSpec {
         NetworkSpec {
@@ -83,7 +83,7 @@ impl Preset {
     }
 }
 
-/// The network of that name, or alias.
+/// Returns the network with this name or alias.
 ///
 /// # Errors
 /// [`TestbedError::UnknownNetwork`].
@@ -98,7 +98,7 @@ pub fn preset(name: &str) -> Result<NetworkSpec, TestbedError> {
         })
 }
 
-/// The names of all networks, separated by commas.
+/// Returns the names of all networks, separated by commas.
 #[must_use]
 pub fn preset_names() -> String {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();

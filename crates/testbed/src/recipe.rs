@@ -1,11 +1,11 @@
-//! The scripts that make a testbed: text in the languages of `ip`, `bridge`, `tc` and `nft`, one process each for the
-//! switch and for each host.
+//! The scripts that create a testbed, for `ip`, `bridge`, `tc` and `nft`. Each script runs in one process, for the
+//! switch or for a host.
 //!
-//! The switch is a bridge; a host hangs on it by a pair of virtual interfaces, `p<n>` at the switch and `eth0` at the
-//! host. What a port sends to its host is shaped; above the shaper are three strict priorities, by DSCP, which a filter
-//! of the bridge turns into the kernel's packet priority (crossing a namespace clears the sender's). What a host sends
-//! is shaped alike, so that a burst to many hosts leaves at the rate of one interface. Every address is known before
-//! the first packet: no ARP, no flooding, no learning, no IPv6 of its own accord.
+//! The switch is a bridge. A pair of virtual interfaces connects each host to it: `p<n>` at the switch and `eth0` at
+//! the host. A port shapes the frames to its host. Above the shaper are three strict priorities, by DSCP. A filter of
+//! the bridge converts the DSCP to the kernel's packet priority, because crossing a namespace clears the sender's
+//! priority. The frames from a host are shaped in the same way, so that a burst to many hosts leaves at the rate of one
+//! interface. Every address is known before the first packet: no ARP, no flooding, no learning, no automatic IPv6.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -18,13 +18,12 @@ pub(crate) const fn host_address(port: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, low_octet(port))
 }
 
-/// The port whose host has that address.
+/// Returns the port whose host has this address.
 pub(crate) const fn port_of_address(address: Ipv4Addr) -> usize {
     address.octets()[3] as usize
 }
 
-/// An address behind host `port`'s port that no host has: frames to it pass the port and are dropped unseen by the
-/// host.
+/// Returns an address behind host `port`'s port that no host has. Frames to it pass the port, and the host drops them.
 pub(crate) const fn decoy_address(port: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 128, low_octet(port))
 }
@@ -34,7 +33,7 @@ pub(crate) fn port_name(port: usize) -> String {
     format!("p{port}")
 }
 
-/// For `ip -batch` outside: the namespaces.
+/// For `ip -batch` outside: creates the namespaces.
 pub(crate) fn namespaces(names: &[&str]) -> String {
     names
         .iter()
@@ -42,13 +41,12 @@ pub(crate) fn namespaces(names: &[&str]) -> String {
         .collect()
 }
 
-/// For `ip -force -batch` outside: the namespaces' end, and with them that of all interfaces, shapers and filters
-/// inside.
+/// For `ip -force -batch` outside: removes the namespaces, and with them all interfaces, shapers and filters inside.
 pub(crate) fn removal<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("netns del {name}\n")).collect()
 }
 
-/// For `ip -batch` in the switch: the bridge, and a pair of interfaces for each host.
+/// For `ip -batch` in the switch: creates the bridge, and a pair of interfaces for each host.
 pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
     let (mtu, queue) = (network.mtu_bytes, network.queue_frames);
     let alias = Shapers::of(network).map_or_else(String::new, |shapers| shapers.alias());
@@ -84,7 +82,7 @@ pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
     script
 }
 
-/// For `bridge -batch` in the switch: every address on its port, nothing learnt, nothing flooded.
+/// For `bridge -batch` in the switch: assigns every address to its port, and turns learning and flooding off.
 pub(crate) fn switch_addresses(count: usize) -> String {
     let mut script = String::new();
     for port in 1..=count {
@@ -101,7 +99,7 @@ pub(crate) fn switch_addresses(count: usize) -> String {
     script
 }
 
-/// For `tc -batch`: the network's shaper on an interface, and three strict priorities under it.
+/// For `tc -batch`: adds the network's shaper to an interface, and three strict priorities under it.
 pub(crate) fn shaper(network: &NetworkSpec, interface: &str) -> String {
     let Some(words) = network.shaper() else {
         return String::new();
@@ -112,8 +110,8 @@ pub(crate) fn shaper(network: &NetworkSpec, interface: &str) -> String {
     )
 }
 
-/// For `nft -f` in the switch: priorities by DSCP, and for each port a chain, empty until something shall be lost
-/// there.
+/// For `nft -f` in the switch: sets priorities by DSCP, and creates a chain for each port. The chain is empty until
+/// losses are requested.
 pub(crate) fn switch_filter(count: usize) -> String {
     let mut script = format!("table bridge {TABLE} {{\n");
     for port in 1..=count {
@@ -139,8 +137,8 @@ pub(crate) fn switch_filter(count: usize) -> String {
     script
 }
 
-/// For `nft -f` in the switch: of the frames to the host at `port` the first and every `every_nth` after it is lost,
-/// and counted; none ends the losses.
+/// For `nft -f` in the switch: drops and counts the first frame to the host at `port`, and every `every_nth` frame
+/// after it. `None` ends the losses.
 pub(crate) fn losses(port: usize, every_nth: Option<u32>) -> String {
     let name = port_name(port);
     let mut script = format!("flush chain bridge {TABLE} {name}\n");
@@ -153,7 +151,7 @@ pub(crate) fn losses(port: usize, every_nth: Option<u32>) -> String {
     script
 }
 
-/// For `ip -batch` in the host at `port` of `count`: its address, and those of all others.
+/// For `ip -batch` in the host at `port` of `count`: sets its address and the neighbour entries of all other hosts.
 pub(crate) fn host_links(port: usize, count: usize) -> String {
     let address = host_address(port);
     let mut script = format!(
@@ -174,21 +172,21 @@ pub(crate) fn host_links(port: usize, count: usize) -> String {
     script
 }
 
-/// The words for `ethtool` that keep frames as they are on the wire: whole batches in one buffer would pass the shaper
-/// at once.
+/// The arguments for `ethtool` that turn offloads off, so that each buffer is one frame as on the wire. A batch of
+/// frames in one buffer would pass the shaper at once.
 pub(crate) const fn offloads_off(interface: &str) -> [&str; 8] {
     ["-K", interface, "tso", "off", "gso", "off", "gro", "off"]
 }
 
-/// The interface of every host.
+/// The network interface in every host's namespace.
 pub(crate) const INTERFACE: &str = "eth0";
 /// The table of the switch's filter.
 pub(crate) const TABLE: &str = "deckwatch";
-/// Address of the switch itself, from which frames to decoys are sent.
+/// Address of the switch itself, the source of frames to decoys.
 pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 
-/// Frames that wait in a host's own interface, in each priority: Linux's default, and more than fill a socket's send
-/// buffer, so that a sender that is too fast waits, as with real interfaces, instead of losing.
+/// Frames queued in a host's own interface, in each priority: the default of Linux. They exceed a socket's send buffer,
+/// so that a sender that is too fast blocks, as with real interfaces, and loses no frames.
 const HOST_QUEUE_FRAMES: u32 = 1000;
 const BRIDGE: &str = "br0";
 /// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch

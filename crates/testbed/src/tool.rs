@@ -1,4 +1,4 @@
-//! The programs that make namespaces and shapers, run with a script on their standard input.
+//! The programs that create namespaces and shapers. Each runs with a script on its standard input.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use deckwatch_os::namespace::{Namespace, Placement};
 use crate::TestbedError;
 use crate::limits::TOOL_SPEECH_LEN_MAX;
 
-/// A program of the system that the testbed drives.
+/// A system program that the testbed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// Namespaces, interfaces, addresses.
@@ -42,7 +42,7 @@ impl Tool {
         }
     }
 
-    /// The Debian package it comes in.
+    /// The Debian package that contains it.
     #[must_use]
     pub const fn package(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Tool {
         }
     }
 
-    /// Where it is installed: in the search path, or where a user's search path often does not look.
+    /// Returns where it is installed: in the search path, or in a system folder that a user's search path often omits.
     #[must_use]
     pub fn path(self) -> Option<PathBuf> {
         let search = std::env::var_os("PATH").unwrap_or_default();
@@ -62,8 +62,7 @@ impl Tool {
             .find(|candidate| is_program(candidate))
     }
 
-    /// Runs it, inside a namespace where one is given, with `script` on its standard input, and returns what it
-    /// printed.
+    /// Runs it with `script` on its standard input, inside a namespace if one is given. Returns its output.
     pub(crate) fn run(
         self,
         inside: Option<&Namespace>,
@@ -94,7 +93,7 @@ impl Tool {
                     .take()
                     .map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
                 match written {
-                    // The tool ended before it read everything; its own message is the better error.
+                    // The tool ended before it read everything; its own message explains more.
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
                     _ => child.wait_with_output(),
                 }
@@ -110,7 +109,7 @@ impl Tool {
     }
 }
 
-/// What a tool wrote, shortened, with the line of its script that it complains about.
+/// Returns a tool's error output, shortened, with the line of the script that it refers to.
 fn speech(stderr: &[u8], script: &str) -> String {
     let said = String::from_utf8_lossy(stderr);
     let said = said.trim();

@@ -1,5 +1,5 @@
-//! Truth: an emulated network carries what theory says it carries, within 1%. Needs namespaces; skips, counted,
-//! without.
+//! The goodput of an emulated network is within 1% of the theoretical value. The test needs namespaces; without them it
+//! is skipped and the skip is counted.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +12,22 @@ use deckwatch_os::socket::set_receive_buffer;
 use deckwatch_os::stamp;
 use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed, preset};
 
-/// How far the measured goodput may be from theory.
+/// The allowed deviation of the measured goodput from theory.
 const TOLERANCE: f64 = 0.01;
-/// What is measured, after the shaper's first credit is spent.
+/// The duration of the measurement, after the shaper's first credit is spent.
 const MEASURED_NS: i64 = 2_000_000_000;
-/// Datagrams before that: many times the credit of both shapers on the way, and the kernel may not stamp the first.
+/// Datagrams before the measurement: many times the credit of both shapers on the path. The kernel may not stamp the
+/// first.
 const FIRST_DATAGRAMS: usize = 200;
-/// How often a measurement may be made, each but the last disturbed.
+/// The maximum of attempts. A failed attempt is repeated if it was disturbed.
 const TRIES: usize = 3;
-/// Share of the time in which some task waited for a processor, or the hypervisor ran something else, above which a
-/// run counts as disturbed.
+/// Share of the time in which a task waited for a processor, or the hypervisor ran something else. A run with a higher
+/// share is disturbed.
 const DISTURBED_SHARE: f64 = 0.02;
-/// Room for a receiver that is not woken for a tenth of a second.
+/// Buffers the datagrams of a tenth of a second in which the receiver is not woken.
 const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
 
-/// Share of the time in which some thread waited for a processor, or processor time was withheld.
+/// Returns the share of the time in which a thread waited for a processor, or processor time was withheld.
 fn share(disturbance: &Disturbance) -> f64 {
     let waiting = disturbance.processor_pressure.unwrap_or_default();
     waiting.max(disturbance.withheld()).as_secs_f64() / disturbance.duration.as_secs_f64()
@@ -40,9 +41,9 @@ fn socket_on(host: &Host) -> UdpSocket {
     bound.unwrap().unwrap()
 }
 
-/// Sends as fast as the socket lets it, which blocks while the host's interface is busy.
+/// Sends as fast as the socket allows; it blocks while the host's interface is busy.
 fn send(socket: &UdpSocket, payload_bytes: usize, stopped: &AtomicBool) {
-    // A sender or receiver that had to wait for a processor would be measured in place of the network.
+    // A sender or receiver that waited for a processor would falsify the measurement of the network.
     let _ = set_class(Class::Fifo(5));
     let datagram = vec![0; payload_bytes];
     while !stopped.load(Ordering::Relaxed) {
@@ -50,7 +51,8 @@ fn send(socket: &UdpSocket, payload_bytes: usize, stopped: &AtomicBool) {
     }
 }
 
-/// Octets of payload a second, in bits, by the kernel's stamps of the first and last datagram of the measured time.
+/// Returns the payload rate in bits a second, by the kernel's stamps of the first and last datagram of the measured
+/// time.
 fn receive(socket: &UdpSocket, payload_bytes: usize) -> f64 {
     let _ = set_class(Class::Fifo(6));
     let mut datagram = vec![0; payload_bytes];
@@ -124,7 +126,7 @@ fn assert_goodput_is_theoretical(network: &NetworkSpec, payload_bytes: usize) {
             "{ratio:.4} of the theoretical goodput, undisturbed"
         );
         if try_number == TRIES {
-            // What other guests of the machine took decides nothing about the network.
+            // Processor time that other guests of the machine took says nothing about the network.
             let taken = format!(
                 "{} {payload_bytes}: {disturbed:.3} to the last",
                 network.name
@@ -134,7 +136,7 @@ fn assert_goodput_is_theoretical(network: &NetworkSpec, payload_bytes: usize) {
     }
 }
 
-/// One test, so that the networks are measured one after the other and not against each other.
+/// One test, so that the networks are measured one after the other and do not disturb each other.
 #[test]
 fn emulated_networks_reach_their_theoretical_goodput_within_one_percent() {
     assert_goodput_is_theoretical(&preset("fast-ethernet").unwrap(), 1472);

@@ -1,5 +1,5 @@
-//! Testbeds in namespaces: made, held, made lossy, removed. Needs the privileges of `Testbed::obstacle`; each test
-//! that has not got them says so.
+//! Testbeds in namespaces: creation, holding, losses, removal. The tests need the privileges of `Testbed::obstacle`; a
+//! test without them is skipped with a message.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use deckwatch_testbed::{
     Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers, preset,
 };
 
-/// Long enough for a datagram on a busy machine; waited for only where none is to come.
+/// Long enough for a datagram on a busy machine. A test waits for all of it only where no datagram is expected.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// None, and a counted skip, where namespaces cannot be made.
+/// Creates a testbed. Returns `None` and counts a skip where namespaces cannot be created.
 fn testbed(network: &NetworkSpec, names: &[&str]) -> Option<Testbed> {
     if let Some(reason) = Testbed::obstacle() {
         deckwatch_testkit::skip("namespaces", &reason);
@@ -50,8 +50,9 @@ fn pair(testbed: &Testbed) -> (UdpSocket, UdpSocket) {
     (from, to)
 }
 
-/// Returns when all that was sent by `from` before has reached its ports: another frame of the same host has come out
-/// of another port. Frames of one host keep their order while the thread that sends them stays on one processor.
+/// Returns when all frames that `from` has sent before have reached their ports. To find out, it waits for another
+/// frame of the same host at another port. Frames of one host keep their order while the thread that sends them stays
+/// on one processor.
 fn wait_for_frames_of(from: &Host, other: &Host) {
     let (from, other) = (socket_on(from), socket_on(other));
     from.send_to(&[0; 4], other.local_addr().unwrap()).unwrap();
@@ -111,7 +112,7 @@ fn a_held_port_delays_every_frame_and_loses_none() {
     stay_on_one_processor();
     let (from, to) = pair(&testbed);
     let own = testbed.port("B").unwrap();
-    // As another process finds it.
+    // The port as another process finds it.
     let namespace = testbed.hosts()[1].namespace_name().unwrap();
     let found = leftovers::find_port("B", namespace.strip_suffix("-B")).unwrap();
     for (round, port) in (0..).zip([&own, &found, &own]) {
@@ -257,7 +258,7 @@ fn a_testbed_is_removed_when_its_maker_panics() {
     assert!(Namespace::named(&names).is_err());
 }
 
-/// This test's own program again, as another process: makes a testbed and waits to be killed.
+/// Runs this test's program again as another process, which creates a testbed and waits to be killed.
 #[test]
 fn what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not() {
     const PART: &str = "DECKWATCH_TESTBED_PART";
@@ -294,8 +295,8 @@ fn what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not() {
     );
 
     child.kill().unwrap();
-    // Not yet waited for: the process id still exists, its process does not.
-    // Another test's cleaning may be quicker than this one's.
+    // The child is not yet waited for: its id still exists, but the process has ended. The cleaning of another test may
+    // remove its testbed first.
     let gone = std::iter::repeat_with(|| leftovers::clean().map(drop))
         .take(CLEANINGS_MAX)
         .any(|cleaned| cleaned.is_ok() && standing_of(&part).is_empty());
@@ -304,7 +305,7 @@ fn what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not() {
     child.wait().unwrap();
 }
 
-/// A killed process needs a moment to end.
+/// Cleanings until a killed process has ended, which takes a moment.
 const CLEANINGS_MAX: usize = 100_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Any: values of types that the server was not compiled for; each carries its type.
+//! Any: values of types that the server was not compiled for. Each has its TypeCode with it.
 //!
 //! ```text
 //! depth: 42 (long)
@@ -67,7 +67,7 @@ fn call(_orb: &Orb, object: &ObjectRef) -> Outcome {
         longitude,
     } = value.extract()?;
     println!("position: {latitude} north, {longitude} east (Example::Position)");
-    // What an any holds is checked against what is asked of it.
+    // `extract` checks the type of the value against the type that is asked for.
     if value.extract::<i32>().is_err() {
         println!("as a number it is refused");
     }

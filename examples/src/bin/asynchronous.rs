@@ -1,4 +1,4 @@
-//! Asynchronous calls: the client sends requests and goes on; handlers are called with the replies, or pollers give
+//! Asynchronous calls: the client sends requests and continues. Handlers are called with the replies, or pollers return
 //! them.
 //!
 //! ```text
@@ -37,7 +37,7 @@ impl Chart for Soundings {
     }
 }
 
-/// What becomes of one request.
+/// The handler of one request.
 struct Sounding {
     column: i32,
     line: Mutex<Sender<String>>,
@@ -46,7 +46,7 @@ struct Sounding {
 impl Sounding {
     fn say(&self, line: String) -> Result<(), SystemException> {
         let lines = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that has gone on meanwhile no longer wants to know.
+        // An error means that the client no longer waits for it.
         let _unheard = lines.send(line);
         Ok(())
     }

@@ -42,7 +42,7 @@ impl Heading for Helm {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        // No lock is held here: a listener may call this object again from within its own operation.
+        // No lock is held here: a listener may call this object from within its own operation.
         for listener in listeners {
             listener.changed(degrees)?;
         }
@@ -58,7 +58,7 @@ struct Repeater {
 impl Listener for Repeater {
     fn changed(&self, degrees: f64) -> Result<(), SystemException> {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that has gone on meanwhile no longer wants to know.
+        // An error means that the client no longer waits for it.
         let _unheard = told.send(degrees);
         Ok(())
     }
@@ -73,7 +73,7 @@ fn serve(orb: &Orb) -> Outcome<ObjectRef> {
 
 fn call(orb: &Orb, object: &ObjectRef) -> Outcome {
     let heading = HeadingRef::narrow(object)?.ok_or("it is no Example::Heading")?;
-    // A client that is called back is a server too: it activates its root adapter, and its ORB listens.
+    // A client that is called back is also a server: it activates its root adapter, and its ORB listens.
     let root = orb.root_poa()?;
     root.the_poa_manager().activate()?;
     let (told, tells) = channel();

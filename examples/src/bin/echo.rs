@@ -11,12 +11,12 @@ use deckwatch_examples::Outcome;
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
 use echo::example::{Echo, EchoRef, EchoSkeleton};
 
-/// The Rust that `build.rs` made of `idl/echo.idl`.
+/// The Rust that `build.rs` generates from `idl/echo.idl`.
 mod echo {
     include!(concat!(env!("OUT_DIR"), "/echo.rs"));
 }
 
-/// The servant: what answers the calls.
+/// The servant, which answers the calls.
 struct Mirror;
 
 impl Echo for Mirror {
@@ -26,7 +26,7 @@ impl Echo for Mirror {
 }
 
 fn serve(orb: &Orb) -> Outcome<ObjectRef> {
-    // Every ORB has a root object adapter, whose manager lets requests in once it is active.
+    // Every ORB has a root object adapter. Its manager lets requests through once it is active.
     let root = orb.root_poa()?;
     root.the_poa_manager().activate()?;
     // The skeleton stands between the ORB and the servant; activating it makes an object of it.

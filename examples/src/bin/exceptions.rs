@@ -1,4 +1,4 @@
-//! Exceptions: a user exception with members, and the system exception of a server that is not there.
+//! Exceptions: a user exception with members, and the system exception for a server that does not run.
 //!
 //! ```text
 //! 100 litres in the tank
@@ -34,7 +34,7 @@ impl Tank for DayTank {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, drawn)
         {
             Ok(_) => Ok(()),
-            // `?` and `into` make the operation's error of the exception.
+            // `?` and `into` convert the exception into the operation's error.
             Err(left) => Err(TankEmpty {
                 wanted: litres,
                 left,
@@ -65,10 +65,10 @@ fn call(orb: &Orb, object: &ObjectRef) -> Outcome {
         Err(TankDrawError::TankEmpty(empty)) => {
             println!("refused: {} wanted, {} left", empty.wanted, empty.left);
         }
-        // What any call can raise: the network, the server, the ORB.
+        // A system exception, which any call can raise: by the network, the server or the ORB.
         Err(TankDrawError::System(exception)) => return Err(exception.into()),
     }
-    // A system exception: nobody listens at that port, and the request has certainly not been served.
+    // A system exception: no server listens at that port, and the request has certainly not been served.
     let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/Tank")?;
     let nobody = TankRef::unchecked_narrow(nobody.ok_or("a nil reference")?);
     if let Err(exception) = nobody.level() {

@@ -1,4 +1,4 @@
-//! Factory: an object that makes objects, each of which ends itself.
+//! Factory: an object that makes other objects. Each of these can remove itself.
 //!
 //! ```text
 //! north reads 21.5
@@ -24,7 +24,7 @@ mod factory {
     include!(concat!(env!("OUT_DIR"), "/factory.rs"));
 }
 
-/// What factory and sensors share.
+/// The state that factory and sensors share.
 struct Shop {
     poa: Poa,
     count: AtomicU32,
@@ -48,7 +48,7 @@ impl Sensor for Thermometer {
     }
 
     fn remove(&self) -> Result<(), SystemException> {
-        // The object is gone for later calls; this one still ends.
+        // Later calls do not find the object; this one still completes.
         if let Some(id) = self.id.get() {
             self.shop.poa.deactivate_object(id).map_err(internal)?;
             self.shop.count.fetch_sub(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl SensorFactory for ThermometerFactory {
             reading: 21.5 + f64::from(number),
             id: OnceLock::new(),
         });
-        // The trait is implemented for `Arc` too, so that the factory may keep a handle on what it serves.
+        // The trait is implemented for `Arc` too, so that the factory can keep a handle on its servant.
         let servant: Arc<dyn Servant> = Arc::new(SensorSkeleton::new(Arc::clone(&sensor)));
         let id = self.shop.poa.activate_object(servant).map_err(internal)?;
         let reference = self.shop.poa.id_to_reference(&id).map_err(internal)?;
@@ -83,7 +83,7 @@ impl SensorFactory for ThermometerFactory {
     }
 }
 
-/// What a servant's own trouble with its adapter is to its caller.
+/// Converts an error of the adapter into the exception for the servant's caller.
 fn internal(_error: PoaError) -> SystemException {
     SystemException::new(
         SystemExceptionKind::Internal,

@@ -1,4 +1,4 @@
-//! Interceptors: who calls travels beside the arguments, and neither stub nor skeleton knows of it.
+//! Interceptors: the name of the caller travels beside the arguments. Neither stub nor skeleton knows of it.
 //!
 //! ```text
 //! cast off, by the mate
@@ -23,13 +23,13 @@ mod ledger {
     include!(concat!(env!("OUT_DIR"), "/ledger.rs"));
 }
 
-/// The service context that says who calls. Ids are given out by the OMG; this one is not.
+/// The service context with the name of the caller. The OMG assigns ids; this one is not assigned.
 const CALLER: u32 = 0x4c4f_4701;
 
-/// Where a thread keeps who it calls for, and who it is called by. It is the first slot of both ORBs here.
+/// The slot in which a thread keeps the caller's name, for its calls and for its request. It is the first of both ORBs.
 const WHO: SlotId = 0;
 
-/// On the way out: from the calling thread's slot into the request. On the way in: from the request into the serving
+/// Copies the name from the calling thread's slot into the request, and at the server from the request into the serving
 /// thread's slot.
 struct Identity;
 

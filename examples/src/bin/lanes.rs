@@ -1,6 +1,6 @@
-//! Lanes: a call is served at the priority of its caller, by threads that no other priority can keep busy.
+//! Lanes: a call is served at the priority of its caller, by threads that no other priority can occupy.
 //!
-//! Client and server are two ORBs of one process, in the time-sharing class so that everybody may run it. As root, or
+//! Client and server are two ORBs of one process, in the time-sharing class so that every user can run it. As root, or
 //! with CAP_SYS_NICE, `lanes -ORBSchedPolicy SCHED_FIFO` gives the same threads native priorities too.
 //!
 //! ```text
@@ -59,12 +59,12 @@ impl Helm for Wheel {
 
 fn orb() -> Outcome<Orb> {
     let mut arguments: Vec<String> = std::env::args().collect();
-    // What the command line says counts: -ORBSchedPolicy, -ORBPriorityMapping.
+    // The command line overrides this: -ORBSchedPolicy, -ORBPriorityMapping.
     let builder = Orb::builder().scheduling(Scheduling::Other);
     Ok(builder.arguments(&mut arguments)?.build()?)
 }
 
-/// One thread for each of these priorities, and an object whose callers say how urgent they are.
+/// A lane with one thread for each of these priorities, and an object that is served at its caller's priority.
 fn serve(orb: &Orb, low: Priority, high: Priority) -> Outcome<ObjectRef> {
     let rt_orb = orb.rt_orb();
     let lane = |lane_priority| ThreadpoolLane {

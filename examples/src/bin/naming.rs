@@ -1,7 +1,7 @@
-//! Naming: an object bound under a name, and found by it in three ways.
+//! Naming: an object is bound to a name, and resolved by it in three ways.
 //!
-//! The server of this example brings a naming service with it; `deckwatch names serve` is the same as a program,
-//! and `-ORBInitRef NameService=...` names any other.
+//! The server of this example contains a naming service. `deckwatch names serve` is the same service as a program,
+//! and `-ORBInitRef NameService=...` names another one.
 //!
 //! ```text
 //! ahoy by resolve
@@ -40,7 +40,7 @@ fn serve(orb: &Orb) -> Outcome<ObjectRef> {
     let names = NamingService::start(orb, Store::in_memory()?)?;
     let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror));
     let mirror = root.servant_to_reference(&servant)?;
-    // `id.kind` for each step; contexts that are missing on the way are made.
+    // `id.kind` for each component; missing contexts on the path are made.
     bind_with_contexts(
         &names.root().clone().into(),
         "ship.area/mirror.echo",

@@ -1,4 +1,4 @@
-//! One-way: calls without a reply, in order, and how far a caller may wait for them.
+//! One-way: calls without a reply, in order, and what a caller can wait for.
 //!
 //! ```text
 //! 1000 lines are written in order
@@ -55,7 +55,7 @@ fn serve(orb: &Orb) -> Outcome<ObjectRef> {
     Ok(root.servant_to_reference(&servant)?)
 }
 
-/// The same object, whose one-ways wait as far as `scope` says.
+/// The same object with a SyncScope policy.
 fn scoped(object: &ObjectRef, scope: SyncScope) -> Outcome<LogRef> {
     let policies = [Policy::SyncScope(scope)];
     let object = object.set_policy_overrides(&policies, SetOverrideType::AddOverride)?;
@@ -63,12 +63,12 @@ fn scoped(object: &ObjectRef, scope: SyncScope) -> Outcome<LogRef> {
 }
 
 fn call(orb: &Orb, object: &ObjectRef) -> Outcome {
-    // Unless something else is asked for, a one-way returns when the transport has it.
+    // Without a SyncScope policy a one-way returns when the transport has it.
     let log = LogRef::narrow(object)?.ok_or("it is no Example::Log")?;
     for number in 0..1_000 {
         log.write(&format!("line {number}"))?;
     }
-    // One-ways of one client keep their order; a two-way behind them need not wait for them.
+    // One-ways of one client keep their order; a two-way behind them may overtake them.
     while log.lines()? < 1_000 {
         std::thread::yield_now();
     }

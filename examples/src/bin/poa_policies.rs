@@ -45,14 +45,14 @@ impl Counter for Clicker {
     }
 
     fn id(&self) -> Result<Cow<'_, str>, SystemException> {
-        // POACurrent tells a servant for whom it stands in this request.
+        // POACurrent has the object id of the request that a servant serves.
         let unknown = SystemException::new(SystemExceptionKind::Internal, 0, Completion::Yes);
         let id = self.orb.poa_current().object_id().map_err(|_| unknown)?;
         Ok(Cow::Owned(String::from_utf8_lossy(&id).into_owned()))
     }
 }
 
-/// A server at this port (0: any) with one adapter of these policies beside its root.
+/// A server at this port (0: any) with one adapter of these policies below its root.
 fn server(port: u16, policies: &Policies) -> Outcome<(Orb, Poa)> {
     let orb = Orb::builder()
         .listen(&format!("127.0.0.1:{port}"))?
@@ -75,13 +75,13 @@ fn clicker(orb: &Orb) -> (Arc<Clicker>, Arc<dyn Servant>) {
     (clicker, servant)
 }
 
-/// The object as a client in another process would have it: through its text.
+/// The object as a client in another process has it: read from its text.
 fn reached(client: &Orb, server: &Orb, object: &ObjectRef) -> Outcome<CounterRef> {
     let object = client.string_to_object(&server.object_to_string(object))?;
     Ok(CounterRef::unchecked_narrow(object.ok_or("nil")?))
 }
 
-/// A reference made by one server, called when the next one has taken its place.
+/// Calls a reference of one server after the next server has replaced it.
 fn lifespan(client: &Orb, lifespan: Lifespan) -> Outcome<Result<u32, SystemException>> {
     let policies = Policies {
         lifespan,

@@ -1,7 +1,7 @@
-//! Servant locator: objects that have no servant until they are called, and none afterwards.
+//! Servant locator: objects that have a servant only during a call.
 //!
-//! A logbook has a page for each day of the year. Handing out references to them costs nothing; the locator makes the
-//! servant of a page from its object id when the page is read, as it would from a row of a database.
+//! A logbook has a page for each day of the year. A reference to a page costs no servant. The locator makes the servant
+//! from the object id when the page is read, as a real one would from a row of a database.
 //!
 //! ```text
 //! day 1: moored
@@ -24,7 +24,7 @@ mod logbook {
     include!(concat!(env!("OUT_DIR"), "/logbook.rs"));
 }
 
-/// The servant of one page, for as long as one request.
+/// The servant of one page, for one request.
 struct Day(u16);
 
 impl Page for Day {
@@ -63,7 +63,7 @@ impl ServantLocator for Pages {
         _cookie: Cookie,
         _servant: Arc<dyn Servant>,
     ) -> Result<(), SystemException> {
-        // The place to write back what a request has changed; the servant ends with this handle.
+        // A locator with a database writes changes back here. This is the last handle of the servant.
         Ok(())
     }
 }
@@ -82,7 +82,7 @@ impl Logbook for Year {
     }
 }
 
-/// What a servant's own trouble with its adapter is to its caller.
+/// Converts an error of the adapter into the exception for the servant's caller.
 fn internal(_error: PoaError) -> SystemException {
     SystemException::new(SystemExceptionKind::Internal, 0, Completion::No)
 }

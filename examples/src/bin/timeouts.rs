@@ -1,4 +1,4 @@
-//! Timeouts: a call that ends when its time is over, whatever the server does.
+//! Timeouts: a call that ends at its time limit, whatever the server does.
 //!
 //! ```text
 //! a short call returns

@@ -1,4 +1,4 @@
-//! Bodies of octets and of types, written and found again on every way that carriers send them.
+//! Bodies of octets and of IDL types, written and read back in every form in which carriers send them.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ fn nav(sequence_member: &str) -> Result<Body, BodyError> {
     })
 }
 
-/// The sequence numbers that are found on each way: raw, framed, as an argument read whole and by the walk, in an any.
+/// Returns the sequence number found in each form: raw, framed, as an argument read whole and by the walk, in an `any`.
 fn found(body: &mut Body, order: ByteOrder) -> [Option<u64>; 5] {
     let reader = body.sequence_reader();
-    // As behind a GIOP header of twelve octets and some more: alignment counts from the message's start.
+    // As after a GIOP header of twelve octets and four more: alignment counts from the start of the message.
     let mut message = vec![0; 16];
     body.write(&mut Writer::new(&mut message).with_origin(0).with_order(order))
         .expect("written");

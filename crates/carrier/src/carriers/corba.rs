@@ -5,8 +5,8 @@
 //! module Deckwatch { interface Sink { void deliver(in T data); oneway void deliver_oneway(in T data); }; };
 //! ```
 //!
-//! T is the flow's IDL type, `sequence<octet>` for plain octets. It is marshalled at each call and demarshalled at each
-//! servant, as generated stubs do: that is a part of what a middleware costs. The kernel's stamps come from the taps.
+//! T is the flow's IDL type, or `sequence<octet>` for plain octets. Each call marshals it and each servant demarshals
+//! it, as generated stubs do. This is part of the cost of a middleware. The kernel's stamps come from the taps.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent};
 use crate::talk::Ready;
 
-/// Calls on a servant, a thread and connection a destination.
+/// Calls on a servant. Each destination has a thread and a connection of its own.
 #[derive(Debug)]
 pub struct Corba {
     name: &'static str,
@@ -117,7 +117,7 @@ impl Carrier for Corba {
 
 /// Calls one destination's servant.
 struct CorbaSender {
-    /// References do not keep their ORB.
+    /// Keeps the ORB alive: a reference does not own its ORB.
     _orb: Orb,
     sink: ObjectRef,
     oneway: bool,
@@ -188,7 +188,7 @@ impl Receiver for CorbaReceiver {
     fn receive_all(&mut self, handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         self.sink.0.begin(handler);
         await_stop(shared);
-        // Fails only if the ORB was shut down before, and nothing else does that.
+        // Fails only if the ORB was shut down before, and no other code shuts it down.
         let _ = self.orb.shutdown(true);
     }
 }

@@ -1,5 +1,5 @@
-//! The carrier `event`: both sides push through an event channel on the supplier's host, which is found through Naming.
-//! The `any` of an event has the flow's type.
+//! The carrier `event`: supplier and consumers use the push model of an event channel on the supplier's host. They find
+//! the channel through the naming service. The `any` of an event has the flow's type.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent};
 use crate::talk::Ready;
 
-/// A push to an event channel that pushes on to each destination.
+/// A push to an event channel, which pushes to each destination.
 #[derive(Debug)]
 pub struct Event;
 
@@ -109,7 +109,7 @@ impl Carrier for Event {
     }
 }
 
-/// The event channel of this name.
+/// Resolves the event channel by its name in the naming service.
 fn channel(orb: &Orb, at: Option<&ChannelAt>) -> Result<EventChannelRef, PartError> {
     let at = at.ok_or(PartError::ChannelUnplanned)?;
     let unfound = |reason: &dyn Display| PartError::Channel {
@@ -128,7 +128,7 @@ fn channel(orb: &Orb, at: Option<&ChannelAt>) -> Result<EventChannelRef, PartErr
     channel.ok_or_else(|| unfound(&"the name is bound to something else"))
 }
 
-/// The channel does not let a part connect.
+/// Maps an exception raised when a part connects to the channel.
 fn refused(error: &dyn Display) -> PartError {
     PartError::ChannelRefused(error.to_string())
 }
@@ -139,7 +139,7 @@ fn nil() -> PartError {
 
 /// Pushes to the channel.
 struct EventSender {
-    /// References do not keep their ORB.
+    /// Keeps the ORB alive: a reference does not own its ORB.
     _orb: Orb,
     proxy: ProxyPushConsumerRef,
 }
@@ -157,12 +157,12 @@ impl Sender for EventSender {
     }
 }
 
-/// The consumer that the channel pushes to.
+/// The PushConsumer servant of a destination.
 struct Consumer(Deliveries);
 
 impl PushConsumer for Consumer {
     fn push(&self, data: &Any) -> Result<(), PushConsumerPushError> {
-        // An event of another type is counted as malformed; an exception would disconnect this consumer.
+        // An event of another type is counted as malformed. An exception would disconnect this consumer.
         self.0.deliver(|body| {
             let of_type = data.type_code().equivalent(body.type_code());
             of_type.then(|| body.read(&mut data.reader())).flatten()
@@ -191,9 +191,9 @@ impl Receiver for EventReceiver {
     fn receive_all(&mut self, handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         self.consumer.0.begin(handler);
         await_stop(shared);
-        // Fails if the channel has ended before; there is nothing to disconnect then.
+        // Fails if the channel has already ended; then there is nothing to disconnect.
         let _ = self.proxy.disconnect_push_supplier();
-        // Fails only if the ORB was shut down before, and nothing else does that.
+        // Fails only if the ORB was shut down before, and no other code shuts it down.
         let _ = self.orb.shutdown(true);
     }
 }

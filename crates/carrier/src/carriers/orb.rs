@@ -1,5 +1,5 @@
-//! What carriers and services over our ORB share: making an ORB, reaching its servants, and waiting while its threads
-//! receive.
+//! Code that the carriers and services over our ORB share: it creates an ORB, activates servants, and blocks while the
+//! ORB's threads receive.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ use crate::limits::{BEGIN_LOOK, CONNECT_TIME_MAX, STOP_LOOK};
 use crate::scheduling::{Scheduling, prepare_thread};
 use crate::sender::SendError;
 
-/// An ORB that only calls. No call takes longer than `call_time_max`.
+/// Creates an ORB for a client only. No call takes longer than `call_time_max`.
 ///
 /// # Errors
-/// [`PartError`] when it cannot be made.
+/// [`PartError`] if the ORB cannot be created.
 pub(crate) fn calling_orb(call_time_max: Duration) -> Result<Orb, PartError> {
     let orb = Orb::builder()
         .connect_timeout(CONNECT_TIME_MAX)
@@ -32,11 +32,11 @@ pub(crate) fn calling_orb(call_time_max: Duration) -> Result<Orb, PartError> {
     Ok(orb)
 }
 
-/// An ORB that serves at `address` (port 0 for any), its threads scheduled as asked for. Returns the address with its
-/// port.
+/// Creates an ORB that serves at `address` (port 0 for any) with `threads` threads, scheduled as `scheduling` asks.
+/// Returns the address with the port that it listens on.
 ///
 /// # Errors
-/// [`PartError`] when it cannot listen.
+/// [`PartError`] if the ORB cannot listen.
 pub(crate) fn serving_orb(
     call_time_max: Duration,
     address: SocketAddr,
@@ -49,7 +49,7 @@ pub(crate) fn serving_orb(
         .connect_timeout(CONNECT_TIME_MAX)
         .round_trip_timeout(call_time_max)
         .threads(threads)
-        // The part's own thread is refused the same, and reports it.
+        // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
         .on_thread_start(move || drop(prepare_thread(&scheduling)))
         .build()?;
     let port = orb
@@ -60,12 +60,12 @@ pub(crate) fn serving_orb(
     Ok((orb, SocketAddr::new(address.ip(), port)))
 }
 
-/// The longest that a call may block its thread: as long as messages are awaited at the end of a run.
+/// The longest that a call may block its thread: the drain, in which messages are still awaited at the end of a run.
 pub(crate) fn call_time_max(deadline: Duration) -> Duration {
     pacing::drain(deadline)
 }
 
-/// The fact behind a system exception.
+/// Maps a system exception to the reason why a message was not sent.
 pub(crate) fn send_error(exception: SystemException) -> SendError {
     match exception.kind {
         SystemExceptionKind::Timeout => SendError::TimedOut,
@@ -76,10 +76,10 @@ pub(crate) fn send_error(exception: SystemException) -> SendError {
     }
 }
 
-/// The naming service behind a reference.
+/// Resolves a reference to a naming service.
 ///
 /// # Errors
-/// [`PartError`] where the reference leads to something else.
+/// [`PartError`] if the reference is invalid or does not denote a naming service.
 pub(crate) fn naming_service(orb: &Orb, reference: &str) -> Result<NamingContextExtRef, PartError> {
     let failed = |error: SystemException| PartError::Names {
         reference: reference.to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn naming_service(orb: &Orb, reference: &str) -> Result<NamingContext
     context.ok_or_else(|| PartError::NotNames(reference.to_owned()))
 }
 
-/// Activates a servant in the root adapter, and the adapter.
+/// Activates the servant in the root POA and activates the root POA's manager. Returns the servant's reference.
 pub(crate) fn activate(orb: &Orb, servant: Arc<dyn Servant>) -> Result<ObjectRef, PartError> {
     let failed = |error: &dyn Display| PartError::Activation(error.to_string());
     let root = orb.root_poa().map_err(|error| failed(&error))?;
@@ -108,7 +108,7 @@ pub(crate) fn activate(orb: &Orb, servant: Arc<dyn Servant>) -> Result<ObjectRef
     root.id_to_reference(&id).map_err(|error| failed(&error))
 }
 
-/// Hands over what a servant receives, one message at a time.
+/// Passes the messages that a servant receives to the handler, one at a time.
 pub(crate) struct Deliveries {
     shared: Arc<Shared>,
     state: PiMutex<State>,
@@ -116,7 +116,7 @@ pub(crate) struct Deliveries {
 
 struct State {
     body: Body,
-    /// None until [`Deliveries::begin`].
+    /// `None` until [`Deliveries::begin`].
     handler: Option<Box<dyn Handler>>,
 }
 
@@ -131,16 +131,16 @@ impl Deliveries {
         }
     }
 
-    /// Delivers to `handler` from now on.
+    /// Sets the handler; messages are passed to it from now on.
     pub(crate) fn begin(&self, handler: Box<dyn Handler>) {
         self.state.lock("carrier.delivery").handler = Some(handler);
     }
 
-    /// Reads a message by `read`, which returns its sequence number, and hands it over. A message without number is
-    /// counted as malformed. Returns false for it.
+    /// Reads a message with `read`, which returns its sequence number, and passes it to the handler. A message without
+    /// a sequence number is counted as malformed; returns false for it.
     pub(crate) fn deliver(&self, read: impl FnOnce(&mut Body) -> Option<u64>) -> bool {
         let mut state = self.state.lock("carrier.delivery");
-        // A message may arrive before the part's thread has begun.
+        // A message may arrive before `begin`; wait for the handler.
         while state.handler.is_none() && !self.shared.stopped() {
             drop(state);
             std::thread::sleep(BEGIN_LOOK);
@@ -162,7 +162,7 @@ impl Deliveries {
     }
 }
 
-/// Blocks until the part stops: the ORB's own threads receive.
+/// Blocks until the part stops. The ORB's own threads receive meanwhile.
 pub(crate) fn await_stop(shared: &Shared) {
     while !shared.stopped() {
         clock::sleep_until(

@@ -1,5 +1,5 @@
-//! The carrier `tcp`: a connection a destination, without delay; each message behind its length in four octets,
-//! big-endian.
+//! The carrier `tcp`: one connection for each destination, with TCP_NODELAY. Each message follows its length in four
+//! octets, big-endian.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write as _};
@@ -25,7 +25,7 @@ use crate::sender::{SendError, Sender, Sent, TransmitStamp};
 use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
-/// One connection a destination, without delay; each message behind its length.
+/// One connection for each destination, with TCP_NODELAY; each message follows its length.
 #[derive(Debug)]
 pub struct Tcp;
 
@@ -81,8 +81,8 @@ impl Carrier for Tcp {
         let make = || {
             let listener = TcpListener::bind((at.address, 0))?;
             listener.set_nonblocking(true)?;
-            // So that the first message is stamped already. Without stamps messages still arrive, and the join counts
-            // the missing ones.
+            // Wait here so that the first message has a stamp. Without stamps, messages still arrive, and the join
+            // counts the missing stamps.
             stamp::stamp_received(&listener)?;
             let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
             let address = listener.local_addr()?;
@@ -97,7 +97,7 @@ impl Carrier for Tcp {
             receive_buffer_bytes: at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
             clock: Arc::clone(at.clock),
             reader: at.body.sequence_reader(),
-            // Pages of zeros would be fetched by the first message.
+            // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
         }))
     }
@@ -108,9 +108,9 @@ impl Carrier for Tcp {
 struct TcpSender {
     stream: TcpStream,
     clock: Arc<StampClock>,
-    /// Messages by the offset of their last octet.
+    /// Messages, keyed by the stream offset of their last octet.
     pending: PendingStamps,
-    /// Octets taken so far, the backlog's included.
+    /// Octets accepted so far, including the backlog.
     offset: u32,
     backlog: VecDeque<u8>,
     backlog_bytes_max: usize,
@@ -118,7 +118,7 @@ struct TcpSender {
 }
 
 impl TcpSender {
-    /// Octets of `octets` that the kernel takes now.
+    /// Writes to the socket. Returns how many octets the kernel accepts now.
     fn write(&mut self, octets: &[u8]) -> Result<usize, SendError> {
         loop {
             match (&self.stream).write(octets) {
@@ -260,7 +260,7 @@ impl TcpReceiver {
                 {
                     continue;
                 }
-                Ok(_) | Err(_) => return, // the supplier is gone
+                Ok(_) | Err(_) => return, // the supplier has closed the connection
             };
             filled += received.len;
             let stamp_ns = received
@@ -275,8 +275,8 @@ impl TcpReceiver {
         }
     }
 
-    /// Delivers the whole messages among the first `filled` octets; how many octets they were, or none where a frame is
-    /// no message.
+    /// Passes the complete messages in the first `filled` octets to the handler. Returns how many octets they take, or
+    /// `None` if a frame is not a message.
     fn deliver(
         &self,
         filled: usize,

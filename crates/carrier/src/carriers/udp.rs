@@ -1,4 +1,4 @@
-//! The carrier `udp`: one datagram a message, a connected socket a destination.
+//! The carrier `udp`: one datagram for each message, one connected socket for each destination.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -22,7 +22,7 @@ use crate::sender::{SendError, Sender, Sent, TransmitStamp};
 use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
-/// One datagram a message, a connected socket a destination.
+/// One datagram for each message, one connected socket for each destination.
 #[derive(Debug)]
 pub struct Udp;
 
@@ -86,7 +86,7 @@ impl Carrier for Udp {
             socket::set_receive_buffer(&socket, buffer_bytes)?;
             socket.set_read_timeout(Some(STOP_LOOK))?;
             stamp::stamp_received(&socket)?;
-            // Without stamps messages still arrive, and the join counts the missing stamps.
+            // Without stamps, messages still arrive, and the join counts the missing stamps.
             let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
             let address = socket.local_addr()?;
             Ok((socket, address))
@@ -99,7 +99,7 @@ impl Carrier for Udp {
             address,
             clock: Arc::clone(at.clock),
             reader: at.body.sequence_reader(),
-            // Pages of zeros would be fetched by the first message.
+            // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
         }))
     }
@@ -110,14 +110,14 @@ impl Carrier for Udp {
 struct UdpSender {
     socket: UdpSocket,
     clock: Arc<StampClock>,
-    /// Datagrams by the kernel's count.
+    /// Datagrams, keyed by the kernel's count of them.
     pending: PendingStamps,
     count: u32,
     refusals: u64,
 }
 
 impl UdpSender {
-    /// Restarts the kernel's count: whether it counts a failed datagram depends on its version.
+    /// Restarts the kernel's count. Whether the kernel counts a datagram that failed depends on its version.
     fn count_anew(&mut self) {
         if stamp::stamp_sent_datagrams(&self.socket).is_ok() {
             self.count = 0;
@@ -200,7 +200,7 @@ impl Receiver for UdpReceiver {
     fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         while !shared.stopped() {
             let Ok(received) = stamp::receive(&self.socket, &mut self.buffer) else {
-                // A timeout or a signal. Datagrams dropped after the last one received are seen only here.
+                // A timeout or a signal. Datagrams dropped after the last one received show only in this counter.
                 if let Ok(dropped) = socket::dropped(&self.socket) {
                     shared.overflows.store(dropped.into(), Ordering::Relaxed);
                 }

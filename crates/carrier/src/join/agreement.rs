@@ -1,4 +1,4 @@
-//! Two methods of stamping the same packets, compared.
+//! Compares two methods of stamping the same packets.
 
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::carriers::CarrierRef;
 use crate::limits::{AGREEMENT_BOUND_NS, DISAGREEMENTS_ONE_IN};
 
-/// How far the stamps of a raw carrier's own sockets and those of the taps are apart.
+/// The differences between the stamps of a raw carrier's own sockets and those of the taps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Pairs of stamps compared, of both ends.
+    /// Number of stamp pairs compared, at both ends.
     pub compared: u64,
-    /// Of these, further apart than [`AGREEMENT_BOUND_NS`].
+    /// Number of these pairs that differ by more than [`AGREEMENT_BOUND_NS`].
     pub beyond_bound: u64,
     /// The largest difference.
     pub difference_ns_max: u64,
 }
 
 impl Agreement {
-    /// Compares two stamps of one message at one place, if both are there.
+    /// Compares the two stamps of one message at one end, if both exist.
     pub(super) fn compare(&mut self, socket_ns: Option<i64>, tap_ns: Option<i64>) {
         if let (Some(socket_ns), Some(tap_ns)) = (socket_ns, tap_ns) {
             let difference_ns = socket_ns.abs_diff(tap_ns);
@@ -29,7 +29,7 @@ impl Agreement {
         }
     }
 
-    /// Said where the methods do not agree.
+    /// Returns a warning if the methods disagree.
     pub(super) fn warning(&self, name: &str, carrier: CarrierRef) -> Option<Warning> {
         let disagrees = self.beyond_bound * DISAGREEMENTS_ONE_IN > self.compared;
         disagrees.then(|| {

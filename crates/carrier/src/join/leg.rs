@@ -1,4 +1,4 @@
-//! Legs: the stream's messages to one address past one tap in one direction, with the stamp of each message.
+//! A leg: the stream's messages to one address as they pass one tap in one direction, with the stamp of each message.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub(super) struct Legs<'p> {
     legs: Vec<Leg>,
 }
 
-/// Messages to one address as they pass one tap in one direction.
+/// The messages to one address as they pass one tap in one direction.
 pub(super) struct Leg {
     /// Index of the capture.
     capture: usize,
@@ -35,7 +35,7 @@ pub(super) struct Leg {
     stamps: Stamps,
 }
 
-/// By sequence number, nanoseconds of CLOCK_MONOTONIC; the first of each counts.
+/// Stamps by sequence number, nanoseconds of CLOCK_MONOTONIC. The first stamp of a message counts.
 struct Stamps(Vec<i64>);
 
 impl Stamps {
@@ -50,7 +50,7 @@ impl Stamps {
 }
 
 impl<'p> Legs<'p> {
-    /// The legs that the captures can show.
+    /// Makes the legs that the captures can contain.
     pub(super) fn of(plan: &'p JoinPlan, body: &Body, messages: u64) -> Self {
         let mut legs = Self {
             plan,
@@ -103,12 +103,12 @@ impl<'p> Legs<'p> {
             .position(|at| at.hosts.iter().any(|of| of == host))
     }
 
-    /// Whether a capture shows any leg.
+    /// Returns true if any leg is in this capture.
     pub(super) fn need(&self, capture: usize) -> bool {
         self.legs.iter().any(|leg| leg.capture == capture)
     }
 
-    /// Takes a packet of a capture.
+    /// Processes one packet of a capture.
     pub(super) fn take(&mut self, capture: usize, clock: &ClockPair, packet: &Captured<'_>) {
         let Some(carried) = Carried::parse(&packet.octets) else {
             return;
@@ -128,7 +128,7 @@ impl<'p> Legs<'p> {
         }
     }
 
-    /// Called when the captures are read. Returns how many messages in them could not be read.
+    /// Completes the legs after all captures are read. Returns the number of messages in them that could not be read.
     pub(super) fn finish(&mut self) -> u64 {
         for leg in &mut self.legs {
             leg.finish();
@@ -137,7 +137,7 @@ impl<'p> Legs<'p> {
         streams.map(|(stream, _)| stream.unread()).sum()
     }
 
-    /// The stamps of messages to `to` as they leave `host` or arrive there. Returns none if no capture shows them.
+    /// Returns the stamps of messages to `to` as they leave `host` or arrive there, or `None` if no capture has them.
     pub(super) fn stamps(
         &self,
         host: &str,
@@ -177,7 +177,7 @@ impl Leg {
         }
     }
 
-    /// How streams are cut into messages; none if messages are datagrams.
+    /// Returns how streams are cut into messages, or `None` if messages are datagrams.
     fn cut(&self) -> Option<Cut> {
         match self.framing {
             Framing::Length => Some(Cut::Length(self.size_bytes)),
@@ -196,7 +196,7 @@ impl Leg {
     }
 }
 
-/// Notes the stamp of a message cut from a stream.
+/// Records the stamp of a message that was cut from a stream.
 fn note(
     framing: Framing,
     reader: &SequenceReader,

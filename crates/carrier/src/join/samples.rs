@@ -1,4 +1,4 @@
-//! The samples of one destination, from the records of both ends and the legs between them.
+//! Makes the samples of one destination from the records of both ends and the legs between them.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::{Agreement, JoinedDestination, Legs};
 use crate::plan::{JoinDestination, JoinPlan};
 use crate::record::{ConsumerRecord, ReadRecords, SHARED_STAMP, SupplierRecord};
 
-/// What is known of the messages to one destination.
+/// The data about the messages to one destination.
 pub(super) struct Sources<'s> {
     pub(super) plan: &'s JoinPlan,
     pub(super) destination: &'s JoinDestination,
@@ -18,7 +18,7 @@ pub(super) struct Sources<'s> {
     pub(super) legs: &'s Legs<'s>,
 }
 
-/// The legs on the way to one destination, as far as captures show them.
+/// The stamps on the legs to one destination, where captures contain them.
 #[derive(Clone, Copy, Default)]
 struct Way<'s> {
     transmit: Option<&'s [i64]>,
@@ -28,7 +28,7 @@ struct Way<'s> {
 }
 
 impl Sources<'_> {
-    /// One sample for each message of the schedule.
+    /// Makes one sample for each message of the schedule.
     pub(super) fn join(&self, agreement: &mut Agreement) -> JoinedDestination {
         let index = self.destination.index;
         let way = self.way();
@@ -101,9 +101,9 @@ impl Sources<'_> {
         }
     }
 
-    /// Takes the stamp nearer the wire. On leaving that is the later one: the driver's, not the tap's before it. On
-    /// arriving it is the earlier one: a segment forwarded between namespaces loses its first stamp, and gets its
-    /// socket's only after the IP layer.
+    /// Uses the stamp nearer to the wire. At the supplier this is the later one: the driver stamps after the tap. At
+    /// the consumer it is the earlier one: a segment forwarded between namespaces loses its first stamp, and the
+    /// socket's stamp is then taken only after the IP layer.
     fn stamp_by_kernel(
         &self,
         sample: &mut Sample,
@@ -129,7 +129,7 @@ impl Sources<'_> {
         sample.kernel_receive_ns = receive.or(shared).unwrap_or(NO_STAMP);
     }
 
-    /// Whether a message that arrived lacks a stamp that socket or tap should have given.
+    /// Returns true if a message that arrived lacks a stamp that a socket or a tap should provide.
     fn lacks_stamp(&self, sample: &Sample, way: &Way<'_>) -> bool {
         let raw = !self.plan.stream.carrier.road().middleware;
         let lacks = |expected: bool, stamp: i64| expected && stamp == NO_STAMP;
@@ -141,7 +141,7 @@ impl Sources<'_> {
     }
 }
 
-/// By sequence number: the first arrival, and how many came after it.
+/// Returns, by sequence number, the first arrival and the number of later copies.
 fn first_arrivals(
     records: &[ConsumerRecord],
     messages: usize,

@@ -1,4 +1,4 @@
-//! Streams joined: real ones on loopback, and ones of hand-made packets.
+//! Joins of streams: of real ones on loopback, and of ones with hand-made packets.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::scheduling::Scheduling;
 use crate::scratch::Scratch;
 use crate::talk::{PartCommand, PartEvent};
 
-/// A tap on `lo`, ready; none where taps are not permitted.
+/// Starts a tap on `lo` and waits until it is ready. Returns `None` if taps are not permitted.
 fn tap(ports: Vec<u16>, scratch: &Scratch) -> Option<Playing> {
     let mut tap = Playing::start(PartPlan::Tap(TapPlan {
         host: "loopback".to_owned(),
@@ -162,8 +162,7 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
             "{:?}",
             joined.warnings
         );
-        // A processor that was taken away at the wrong moment is a disturbance; a method that is wrong disagrees
-        // always.
+        // A preemption between the two stamps makes a few pairs differ; a wrong method makes all pairs differ.
         assert!(
             agreement.beyond_bound * 4 < agreement.compared,
             "{carrier}: {agreement:?}"
@@ -198,7 +197,7 @@ fn over_corba_the_taps_alone_give_the_kernels_stamps() {
                         road.windows(2).all(|pair| pair[0] <= pair[1] + 2 * error),
                         "{carrier}: {road:?} +- {error}"
                     );
-                    // A two-way call comes back after the servant is done.
+                    // A two-way call returns after the servant has handled the message.
                     assert!(carrier == ONEWAY || sample.returned_ns >= sample.handled_ns);
                 }
             }
@@ -328,7 +327,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
             .iter()
             .all(|sample| sample.due_ns >= start_ns && sample.due_ns < start_ns + 25_000_000)
     );
-    // A consumer that left nothing: everything is lost there, and it is said.
+    // A consumer without records: all its messages are lost, and a warning says so.
     plan.destinations[0].records = scratch.path("nothing");
     let joined = join(&plan).expect("joins");
     assert!(
@@ -338,7 +337,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
             .all(|sample| sample.received_ns == NO_STAMP)
     );
     assert_eq!(joined.warnings[0].kind, "no-records");
-    // Without the supplier's there is nothing to join.
+    // Without the supplier's records the join fails.
     plan.supplier_records = scratch.path("nothing");
     assert!(matches!(join(&plan), Err(JoinError::Records(_))));
 }

@@ -1,4 +1,4 @@
-//! The part of a consumer.
+//! The consumer part.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         scope.spawn(move || {
-            // Cannot fail: the receiver outlives this thread.
+            // Cannot fail: the receiver of the queue outlives this thread.
             let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             receiver.receive_all(Box::new(recorder), shared);
             let _ = tell.send(Told::Finished);
@@ -82,7 +82,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
-/// Reports for the receiving thread until `stop`, or until that thread has ended by itself.
+/// Reports for the receiving thread until `stop`, or until that thread has finished.
 fn attend(
     plan: &ConsumerPlan,
     stage: &mut Stage<impl Write>,

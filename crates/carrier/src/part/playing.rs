@@ -1,4 +1,4 @@
-//! Parts played in threads of a test, with the plans of a small stream.
+//! Parts that run in threads of a test, with the plans of a small stream.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ pub(crate) const CORBA: CarrierRef = CarrierRef::new(&corba::TWO_WAY);
 pub(crate) const ONEWAY: CarrierRef = CarrierRef::new(&corba::ONEWAY);
 pub(crate) const EVENT: CarrierRef = CarrierRef::new(&event::Event);
 
-/// A part played in a thread.
+/// A part that runs in a thread.
 pub(crate) struct Playing {
     pub(crate) commands: PipeWriter,
     pub(crate) events: BufReader<PipeReader>,
@@ -59,7 +59,7 @@ impl Playing {
         writeln!(self.commands, "{command}").expect("told");
     }
 
-    /// Hears out what remains.
+    /// Reads the remaining events up to `done`.
     pub(crate) fn done(mut self) -> Done {
         loop {
             match self.hear() {
@@ -135,7 +135,7 @@ pub(crate) fn soon() -> PartCommand {
     }
 }
 
-/// The stream, of the papers' navigation data.
+/// Gives the stream the navigation data type of the papers.
 pub(crate) fn of_nav(stream: StreamPlan) -> StreamPlan {
     let body = BodyPlan::Typed {
         idl_file: std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -147,8 +147,8 @@ pub(crate) fn of_nav(stream: StreamPlan) -> StreamPlan {
     StreamPlan { body, ..stream }
 }
 
-/// The naming service and the event channel of a stream over `event`, ready; where the channel is found, and where it
-/// listens.
+/// Starts the naming service and the event channel of a stream over `event`, both ready. Returns them, where to find
+/// the channel, and the address that it listens on.
 pub(crate) fn channel(
     stream: &StreamPlan,
     queue_len: Option<u32>,
@@ -175,7 +175,7 @@ pub(crate) fn channel(
     ([names, channel], at, listening)
 }
 
-/// The plan of a part that has to find its channel.
+/// Sets in a part's plan where its event channel is found.
 pub(crate) fn finding(mut plan: PartPlan, at: Option<&ChannelAt>) -> PartPlan {
     match &mut plan {
         PartPlan::Consumer(plan) => plan.channel = at.cloned(),

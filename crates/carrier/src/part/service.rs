@@ -1,4 +1,4 @@
-//! The parts that serve others: the naming service of a run, and the event channel of a stream.
+//! The service parts: the naming service of a run, and the event channel of a stream.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::plan::{ChannelPlan, NamesPlan};
 use crate::scheduling::{self, Scheduling};
 use crate::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 
-/// Serves names until `stop`.
+/// Runs the naming service until `stop`.
 pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
     let unserved = |error: &dyn Display| PartError::NamesNotStarted(error.to_string());
@@ -49,7 +49,7 @@ pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Res
     Ok(())
 }
 
-/// Serves one stream's event channel until `stop`.
+/// Runs the event channel of one stream until `stop`.
 pub(super) fn play_channel(
     plan: &ChannelPlan,
     stage: &mut Stage<impl Write>,
@@ -67,7 +67,7 @@ pub(super) fn play_channel(
         options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
     }
     let scheduling = plan.scheduling.clone();
-    // The part's own thread is refused the same, and reports it.
+    // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
     let prepare = move || drop(scheduling::prepare_thread(&scheduling));
     let channel =
         EventChannel::start_prepared(&orb, options, prepare).map_err(|error| unserved(&error))?;
@@ -133,8 +133,8 @@ fn lost(plan: &ChannelPlan, counts: ChannelCounts) -> Vec<Warning> {
     .collect()
 }
 
-/// Reports for a service until `stop`. The service's threads are scheduled like a thread made here, which shows what is
-/// refused.
+/// Reports for a service until `stop`. A thread made here gets the same scheduling as the service's threads, to find
+/// what the kernel refuses.
 fn attend(
     stage: &mut Stage<impl Write>,
     scheduling: &Scheduling,

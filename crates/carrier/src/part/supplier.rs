@@ -1,4 +1,4 @@
-//! The part of a supplier.
+//! The supplier part.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::send_loop::SendLoop;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
-/// Sends a stream by its schedule.
+/// Sends a stream according to its schedule.
 pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let body = Body::new(&plan.stream.body)?;
     let size_bytes = body.octets().len();
@@ -68,7 +68,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
             starts.push(start);
             let tell = stage.teller();
             scope.spawn(move || {
-                // Cannot fail: the receiver outlives this thread.
+                // Cannot fail: the receiver of the queue outlives this thread.
                 let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
                 if let Ok(schedule) = started.recv() {
                     send_loop.run(&schedule);
@@ -88,7 +88,8 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
-/// A middleware owns its sockets, so that no packet gets the priority that was asked for.
+/// Returns a warning if the plan asks for a packet priority over a middleware: the middleware owns its sockets, so the
+/// priority cannot be set.
 fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
     let carrier = plan.stream.carrier;
     let unapplied =
@@ -117,7 +118,7 @@ fn attend(
         match stage.hear(PROGRESS_INTERVAL) {
             Told::Prepared(refused) => {
                 unprepared -= 1;
-                // Each thread is refused the same.
+                // The kernel refuses the same for each thread; one report is enough.
                 ready.warnings.extend(refused);
                 ready.warnings.dedup();
                 if unprepared == 0 {
@@ -132,7 +133,7 @@ fn attend(
                     ..plan.stream.schedule.clone()
                 };
                 for start in starts.drain(..) {
-                    // Fails for a thread that has ended; it has reported that.
+                    // Fails for a thread that has already ended. That thread has reported its end.
                     let _ = start.send(schedule.clone());
                 }
             }
@@ -149,7 +150,8 @@ fn attend(
     }
 }
 
-/// The destinations that have records of their own: all, or the first alone where a message is sent once for all.
+/// Returns the destinations that have records of their own: all of them, or only the first if one send serves all
+/// destinations.
 fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     let numbered = plan
         .destinations
@@ -167,8 +169,8 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     Ok(plan.destinations.iter().take(count).collect())
 }
 
-/// Raw carriers have one thread for all destinations, since their sends do not block; a call through a middleware may
-/// block, so each has a thread.
+/// Makes the sending loops. A raw carrier's sends do not block, so one loop serves all destinations. A call through a
+/// middleware may block, so each destination has a loop of its own.
 fn loops(
     plan: &SupplierPlan,
     slots: &[&DestinationPlan],

@@ -1,4 +1,4 @@
-//! The part of a tap.
+//! The packet tap part.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ use crate::plan::TapPlan;
 use crate::scheduling;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
-/// Captures until `stop`.
+/// Captures packets until `stop`.
 pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let interfaces = interfaces(plan)?;
     let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
@@ -36,7 +36,7 @@ pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), 
     let captured = std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         let thread = scope.spawn(move || {
-            // Cannot fail: the receiver outlives this thread.
+            // Cannot fail: the receiver of the queue outlives this thread.
             let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             capturing.run(shared);
             capturing.note
@@ -75,7 +75,7 @@ fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, share
     }
 }
 
-/// The interfaces to capture on.
+/// Returns the interfaces to capture on.
 fn interfaces(plan: &TapPlan) -> Result<Vec<Interface>, PartError> {
     let all = tap::interfaces().map_err(PartError::Interfaces)?;
     let chosen: Vec<Interface> = if plan.interfaces.is_empty() {
@@ -120,7 +120,7 @@ fn dropped(note: &CaptureNote) -> Vec<Warning> {
     .collect()
 }
 
-/// What the capturing thread works with.
+/// The state of the capturing thread.
 struct Capturing<'p> {
     plan: &'p TapPlan,
     taps: Vec<Tap>,
@@ -155,7 +155,7 @@ impl<'p> Capturing<'p> {
                 path: plan.capture.display().to_string(),
                 error,
             })?;
-        // Without stamps the packets are still captured, and the join counts the missing stamps.
+        // Without stamps, packets are still captured, and the join counts the missing stamps.
         let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
         Ok(Self {
             plan,
@@ -166,8 +166,8 @@ impl<'p> Capturing<'p> {
         })
     }
 
-    /// Polls. A tap that blocked for packets would be woken within the receive that it stamps, and would lengthen what
-    /// is measured.
+    /// Polls the taps until `stop`. It does not block for packets: the kernel would wake the thread inside the receive
+    /// path that it stamps, which would lengthen the measured latency.
     fn run(&mut self, shared: &Shared) {
         while !shared.stopped() {
             self.take_all(shared);
@@ -180,10 +180,10 @@ impl<'p> Capturing<'p> {
         self.finish_note();
     }
 
-    /// Writes the queued packets of all taps, and adds up their drops.
+    /// Writes the queued packets of all taps, and adds up their drop counts.
     fn take_all(&mut self, shared: &Shared) {
         for (tap, interface) in self.taps.iter_mut().zip(0..) {
-            // An interface that goes down returns one error, then nothing.
+            // For an interface that goes down, `take` returns one error, then no more packets.
             while let Ok(Some(packet)) = tap.take(&mut self.packet) {
                 let stamp_ns = packet.realtime_ns.unwrap_or(UNSTAMPED);
                 self.writer
@@ -202,7 +202,7 @@ impl<'p> Capturing<'p> {
         self.note.clock.push(ClockPair::read().into());
         self.note.packets = self.writer.written();
         self.note.dropped_by_size = self.writer.dropped();
-        // If this fails the capture stays; the last event has the counters too.
+        // If the write fails, the capture is still complete, and the last event also holds the counters.
         let _ = self.note.write(&self.plan.capture);
     }
 }

@@ -1,4 +1,4 @@
-//! Parts as a coordinator sees them: through their pipes and their files.
+//! Parts as a coordinator uses them: through their pipes and their files.
 
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 use crate::sender::SendError;
 use crate::talk::{PartCommand, Progress};
 
-/// The road of each message that has all its stamps, over the records of both ends.
+/// Returns the stamps of each message that has all of them, from the records of both ends.
 fn roads(supplier: &[SupplierRecord], consumer: &[ConsumerRecord]) -> Vec<[i64; 5]> {
     consumer
         .iter()
@@ -63,7 +63,7 @@ fn a_stream_over_a_raw_carrier_leaves_whole_records_with_stamps_in_order() {
             let sequences: Vec<u64> = got.records.iter().map(|record| record.sequence).collect();
             assert_eq!(sequences, (0..205).collect::<Vec<_>>(), "{carrier}");
             let roads = roads(sent.of_destination(destination), &got.records);
-            // The kernel begins to stamp a little after it was asked to.
+            // The kernel begins to stamp shortly after it is asked to.
             assert!(
                 roads.len() > 150,
                 "{carrier}: {} with all stamps",
@@ -113,7 +113,7 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
     let room = u64::from((SEND_BUFFER_BYTES * 2 + (8 << 20)) / size)
         + (BACKLOG_BYTES_MAX as u64 / u64::from(size));
     let stream = stream(TCP, size, room * 2);
-    // Accepts nothing; the kernel completes the connection and takes some octets.
+    // Never accepts; the kernel completes the connection and buffers some octets.
     let deaf = TcpListener::bind((HOME, 0)).expect("loopback");
     let mut alive = Playing::start(consumer(&stream, 0, &scratch));
     let endpoints = [
@@ -123,8 +123,8 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
     let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
     sending.ready();
     sending.tell(soon());
-    // The deaf peer's backlog keeps the supplier until it is told to stop: wait until the other destination has all
-    // that was taken for it.
+    // The backlog for the peer that does not read keeps the supplier running until `stop`. Wait until the other
+    // destination has received every message accepted for it.
     let taken = loop {
         let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
         let got = ReadRecords::consumer(&scratch.path("consumer-0")).expect("whole");
@@ -356,7 +356,7 @@ fn events_that_give_way_in_a_full_queue_are_counted_and_said() {
         playing.tell(soon());
     }
     assert_eq!(sending.done().progress.sent, 100);
-    // Each of the hundred has given way or arrived, or waits in the queue of two or on its way.
+    // Each of the hundred messages is dropped, received, in the queue of two, or on the way.
     let all = |progress: Progress| progress.sent + progress.overflows == 100;
     while !matches!(serving.hear(), PartEvent::Progress(progress) if all(progress)) {}
     serving.tell(PartCommand::Stop);

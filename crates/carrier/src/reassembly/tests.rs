@@ -1,4 +1,4 @@
-//! Streams with what networks and captures do to them.
+//! Streams with gaps, retransmissions and reordering, as networks and captures cause them.
 
 use super::*;
 
@@ -11,8 +11,8 @@ fn frames(bodies: &[&[u8]]) -> Vec<u8> {
     octets
 }
 
-/// Takes packets of (place in the stream, octets); gives the messages' bodies with the place of the packet that
-/// completed each, and the unread count.
+/// Processes packets of (offset in the stream, octets). Returns the messages' bodies, each with the offset of the
+/// packet that completed it, and the unread count.
 fn read(
     cut: Cut,
     first: u32,
@@ -45,7 +45,7 @@ const TWO: Cut = Cut::Length(2);
 #[test]
 fn each_message_has_the_stamp_of_its_last_octet() {
     let octets = frames(&[b"ab", b"cd", b"ef"]);
-    // Cut inside the first length, at the end of the second message, and the rest at once.
+    // Cut inside the first length, at the end of the second message, and the remaining octets at once.
     for first in [1, u32::MAX - 7] {
         let packets = [(0, &octets[..2]), (2, &octets[2..12]), (12, &octets[12..])];
         let (messages, unread) = read(TWO, first, true, &packets);
@@ -65,7 +65,7 @@ fn what_waits_behind_a_lost_packet_arrives_with_its_retransmission() {
         (12, &octets[12..18]),
         (18, &octets[18..]),
         (6, &octets[6..12]),
-        (12, &octets[12..18]), // sent again for nothing
+        (12, &octets[12..18]), // needless retransmission
     ];
     let (messages, _) = read(TWO, 9, true, &packets);
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_retransmission_with_more_octets_adds_the_new_ones_only() {
 #[test]
 fn what_the_capture_missed_costs_only_the_messages_that_it_touched() {
     let octets = frames(&[b"ab", b"cd", b"ef", b"gh", b"ij"]);
-    // Octets 8..13 were never captured: the second message from its length on, and the third's first octet.
+    // Octets 8..13 were never captured: the second message from its length on, and the third message's first octet.
     let packets = [
         (0, &octets[..8]),
         (13, &octets[13..18]),

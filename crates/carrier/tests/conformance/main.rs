@@ -1,4 +1,4 @@
-//! What every carrier has to keep, as far as it promises: the built-in ones, and one that a test adds.
+//! The contract of every carrier, within what it promises: tested for the built-in ones and for one that a test adds.
 
 mod queue;
 mod stand;
@@ -28,7 +28,8 @@ fn may_lose(carrier: CarrierRef) -> bool {
     carrier.delivery() == Delivery::BestEffort
 }
 
-/// Each accepted message arrived once and in order; of a carrier that may lose messages, each arrival was sent.
+/// Asserts that each accepted message arrived once and in order; for a carrier that may lose messages, that each
+/// arrival was sent.
 #[track_caller]
 fn assert_delivered(carrier: CarrierRef, accepted: &[u64], taken: &[u64]) {
     if may_lose(carrier) {
@@ -48,7 +49,7 @@ fn messages_arrive_once_and_in_order() {
         let mut sending = stand.connect(&end);
         for sequence in 0..300 {
             assert!(sending.send(sequence), "{carrier}: {sequence}");
-            // As a schedule does: no more than a few messages are on the way.
+            // Like a schedule: no more than a few messages are on the way.
             end.taken
                 .wait((sequence as usize).saturating_sub(8), may_lose(carrier));
         }
@@ -99,7 +100,7 @@ fn each_of_several_destinations_gets_every_message() {
     }
 }
 
-/// One for each destination, or one for all where the carrier sends once.
+/// Creates one sender for each destination, or one for all if one send of the carrier serves all.
 fn senders(stand: &Stand, ends: &[End]) -> Vec<Sending> {
     let count = if stand.stream.carrier.needs().one_slot {
         1
@@ -118,7 +119,7 @@ fn a_peer_that_stops_taking_holds_up_neither_the_sender_nor_other_destinations()
         ends[0].taken.held.store(true, Ordering::Relaxed);
         let mut accepted = Vec::new();
         for sequence in 0..2 {
-            // Returns, with an error where the call timed out: the test's end shows it.
+            // The call must return; it returns an error if it timed out. The end of the test checks the result.
             if senders[0].send(sequence) {
                 accepted.push(sequence);
             }
@@ -131,7 +132,7 @@ fn a_peer_that_stops_taking_holds_up_neither_the_sender_nor_other_destinations()
         held.taken.held.store(false, Ordering::Relaxed);
         held.taken.wait(accepted.len(), may_lose(carrier));
         assert_delivered(carrier, &[0, 1], &other.stop());
-        // A call that timed out may have been delivered: not lost, not out of order.
+        // A call that timed out may have been delivered; its message is neither lost nor out of order.
         let taken = held.stop();
         assert!(taken.is_sorted(), "{carrier}: {taken:?}");
         if !may_lose(carrier) {
@@ -151,7 +152,7 @@ fn a_sender_whose_peer_has_ended_still_returns() {
         end.taken.wait(1, may_lose(carrier));
         assert_eq!(end.stop(), [0], "{carrier}");
         for sequence in 1..4 {
-            // Accepted or not: the message has no receiver.
+            // The result does not matter: the message has no receiver.
             let _ = sending.send(sequence);
         }
     }
@@ -217,7 +218,7 @@ fn every_carrier_goes_through_parts_and_join() {
         .expect("joined");
         let samples = &joined.destinations[0].samples;
         assert_eq!(samples.len(), 50, "{carrier}");
-        // Without captures a middleware's stamps are missing, and its layers have one name.
+        // Without captures, the stamps of a middleware are missing, and its layers are reported under one name.
         let merged = carrier.road().merged(samples);
         let middleware = merged
             .iter()

@@ -1,4 +1,4 @@
-//! A carrier that a test adds: a bounded queue within the process. It touches no file of the product.
+//! A carrier that a test adds: a bounded queue in the process. It needs no change to the product's files.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::blame::Road;
 use deckwatch_os::clock;
 
-/// Puts each message into the queue of its destination.
+/// Appends each message to the queue of its destination.
 pub(crate) struct Queue;
 
 static QUEUES: Mutex<BTreeMap<String, SyncSender<Vec<u8>>>> = Mutex::new(BTreeMap::new());

@@ -1,4 +1,4 @@
-//! A stand for one carrier: its channel if it needs one, receivers in threads, and senders to them.
+//! The test setup of one carrier: its channel if it needs one, receivers in threads, and senders to them.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,10 +22,10 @@ use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 
 pub(crate) const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Ten of these are the longest that a call may block.
+/// A call may block for at most ten deadlines.
 const DEADLINE: Duration = Duration::from_millis(300);
 
-/// A part played in a thread.
+/// A part that runs in a thread.
 pub(crate) struct Playing {
     commands: PipeWriter,
     events: BufReader<PipeReader>,
@@ -63,14 +63,14 @@ impl Playing {
         writeln!(self.commands, "{command}").expect("the part reads");
     }
 
-    /// Waits until the part is done, and ends it.
+    /// Waits until the part is done, and joins its thread.
     pub(crate) fn finish(mut self) {
         while !matches!(self.next(), PartEvent::Done(_)) {}
         self.thread.join().expect("no panic");
     }
 }
 
-/// One stream of a carrier, and where its files lie.
+/// One stream of a carrier, and the directory of its files.
 pub(crate) struct Stand {
     pub(crate) stream: StreamPlan,
     pub(crate) folder: PathBuf,
@@ -141,7 +141,7 @@ impl Stand {
         self.services = vec![channel, names];
     }
 
-    /// A receiver in a thread of its own.
+    /// Starts a receiver in a thread of its own.
     pub(crate) fn listen(&self) -> End {
         let shared = Arc::new(Shared::default());
         let carrier = self.stream.carrier;
@@ -232,7 +232,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Stops the receiver; returns what it took.
+    /// Stops the receiver. Returns the sequence numbers that it received.
     pub(crate) fn stop(self) -> Vec<u64> {
         self.taken.held.store(false, Ordering::Relaxed);
         self.shared.stop.store(true, Ordering::Relaxed);
@@ -242,11 +242,11 @@ impl End {
     }
 }
 
-/// What a receiver has taken.
+/// The messages that a receiver has received.
 #[derive(Default)]
 pub(crate) struct Taken {
     sequences: Mutex<Vec<u64>>,
-    /// The handler keeps the receiver's thread.
+    /// While true, the handler blocks the receiver's thread.
     pub(crate) held: AtomicBool,
 }
 
@@ -255,7 +255,7 @@ impl Taken {
         self.sequences.lock().expect("no panic").clone()
     }
 
-    /// Waits until so many have arrived; of a carrier that may lose messages, for a second.
+    /// Waits until `count` messages have arrived; for a carrier that may lose messages, for at most a second.
     pub(crate) fn wait(&self, count: usize, may_lose: bool) {
         let mut looks = 0;
         while self.sequences().len() < count && !(may_lose && looks > 1000) {

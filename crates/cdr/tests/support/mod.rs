@@ -1,4 +1,4 @@
-//! Types and values at random.
+//! Random types and values.
 
 use deckwatch_cdr::typecode::{Case, Member, ValueMember, ValueModifier};
 use deckwatch_cdr::value::{Instance, Reference, Value};
@@ -90,8 +90,8 @@ fn of_wide_labels(label: char) -> TypeCode {
     TypeCode::union("IDL:W:1.0", "W", &TypeCode::wchar(), &[case])
 }
 
-/// A value type with the first half of the members in its base; null, truncatable, in place of an abstract interface,
-/// as the bits of `form` say.
+/// A value type with the first half of the members in its base. The bits of `form` choose null, truncatable, and an
+/// abstract interface as the declared type.
 fn valuetype(parts: &[(TypeCode, Value)], form: u8) -> (TypeCode, Value) {
     let members: Vec<_> = parts
         .iter()

@@ -51,19 +51,19 @@ pub(crate) fn chunk(w: &mut Writer<'_>, content: impl FnOnce(&mut Writer<'_>)) {
     w.patch_u32(start - 4, (w.position() - start) as u32);
 }
 
-/// The end of every value that has not ended yet.
+/// The end tag of all values that are still open.
 pub(crate) fn end(w: &mut Writer<'_>) {
     w.write_u32(u32::MAX).expect("room");
 }
 
-/// An indirection to what begins at this octet.
+/// An indirection to the octet `target`.
 pub(crate) fn back_to(target: usize, w: &mut Writer<'_>) {
     w.write_u32(u32::MAX).expect("room");
     let back = w.position() - target;
     w.write_u32((back as u32).wrapping_neg()).expect("room");
 }
 
-/// A number, a double where it is aligned, and some text.
+/// A number, an aligned double, and a string.
 pub(crate) fn a_chunk(w: &mut Writer<'_>) {
     chunk(w, |w| {
         w.write_u32(7).expect("room");

@@ -1,4 +1,4 @@
-//! The object a text names, and the operation a caller means.
+//! Finds the interface and the operation that the arguments name.
 
 use anyhow::{Context as _, bail};
 use deckwatch_idl::Model;
@@ -7,8 +7,11 @@ use deckwatch_orb::ObjectRef;
 
 use super::Args;
 
-/// The operation of that name: of the interface that is named, else of the reference's type, else of the one interface
-/// in the file that has it and is the object's by its own word.
+/// Finds the operation `name`. The interface is searched for in this order:
+/// - the interface that `name` or `--interface` gives
+/// - the interface of the reference's repository id
+/// - the only interface of the file that has such an operation, if the reference's interface is not in the file
+/// - else the first interface that has such an operation and that the object confirms by `_is_a`
 pub(super) fn operation<'m>(
     model: &'m Model,
     args: &Args,
@@ -34,7 +37,7 @@ pub(super) fn operation<'m>(
     }
     let candidates: Vec<_> = interfaces(model)
         .filter(|(_, candidate)| {
-            // A reference may be of a base of the object's own interface.
+            // The reference may name a base of the object's own interface.
             known.is_none_or(|(known, _)| {
                 let ancestors = candidate.ancestors.iter();
                 ancestors
@@ -68,7 +71,7 @@ pub(super) fn operation<'m>(
     }
 }
 
-/// The first of several interfaces that the object says it has.
+/// Returns the first of several interfaces that the object confirms by `_is_a`.
 fn asked<'m>(
     target: &ObjectRef,
     several: &[(&'m Definition, &'m Operation)],
@@ -95,7 +98,7 @@ fn asked<'m>(
     )
 }
 
-/// The interface of a name, scoped or, where that is clear, by its last part.
+/// Finds an interface by its scoped name, or by the last part of that name if only one interface has it.
 pub(super) fn interface<'m>(
     model: &'m Model,
     name: &str,
@@ -120,7 +123,7 @@ pub(super) fn interface<'m>(
     }
 }
 
-/// The interface of a repository id.
+/// Finds an interface by its repository id.
 pub(super) fn of_type_id<'m>(
     model: &'m Model,
     id: &str,
@@ -128,7 +131,7 @@ pub(super) fn of_type_id<'m>(
     interfaces(model).find(|(definition, _)| definition.repository_id == id)
 }
 
-/// Every interface that is defined.
+/// Returns every interface that the IDL defines.
 pub(super) fn interfaces(model: &Model) -> impl Iterator<Item = (&Definition, &Interface)> {
     model
         .definitions()
@@ -177,7 +180,8 @@ fn operation_of<'m>(
     matching(model.operations(interface).into_iter(), name, given)
 }
 
-/// By its name on the wire; an attribute by its own, to be set where a value is given.
+/// Finds an operation by its name on the wire or in the IDL. An attribute's IDL name means its setter if arguments are
+/// given, else its getter.
 fn matching<'m>(
     mut operations: impl Iterator<Item = &'m Operation>,
     name: &str,

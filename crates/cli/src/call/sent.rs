@@ -1,4 +1,4 @@
-//! The octets of a request's parameters, each with what it is.
+//! A hex dump of a request's parameters, with name, type and value beside the octets.
 
 use anyhow::anyhow;
 use deckwatch_cdr::typecode::Kind;
@@ -10,9 +10,9 @@ use deckwatch_orb::ObjectRef;
 use super::signature::{Signature, codec};
 use crate::output::{out, outln};
 
-/// Octets in one row.
+/// Octets in one row of the dump.
 const ROW: usize = 12;
-/// Rows of one part that are shown.
+/// Maximum number of rows shown for one value.
 const ROWS_MAX: usize = 8;
 
 /// Prints where a request would go and what its body would hold; sends nothing.
@@ -63,7 +63,7 @@ pub(super) fn show(
 struct Rows<'a, 'b> {
     notation: &'a Notation<'a>,
     w: Writer<'b>,
-    /// Where each part ends, and what it is.
+    /// End position and label of each value, in the order of the octets.
     marks: Vec<(usize, String)>,
 }
 

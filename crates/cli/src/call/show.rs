@@ -1,4 +1,4 @@
-//! What a call brought, and what can be called.
+//! Prints the outcome of a call, and the list of operations.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use super::talk::{Outcome, mode_text};
 use super::{Args, find};
 use crate::output::{errln, out, outln};
 
-/// Characters of a line that a value is kept to where it can be.
+/// Preferred line length of a printed value, in characters.
 const WIDTH: usize = 110;
 
-/// Exit status where a user exception was raised.
+/// Exit status after a user exception.
 const RAISED: u8 = 1;
 
 pub(super) fn outcome(
@@ -92,7 +92,7 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
             out!("\n")?;
         }
         outln!("{} ({})", definition.scoped_name, definition.repository_id)?;
-        // Where every interface is listed, each has its own alone.
+        // In a list of all interfaces, inherited operations are listed with their own interface only.
         let operations = if chosen.is_some() {
             model.operations(interface)
         } else {
@@ -107,7 +107,8 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// The IDL of one operation of `all`; nothing for the second of an attribute's two.
+/// Returns the IDL of one operation of `all`, or `None` for the setter of an attribute: the getter's line stands for
+/// both.
 fn line(notation: &Notation<'_>, operation: &Operation, all: &[&Operation]) -> Option<String> {
     let model = notation.model();
     let name_of = |definition: &Definition| definition.scoped_name.clone();

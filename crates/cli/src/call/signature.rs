@@ -1,4 +1,4 @@
-//! An operation as a caller without stubs needs it: names and TypeCodes.
+//! The names and TypeCodes of an operation, for a call without stubs.
 
 use std::fmt::Write as _;
 
@@ -8,19 +8,19 @@ use deckwatch_cdr::{CharSet, Codec, TypeCode, Writer};
 use deckwatch_idl::model::{Access, Mode, Operation, Type};
 use deckwatch_idl::notation::{Notation, NotationError};
 
-/// What goes out and what may come back.
+/// The TypeCodes of a request and of its replies.
 pub(super) struct Signature {
-    /// For people.
+    /// The name in messages to the user.
     pub(super) name: String,
-    /// As it goes over the wire.
+    /// The operation name in the GIOP request.
     pub(super) wire_name: String,
     pub(super) oneway: bool,
-    /// Whether a context follows the arguments: none of its properties are known here.
+    /// Whether the request carries a Context after its arguments. It is sent empty.
     pub(super) context: bool,
-    /// `void` where nothing is returned.
+    /// `void` if the operation returns nothing.
     pub(super) result: TypeCode,
     pub(super) parameters: Vec<Parameter>,
-    /// The exceptions it raises, with their names.
+    /// The exceptions of the `raises` clause, with their names.
     pub(super) raises: Vec<(String, TypeCode)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Parameter {
 }
 
 impl Signature {
-    /// An operation of the model.
+    /// Makes the signature of an operation of the IDL model.
     pub(super) fn of(notation: &Notation<'_>, operation: &Operation) -> anyhow::Result<Self> {
         let model = notation.model();
         let code = |ty: &Type, what: &str| match model.type_code_of(ty) {
@@ -74,7 +74,7 @@ impl Signature {
         })
     }
 
-    /// The operations that every object has (CORBA 3.3 part 1, clause 8.3).
+    /// Returns the signature of an operation that every object has (CORBA 3.3 part 1, clause 8.3), or `None`.
     pub(super) fn of_every_object(name: &str) -> Option<Self> {
         let text = || Parameter {
             mode: Mode::In,
@@ -99,14 +99,14 @@ impl Signature {
         })
     }
 
-    /// Parameters that a caller gives.
+    /// Returns the `in` and `inout` parameters.
     pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters
             .iter()
             .filter(|parameter| parameter.mode != Mode::Out)
     }
 
-    /// What comes back, with its names: the return value, then parameters.
+    /// Returns name and type of each result: the return value first, then the `inout` and `out` parameters.
     pub(super) fn returned(&self) -> Vec<(&str, &TypeCode)> {
         let result = (self.result != TypeCode::void()).then_some(("return", &self.result));
         let parameters = self
@@ -119,7 +119,7 @@ impl Signature {
             .collect()
     }
 
-    /// Reads the values of the parameters; the error is shown as it is.
+    /// Parses the argument texts. The error is a whole message for the user.
     pub(super) fn read(
         &self,
         notation: &Notation<'_>,
@@ -182,7 +182,7 @@ fn arguments(count: usize) -> String {
     }
 }
 
-/// What is wrong with a parameter's text, and where.
+/// Returns the message about a parameter's text that cannot be parsed, with the place of the fault.
 fn refusal(
     notation: &Notation<'_>,
     parameter: &Parameter,
@@ -197,7 +197,7 @@ fn refusal(
     )
 }
 
-/// What is most often agreed on: UTF-8 and UTF-16, by GIOP 1.2.
+/// Returns the code sets that most peers negotiate: UTF-8 and UTF-16, in GIOP 1.2.
 pub(super) const fn codec() -> Codec {
     Codec::DEFAULT.with_chars(CharSet::Utf8)
 }

@@ -1,4 +1,4 @@
-//! One call, by TypeCodes.
+//! One dynamic call.
 
 use std::cell::RefCell;
 
@@ -11,13 +11,13 @@ use super::signature::Signature;
 
 /// How a call ended.
 pub(super) enum Outcome {
-    /// With results in the order of [`Signature::returned`].
+    /// The results, in the order of [`Signature::returned`].
     Returned(Vec<Value>),
-    /// Nobody answers a one-way.
+    /// A one-way request, which has no reply.
     Sent,
-    /// With an exception of [`Signature::raises`], by its place there, and its members.
+    /// A user exception: its index in [`Signature::raises`], and its members.
     Raised(usize, Value),
-    /// With a system exception, and what else is known about it.
+    /// A system exception, and further information about it.
     Failed(SystemException, Option<String>),
 }
 
@@ -27,7 +27,7 @@ impl From<SystemException> for Outcome {
     }
 }
 
-/// Calls the operation. Values are those of the parameters that are sent.
+/// Calls the operation. `values` are those of [`Signature::sent`].
 pub(super) fn call(target: &ObjectRef, signature: &Signature, values: &[Value]) -> Outcome {
     let arguments = |w: &mut Writer<'_>| {
         let mut sent = signature.sent().zip(values);
@@ -75,7 +75,7 @@ pub(super) fn call(target: &ObjectRef, signature: &Signature, values: &[Value]) 
     }
 }
 
-/// The members of an exception whose repository id has been read.
+/// Reads the members of an exception, after its repository id.
 fn read_members(code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
     let members = (0..code.member_count()).filter_map(|index| code.member_type(index));
     let members = members.map(|member| read_value(&member, r));

@@ -1,4 +1,4 @@
-//! References and files that values name.
+//! Reads the references and files that argument values name.
 
 use std::io::Read as _;
 
@@ -55,5 +55,5 @@ impl World for Surroundings<'_> {
     }
 }
 
-/// Octets of a file that a value is read from: several times what goes into one message.
+/// Maximum size of a file that holds a value, in octets: several times the largest message.
 const FILE_SIZE_MAX: u64 = 64 << 20;

@@ -185,7 +185,8 @@ fn ratio(of: &Measurement, key: &str) -> String {
     of.ratio(key).map_or("-".to_owned(), Ratio::words)
 }
 
-/// The first of the values that is there, with two digits of a microsecond: the compared times differ by less than one.
+/// Returns the first value that exists, in microseconds with two decimals: the compared times differ by less than one
+/// microsecond.
 fn time(of: &Measurement, keys: &[&str]) -> String {
     let ns = keys.iter().find_map(|key| of.values.get(*key));
     ns.map_or("-".to_owned(), |ns| format!("{:.2} us", ns / 1e3))

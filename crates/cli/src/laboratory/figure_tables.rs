@@ -54,7 +54,7 @@ pub(super) fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io:
     Ok(())
 }
 
-/// Number of figures that are printed; the most important ones come first.
+/// Maximum number of figures that are printed. The most important figures are first.
 const TABLES_MAX: usize = 6;
 
 fn value(value: f64, unit: &str) -> String {

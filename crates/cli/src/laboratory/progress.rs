@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use deckwatch_probe::laboratory;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A progress bar on a terminal. Elsewhere, one line for each round and every two seconds.
+/// Shows a progress bar on a terminal. Elsewhere, prints a line for each round and every two seconds.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// The last line, its round and its time.
@@ -34,12 +34,12 @@ impl Progress {
         let what = at.now.split(':').next().unwrap_or_default();
         let line = format!("{what}: round {} of {}", at.round, at.rounds);
         let is_due = |(last, round, when): &(String, usize, Instant)| {
-            // In round 0 foreign ORBs are built, each of which may take minutes.
+            // Foreign ORBs are built in round 0. Each build may take minutes.
             let is_new_round = *round != at.round || at.round == 0;
             *last != line && (is_new_round || when.elapsed() > LINE_INTERVAL)
         };
         if self.last.as_ref().is_none_or(is_due) {
-            // Standard error may be closed or full: the measurement goes on.
+            // An error is ignored: the measurement continues if standard error is closed or full.
             let _ = writeln!(anstream::stderr(), "{line}");
             self.last = Some((line, at.round, Instant::now()));
         }
@@ -54,5 +54,5 @@ impl Drop for Progress {
     }
 }
 
-/// The least time between two lines of one round.
+/// Minimum time between two lines of one round.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);

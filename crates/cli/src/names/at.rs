@@ -1,4 +1,4 @@
-//! The naming service that an argument names, and the name there.
+//! The naming service and the name that an argument gives.
 
 use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Refusal, path};
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) orb: Orb,
     pub(super) root: NamingContextRef,
     pub(super) path: Vec<NameComponent>,
-    /// As it was given.
+    /// The name as the user wrote it.
     pub(super) name: String,
 }
 
@@ -42,7 +42,7 @@ impl At {
         }
     }
 
-    /// As [`At::place`], where no name is the service's root; and whether there was one.
+    /// As [`At::place`], but without a name the place is the service's root. Also returns whether there is a name.
     pub(super) fn place_or_root(&self, name: Option<&str>) -> anyhow::Result<(Place, bool)> {
         let orb = client_orb(self.trace)?;
         let url = name.filter(|name| {
@@ -53,7 +53,7 @@ impl At {
         let (reference, name) = match url {
             Some(url) => {
                 let (address, name) = url.trim().split_once('#').unwrap_or((url.trim(), ""));
-                // A corbaname without a name is its context.
+                // A corbaname without a name part refers to the context at its address.
                 (address.to_owned(), unescaped(name)?)
             }
             None => (
@@ -91,7 +91,7 @@ fn root(orb: &Orb, reference: &str) -> anyhow::Result<NamingContextRef> {
     found.with_context(|| format!("{reference} is an object, but not a naming context"))
 }
 
-/// The name behind `#` of a URL: `%` and two hexadecimal digits stand for an octet.
+/// Decodes the name after `#` of a URL: `%` and two hexadecimal digits are one octet.
 fn unescaped(text: &str) -> anyhow::Result<String> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -114,7 +114,7 @@ fn unescaped(text: &str) -> anyhow::Result<String> {
 }
 
 impl Place {
-    /// The reference under the name.
+    /// Resolves the name.
     pub(super) fn resolve(&self) -> anyhow::Result<ObjectRef> {
         let found = self
             .root
@@ -124,7 +124,7 @@ impl Place {
         found.with_context(|| format!("{} is bound to nil", self.name))
     }
 
-    /// The context under the name, or the root where there is none.
+    /// Returns the context bound to the name, or the root if the path is empty.
     pub(super) fn context(&self) -> anyhow::Result<NamingContextRef> {
         if self.path.is_empty() {
             return Ok(self.root.clone());

@@ -1,4 +1,4 @@
-//! Binding names, making contexts and destroying them.
+//! Binds names, makes contexts and destroys them.
 
 use anyhow::Context as _;
 use deckwatch_naming::user::{Existing, Refusal, bind_with_contexts, make_contexts, text};
@@ -90,7 +90,8 @@ pub(super) fn new_context(place: &Place, contexts: bool) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make {}", place.name))
 }
 
-/// Destroys a context and removes its name; contexts of other services are let go of, not destroyed.
+/// Destroys a context and removes its name. With `recursive`, its bindings are removed first; of the contexts in it,
+/// only those of the same service are destroyed.
 pub(super) fn destroy(place: &Place, recursive: bool) -> anyhow::Result<()> {
     let context = place.context()?;
     if recursive {
@@ -133,5 +134,5 @@ fn empty(context: &NamingContextRef, deep: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Contexts within contexts that are followed: a context may hold itself.
+/// Maximum depth of nested contexts: a context may contain itself.
 pub(super) const CONTEXTS_DEEP_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Listing contexts, one or all below one.
+//! Lists a context, alone or with all contexts below it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::At;
 use super::bind::CONTEXTS_DEEP_MAX;
 use crate::output::outln;
 
-/// Bindings asked for at a time.
+/// Number of bindings requested in one call.
 const LIST_STEP: u32 = 500;
 
 /// What is listed, and how.
@@ -32,7 +32,7 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-/// A binding as it is shown.
+/// A binding in the printed list.
 #[derive(serde::Serialize)]
 struct Row {
     name: String,
@@ -43,7 +43,7 @@ struct Row {
     address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
-    /// Why a context's own names are not shown.
+    /// The reason why the bindings of a context are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed: Option<String>,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
 struct Listing<'a> {
     args: &'a ListArgs,
     rows: Vec<Row>,
-    /// Contexts that have been listed: one may hold itself.
+    /// Contexts already listed: a context may contain itself.
     seen: HashSet<String>,
 }
 
@@ -157,7 +157,8 @@ impl Row {
     }
 }
 
-/// Host and port of a reference's first IIOP profile; host and path where it has a unix socket alone, and so no port.
+/// Returns host and port of a reference's first IIOP profile. If that has only a unix socket, and so port 0, returns
+/// host and path.
 fn address(object: &ObjectRef) -> Option<String> {
     let profile = object.ior().iiop_profiles().flatten().next()?;
     let socket = profile.unix_addresses().next();
@@ -167,13 +168,13 @@ fn address(object: &ObjectRef) -> Option<String> {
     })
 }
 
-/// Whether both contexts are at one address: then one service has them.
+/// Whether both contexts have the same address, and so belong to the same service.
 pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> bool {
     let here = address(one.object());
     here.is_some() && here == address(other.object())
 }
 
-/// All bindings of a context, in order: not every service has one.
+/// Returns all bindings of a context, sorted: not every service returns them in order.
 pub(super) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
     let (mut bindings, rest) = context.list(LIST_STEP)?;
     if let Some(rest) = rest {

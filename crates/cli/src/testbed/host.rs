@@ -1,4 +1,4 @@
-//! What is done with one host of a testbed, whoever made it.
+//! Actions on one host of a testbed, of a run or made by hand.
 
 use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
@@ -44,7 +44,7 @@ pub(super) fn lose(at: &At, every: Option<NonZeroU32>, as_json: bool) -> anyhow:
     Ok(())
 }
 
-/// Becomes the command; comes back only with what kept it from that.
+/// Replaces this process by the command. Returns only if the command cannot be run.
 pub(super) fn exec(at: &At, command: &[String]) -> anyhow::Result<ExitCode> {
     let namespace = leftovers::find_host(&at.host, at.testbed.as_deref()).context(WHERE_TO_LOOK)?;
     let [program, words @ ..] = command else {

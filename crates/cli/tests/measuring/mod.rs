@@ -1,10 +1,10 @@
-//! What the tests of commands that measure share: their folders, and what happens to them on their way.
+//! What the tests of measuring commands share: result folders, and commands that are disturbed while they measure.
 
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A folder that is not there yet.
+/// Returns a path at which there is no folder yet.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("deckwatch-{test}-{}", std::process::id()));
     let _left_over = std::fs::remove_dir_all(&folder);
@@ -18,12 +18,13 @@ pub(crate) struct Measuring {
 }
 
 impl Measuring {
-    /// Starts it, and waits until it tells of its second round: once a later round has begun, the first is kept.
+    /// Starts the command, and waits until it reports its second round. When a later round has begun, the result of the
+    /// first is saved.
     pub(crate) fn until_round_2(command: &mut Command) -> Self {
         Self::until(command, "round 2")
     }
 
-    /// Starts it, and waits until it tells of `words`.
+    /// Starts the command, and waits until it prints `words`.
     pub(crate) fn until(command: &mut Command, words: &str) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
@@ -41,12 +42,12 @@ impl Measuring {
         Self { child, progress }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the command.
     pub(crate) fn send(&self, signal: &str) {
         kill(signal, &self.child.id().to_string());
     }
 
-    /// Kills one of its processes, whose arguments begin with `words`.
+    /// Kills the child process of the command whose arguments begin with `words`.
     pub(crate) fn kill_end(&self, words: &[&str]) {
         let pid = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -61,7 +62,7 @@ impl Measuring {
         kill("-KILL", end.expect("it has such an end"));
     }
 
-    /// What it says in all, once it has ended.
+    /// Waits for the end of the command, and returns all its output.
     pub(crate) fn output(self) -> Output {
         let Self {
             child,

@@ -1,5 +1,5 @@
-//! A run of the command, watched and disturbed from outside: its processes by name, its schedule, its network, and
-//! what it left.
+//! A run of the command that a test watches and disturbs from outside: its processes by name, its schedule, its
+//! network, and its result.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use deckwatch_meter::samples;
 use deckwatch_testbed::{Port, Standing, Testbed};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A folder of one test, gone with it.
+/// The folder of one test, removed when this is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -37,18 +37,18 @@ impl Drop for Folder {
     }
 }
 
-/// A run whose schedule is about to start, or has.
+/// A run whose schedule has started or is about to start.
 pub(crate) struct WatchedRun {
     run: Child,
-    /// What it says from now on.
+    /// Collects the lines that the run prints from now on.
     listener: JoinHandle<Vec<String>>,
-    /// Process ids by what the processes are.
+    /// Process ids by the name of the process.
     processes: BTreeMap<String, u32>,
     folder: Folder,
 }
 
 impl WatchedRun {
-    /// Starts a run of this mission and waits until it measures.
+    /// Starts a run of this mission, and waits until it measures.
     pub(crate) fn start(test: &str, mission: &str, arguments: &[&str]) -> Self {
         let folder = Folder::new(test);
         let file = folder.path().join("mission.toml");
@@ -89,12 +89,12 @@ impl WatchedRun {
         }
     }
 
-    /// The process id of the run itself.
+    /// Returns the process id of the coordinator.
     pub(crate) fn id(&self) -> u32 {
         self.run.id()
     }
 
-    /// The process ids of the parts whose name contains `words`.
+    /// Returns the process ids of the parts whose name contains `words`.
     pub(crate) fn parts(&self, words: &str) -> Vec<u32> {
         let of = |(name, id): (&String, &u32)| name.contains(words).then_some(*id);
         let found: Vec<u32> = self.processes.iter().filter_map(of).collect();
@@ -106,7 +106,7 @@ impl WatchedRun {
         found
     }
 
-    /// When its schedule starts, nanoseconds of CLOCK_MONOTONIC, as a consumer was told.
+    /// Returns the time at which its schedule starts, as a consumer recorded it: nanoseconds of CLOCK_MONOTONIC.
     pub(crate) fn start_ns(&self) -> i64 {
         let file = self.work().join("0-0.records");
         loop {
@@ -121,12 +121,12 @@ impl WatchedRun {
         }
     }
 
-    /// The folder in which it keeps records.
+    /// Returns the folder with its records.
     pub(crate) fn work(&self) -> PathBuf {
         work_of(self.id()).expect("a working folder in memory")
     }
 
-    /// Its testbed.
+    /// Returns its testbed.
     pub(crate) fn testbed(&self) -> Standing {
         testbed_of(self.id()).expect("a testbed")
     }
@@ -155,7 +155,7 @@ impl WatchedRun {
         }
     }
 
-    /// Kills the run itself, which leaves what it has.
+    /// Kills the coordinator. Its folder and its other leftovers stay.
     pub(crate) fn kill(mut self) -> Folder {
         self.run.kill().expect("it was there");
         self.run.wait().expect("it is dead");
@@ -163,7 +163,7 @@ impl WatchedRun {
     }
 }
 
-/// What a run left.
+/// A finished run and its result.
 pub(crate) struct Finished {
     pub(crate) status: Option<i32>,
     pub(crate) said: Vec<String>,
@@ -188,7 +188,7 @@ impl Finished {
             .filter(move |sample| sample.flow == index)
     }
 
-    /// The exit status that the verdict must have.
+    /// Returns the exit status that the verdict must have.
     pub(crate) fn status_of_verdict(&self) -> i32 {
         match self.document.verdict.kind {
             VerdictKind::Pass => 0,
@@ -198,8 +198,7 @@ impl Finished {
         }
     }
 
-    /// By what the machine itself disturbed the run, so far that messages may have been late for it: as the run
-    /// recorded.
+    /// Returns a disturbance of the run by the machine that may have made messages late, as the run recorded it.
     pub(crate) fn disturbance(&self) -> Option<String> {
         let provenance = &self.document.provenance;
         let reading = |name: &str| provenance.disturbance.get(name).copied().unwrap_or(0.0);
@@ -238,8 +237,7 @@ pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
     })
 }
 
-/// Runs a check again, up to three times in all, as long as the machine disturbed its run; what fails undisturbed
-/// fails.
+/// Runs a check up to three times, as long as the machine disturbed its run. A failure of an undisturbed run is final.
 pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
     let mut failures = Vec::new();
     for _ in 0..3 {
@@ -256,13 +254,13 @@ pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Fail
     panic!("{}", failures.join("\n"));
 }
 
-/// What was not as expected.
+/// A failed check.
 pub(crate) struct Failure {
     pub(crate) what: String,
     pub(crate) disturbance: Option<String>,
 }
 
-/// The name and id in the line that tells of a start.
+/// Returns name and process id of a log line about the start of a process.
 fn started(line: &str) -> Option<(String, u32)> {
     let (_, rest) = line.split_once("started process=\"")?;
     let (name, rest) = rest.split_once("\" id=")?;
@@ -273,8 +271,8 @@ fn listen(lines: std::io::Lines<BufReader<ChildStderr>>) -> Vec<String> {
     lines.map_while(Result::ok).collect()
 }
 
-/// Share of a run in which some thread waited for a processor that is told as a disturbance: the parts themselves
-/// wait for each other now and then.
+/// Share of a run in which some thread waited for a processor. More counts as a disturbance: the run's own processes
+/// sometimes wait for each other.
 const PRESSURE_SHARE_MAX: f64 = 0.05;
-/// Processor time withheld that can make one message late which had so little to spare.
+/// Withheld processor time that can make a message late, in microseconds.
 const WITHHELD_US_MAX: f64 = 10_000.0;

@@ -1,5 +1,5 @@
-//! What the tests of the channel share: a channel of one program, another that has a reference to it, and the
-//! consumers of that one.
+//! Shared by the tests of the channel: a channel in one ORB, a second ORB with a reference to it, and the consumers of
+//! the second ORB.
 
 #![allow(
     dead_code,
@@ -23,15 +23,15 @@ use deckwatch_event::{ChannelOptions, EventChannel};
 use deckwatch_orb::transport::{SocketTransport, Transport};
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind};
 
-/// The longest that anything of a test may take on a loaded machine.
+/// Time limit of every step of a test, on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A channel of one program, and what another has of it.
+/// A channel in one ORB, and a second ORB that uses it.
 pub struct World {
     pub server: Orb,
     pub user: Orb,
     pub served: EventChannel,
-    /// As the other program has it.
+    /// The reference of the second ORB.
     pub channel: EventChannelRef,
 }
 
@@ -44,12 +44,12 @@ impl World {
         Self::of(serving_orb(), options, || {})
     }
 
-    /// One each of whose consumers' threads runs this before its first event.
+    /// A world whose consumer threads run `prepare` before their first event.
     pub fn prepared(prepare: impl Fn() + Send + Sync + 'static) -> Self {
         Self::of(serving_orb(), ChannelOptions::default(), prepare)
     }
 
-    /// One whose program has its sockets and its time from this.
+    /// A world whose server gets its sockets and its clock from `transport`.
     pub fn over(transport: Arc<dyn Transport>) -> Self {
         Self::of(
             serving_orb_over(transport),
@@ -79,19 +79,19 @@ impl World {
         }
     }
 
-    /// An object of the other program.
+    /// Activates an object in the second ORB.
     pub fn activate(&self, servant: Arc<dyn Servant>) -> ObjectRef {
         let poa = self.user.root_poa().unwrap();
         let id = poa.activate_object(servant).unwrap();
         poa.id_to_reference(&id).unwrap()
     }
 
-    /// A consumer of the other program, and what it gets: each event's number, and nothing for the end.
+    /// A consumer in the second ORB, and what it receives: each event's number, and `None` when it is disconnected.
     pub fn consumer(&self) -> (ObjectRef, Receiver<Option<u32>>) {
         self.taker(None)
     }
 
-    /// One that waits for leave before it takes an event.
+    /// A consumer that waits for a message on `leave` before it accepts an event.
     pub fn slow_consumer(&self, leave: Receiver<()>) -> (ObjectRef, Receiver<Option<u32>>) {
         self.taker(Some(Mutex::new(leave)))
     }
@@ -102,7 +102,7 @@ impl World {
         (self.activate(Arc::new(taker)), events)
     }
 
-    /// An object where nobody listens.
+    /// A reference to an address where no process listens.
     pub fn nobody(&self) -> ObjectRef {
         self.user
             .string_to_object("corbaloc::127.0.0.1:1/nobody")
@@ -129,7 +129,7 @@ impl World {
         proxy
     }
 
-    /// What a supplier without a reference pushes to.
+    /// The proxy of a supplier that gave no reference.
     pub fn supplier(&self) -> ProxyPushConsumerRef {
         self.connect_supplier(None).unwrap()
     }
@@ -144,7 +144,7 @@ impl World {
         Ok(proxy)
     }
 
-    /// Both programs end.
+    /// Shuts both ORBs down.
     #[track_caller]
     pub fn end(&self) {
         self.server.shutdown(true).expect("it ends");
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-/// Pushes; which system exception, where there was one.
+/// Pushes a number. Returns the kind of the system exception, if one was raised.
 #[track_caller]
 pub fn pushed(proxy: &ProxyPushConsumerRef, value: u32) -> Result<(), Kind> {
     proxy.push(&number(value)).map_err(|raised| match raised {
@@ -161,7 +161,7 @@ pub fn pushed(proxy: &ProxyPushConsumerRef, value: u32) -> Result<(), Kind> {
     })
 }
 
-/// Which system exception kept a supplier from being connected, where one did.
+/// Returns the kind of the system exception that the connect raised, if any.
 #[track_caller]
 pub fn connected<T>(
     outcome: Result<T, ProxyPushConsumerConnectPushSupplierError>,
@@ -173,7 +173,7 @@ pub fn connected<T>(
     }
 }
 
-/// Waits for what another thread brings about.
+/// Waits until another thread has made the condition true.
 #[track_caller]
 pub fn wait_for(what: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -187,7 +187,7 @@ pub fn number(value: u32) -> Any {
     Any::from_value(&value).expect("a number fits")
 }
 
-/// A consumer that hands on what it gets.
+/// A consumer that sends each event to the test.
 struct Taker {
     taken: Sender<Option<u32>>,
     leave: Option<Mutex<Receiver<()>>>,

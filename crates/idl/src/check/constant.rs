@@ -1,4 +1,4 @@
-//! Checks constants and unions: what needs the values of expressions.
+//! Checks constants and unions, which need the values of expressions.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ impl Checker<'_> {
         expression: &Expr,
         whole: Span,
     ) {
-        // `fixed` takes its digits and scale from the value.
+        // A constant of type `fixed` takes its digits and scale from the value.
         let bare = matches!(spec.kind, TypeKind::Fixed(None));
         let ty = if bare { None } else { self.type_of(spec) };
         if ty.is_none() && !bare {
@@ -51,14 +51,14 @@ impl Checker<'_> {
             }
             Err(error) => {
                 self.error(error);
-                // The name is defined all the same, so that its uses are not errors too.
+                // The name is defined nevertheless, so that its uses are not reported too.
                 let ty = ty.unwrap_or(Type::Basic(Basic::Long));
                 self.define(name, whole, DefinitionKind::Constant(ty, Value::Integer(1)));
             }
         }
     }
 
-    /// The value of an expression that must be an integer of at least 1, such as a bound.
+    /// Evaluates an expression that must be an integer of at least 1, such as a bound.
     pub(crate) fn positive(&mut self, expression: &Expr) -> Option<u32> {
         let value = self.unsigned(expression)?;
         if value == 0 {
@@ -71,7 +71,7 @@ impl Checker<'_> {
         Some(value)
     }
 
-    /// The value of an expression that must fit `unsigned long`.
+    /// Evaluates an expression that must fit `unsigned long`.
     pub(crate) fn unsigned(&mut self, expression: &Expr) -> Option<u32> {
         let ty = Type::Basic(Basic::ULong);
         let value = self
@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The value of an expression; `target` is the type it is for.
+    /// Evaluates an expression; `target` is the type that the value is for.
     fn evaluate(&mut self, expression: &Expr, target: Option<Basic>) -> Result<Value, Diagnostic> {
         let at = |message: String| Diagnostic::new(expression.span, message);
         match &expression.kind {
@@ -115,7 +115,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The value as one of the type, if it is one.
+    /// Converts a value to the type, or returns an error if it is not of that type.
     fn coerce(&self, value: Value, ty: &Type, span: Span) -> Result<Value, Diagnostic> {
         let wrong = |expected: &str, value: &Value| {
             Diagnostic::new(
@@ -305,7 +305,7 @@ impl Checker<'_> {
         self.coerce(value, &ty, expression.span)
     }
 
-    /// An enumerator named without the scope in which its enum lies.
+    /// Returns the enumerator of an enum that is named without the enum's scope.
     fn enumerator(&self, expression: &Expr, ty: &Type) -> Option<Value> {
         let (ExprKind::Name(name), Type::Named(id)) = (&expression.kind, ty) else {
             return None;
@@ -319,7 +319,7 @@ impl Checker<'_> {
         Some(Value::Enumerator(*id, index as u32))
     }
 
-    /// `default`, which is one of the labels, needs a value that no other takes.
+    /// Checks that a `default` label has a discriminator value left that no other label takes.
     fn check_default(&mut self, switch: Option<&Type>, labels: usize, cases: &[AstCase]) {
         let values = match switch.map(|ty| resolve(&self.definitions, ty)) {
             Some(Type::Basic(Basic::Boolean)) => 2,

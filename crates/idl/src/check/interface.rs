@@ -68,7 +68,7 @@ impl Checker<'_> {
     fn base(&mut self, name: &ScopedName, flavour: Flavour) -> Option<DefId> {
         let found = self.find(name)?;
         let id = match found {
-            // A base may be named by an alias.
+            // A base can be named by an alias.
             Found::Target(Target::Definition(id)) => {
                 match crate::model::resolve(&self.definitions, &Type::Named(id)) {
                     Type::Named(id) => Some(*id),
@@ -107,7 +107,7 @@ impl Checker<'_> {
         Some(id)
     }
 
-    /// All ancestors, nearest first: the bases in order, then theirs.
+    /// Returns all ancestors, nearest first: the bases in order, then their ancestors.
     fn ancestors(&mut self, bases: &[(DefId, Span)]) -> Vec<DefId> {
         let mut all: Vec<DefId> = Vec::new();
         for &(base, span) in bases {
@@ -133,7 +133,7 @@ impl Checker<'_> {
         all
     }
 
-    /// Two operations of one name cannot be inherited.
+    /// Reports operations of the same name that are inherited from different interfaces.
     fn check_inherited(&mut self, name: &Name, ancestors: &[DefId]) {
         let mut seen: HashMap<String, Span> = HashMap::new();
         let mut errors = Vec::new();
@@ -210,7 +210,7 @@ impl Checker<'_> {
     }
 
     fn declare_parameter(&mut self, name: &Name) -> Result<(), Diagnostic> {
-        // The scope of parameters has its interface as owner, whose name a parameter may well have.
+        // The owner of the parameters' scope is the interface. A parameter may have the interface's name.
         let result = self.scopes.declare(
             self.scope,
             name,
@@ -322,7 +322,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Operations and attributes cannot be redefined, not even those inherited.
+    /// Declares an operation or attribute. Its name must differ from all own and inherited operations and attributes.
     fn declare_operation(&mut self, interface: DefId, name: &Name, what: &'static str) {
         if let Err(error) =
             self.scopes
@@ -359,7 +359,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A valuetype: its names are looked up, and no more.
+    /// Checks a valuetype: only resolves its names.
     pub(crate) fn value(
         &mut self,
         name: &Name,

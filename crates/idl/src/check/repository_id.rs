@@ -12,14 +12,14 @@ pub(crate) enum Pragma {
     Prefix(String),
     Id(ScopedName, String),
     Version(ScopedName, String),
-    /// Some other compiler's.
+    /// A pragma of another compiler.
     Other,
 }
 
 /// Reads a `#pragma` line.
 ///
 /// # Errors
-/// What is expected instead.
+/// Returns a message that describes the expected form.
 pub(crate) fn pragma(line: &str, span: Span) -> Result<Pragma, String> {
     let joined = line.replace("\\\r\n", "   ").replace("\\\n", "  ");
     let tokens: Vec<(Kind, Span)> = Kind::lexer(&joined[1..])
@@ -95,13 +95,13 @@ fn scoped<'a>(
     }
 }
 
-/// `IDL:prefix/A/B:1.0`.
+/// Returns the repository id `IDL:prefix/A/B:1.0`.
 pub(crate) fn repository_id(prefix: &str, scoped_name: &str) -> String {
     let slash = if prefix.is_empty() { "" } else { "/" };
     format!("IDL:{prefix}{slash}{}:1.0", scoped_name.replace("::", "/"))
 }
 
-/// The id with another version; unchanged where it is not of the `IDL` format.
+/// Returns the id with another version; unchanged if it is not of the `IDL` format.
 pub(crate) fn with_version(id: &str, version: &str) -> String {
     match id
         .strip_prefix("IDL:")

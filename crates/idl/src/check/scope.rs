@@ -1,4 +1,4 @@
-//! Scopes, and how names are found in them (CORBA 3.3 part 1, clause 7.20).
+//! Scopes and name lookup (CORBA 3.3 part 1, clause 7.20).
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use crate::parse::ast::{Name, ScopedName};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
-/// Index of a scope.
+/// The index of a scope.
 pub(crate) type ScopeId = usize;
 
-/// What a name in a scope stands for.
+/// The meaning of a name in a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Definition(DefId),
     Enumerator(DefId, u32),
-    /// An operation, attribute, member or parameter: it takes the name, and no scoped name finds it.
+    /// An operation, attribute, member or parameter. Its name is taken, but lookup of a scoped name does not return it.
     Other(&'static str),
 }
 
@@ -30,15 +30,15 @@ struct Entry {
 struct Scope {
     parent: Option<ScopeId>,
     owner: Option<DefId>,
-    /// By the name in small letters: names that differ in case alone clash.
+    /// The names in lower case: names that differ only in case clash.
     entries: HashMap<String, Entry>,
-    /// Names of outer scopes that were used here, and so cannot be given another meaning here.
+    /// Names of outer scopes that were used in this scope, and cannot be redefined in it.
     used: HashMap<String, (String, Span)>,
     /// The scopes of all ancestors of an interface or valuetype.
     inherited: Vec<ScopeId>,
 }
 
-/// All scopes of a compilation. The first is the outermost.
+/// All scopes of a compilation. The first is the global scope.
 #[derive(Debug)]
 pub(crate) struct Scopes {
     scopes: Vec<Scope>,
@@ -55,7 +55,7 @@ impl Scopes {
         }
     }
 
-    /// The scope of a definition; made where there is none yet.
+    /// Returns the scope of a definition; creates it if there is none yet.
     pub(crate) fn open(&mut self, parent: ScopeId, owner: DefId) -> ScopeId {
         if let Some(&scope) = self.of.get(&owner) {
             return scope;
@@ -65,7 +65,7 @@ impl Scopes {
         scope
     }
 
-    /// A scope without a name, of an operation's parameters.
+    /// Creates a scope without a name, for an operation's parameters.
     pub(crate) fn push(&mut self, parent: ScopeId, owner: Option<DefId>) -> ScopeId {
         self.scopes.push(Scope {
             parent: Some(parent),
@@ -75,7 +75,7 @@ impl Scopes {
         self.scopes.len() - 1
     }
 
-    /// Forgets the last scope made by [`Scopes::push`].
+    /// Removes the last scope that [`Scopes::push`] created.
     pub(crate) fn pop(&mut self) {
         self.scopes.pop();
     }
@@ -91,13 +91,13 @@ impl Scopes {
             .collect();
     }
 
-    /// What the name already stands for in this scope itself, if it is spelt so.
+    /// Returns the meaning of the name in this scope itself, if the spelling is the same.
     pub(crate) fn own(&self, scope: ScopeId, name: &str) -> Option<Target> {
         let entry = self.scopes[scope].entries.get(&name.to_lowercase())?;
         (entry.name == name).then_some(entry.target)
     }
 
-    /// Gives a name its meaning.
+    /// Declares a name.
     pub(crate) fn declare(
         &mut self,
         scope: ScopeId,
@@ -138,7 +138,7 @@ impl Scopes {
         Ok(())
     }
 
-    /// What a scoped name stands for, seen from a scope.
+    /// Resolves a scoped name, starting in the scope `from`.
     pub(crate) fn lookup(
         &mut self,
         from: ScopeId,
@@ -180,7 +180,7 @@ impl Scopes {
         }
     }
 
-    /// Looks in a scope and in those around it, and notes the use.
+    /// Searches a scope and then its enclosing scopes. Records the use of the name.
     fn outward(
         &mut self,
         from: ScopeId,
@@ -206,7 +206,7 @@ impl Scopes {
         }
     }
 
-    /// Looks in a scope and in what it inherits.
+    /// Searches a scope and the scopes it inherits from.
     fn inside(
         &self,
         scope: ScopeId,
@@ -224,7 +224,7 @@ impl Scopes {
                 continue;
             };
             match found {
-                // What a nearer interface defines hides what it inherits.
+                // A definition in a nearer interface hides the one that this interface inherits.
                 Some(earlier)
                     if earlier.target != entry.target
                         && !hides(self, scope, earlier, entry, definitions) =>
@@ -243,7 +243,7 @@ impl Scopes {
     }
 }
 
-/// Whether the scope of `nearer` inherits from that of `other`.
+/// Returns whether the interface that holds `nearer` inherits from the interface that holds `other`.
 fn hides(
     scopes: &Scopes,
     scope: ScopeId,

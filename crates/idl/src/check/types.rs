@@ -1,4 +1,4 @@
-//! Checks types where they are used.
+//! Checks types at the locations where they are used.
 
 use crate::check::scope::Target;
 use crate::check::{Checker, Found};
@@ -10,7 +10,7 @@ use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
 impl Checker<'_> {
-    /// The type with the declarator's dimensions around it, the first outermost.
+    /// Adds the declarator's array dimensions to a type, the first as the outermost.
     pub(crate) fn dimensioned(&mut self, ty: Type, declarator: &Declarator) -> Option<Type> {
         if declarator.dimensions.len() > DIMENSIONS_MAX {
             let text = format!("an array has at most {DIMENSIONS_MAX} dimensions");
@@ -35,7 +35,7 @@ impl Checker<'_> {
         Some(ty)
     }
 
-    /// A type that must be known in whole; `None` after an error.
+    /// Returns a type that must be complete; `None` after an error.
     pub(crate) fn complete_type(&mut self, spec: &TypeSpec) -> Option<Type> {
         let ty = self.type_of(spec)?;
         if !self.is_complete(&ty) {
@@ -58,7 +58,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type where it is used; `None` after an error.
+    /// Returns the type of a type specifier; `None` after an error.
     pub(crate) fn type_of(&mut self, spec: &TypeSpec) -> Option<Type> {
         Some(match &spec.kind {
             TypeKind::Basic(basic) => Type::Basic(*basic),
@@ -111,7 +111,7 @@ impl Checker<'_> {
         })
     }
 
-    /// A name that must be a type's.
+    /// Resolves a name that must be a type's.
     fn named(&mut self, name: &ScopedName) -> Option<Type> {
         let id = match self.find(name)? {
             Found::Target(Target::Definition(id)) => id,
@@ -135,7 +135,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Notes how deep a finished type nests, and how large its TypeCode is.
+    /// Records a finished type's nesting depth and the size of its TypeCode.
     pub(crate) fn finish(&mut self, id: DefId, whole: Span, parts: &[Type]) {
         let depth = parts.iter().map(|ty| self.depth(ty)).max().unwrap_or(0) + 1;
         let nodes = parts

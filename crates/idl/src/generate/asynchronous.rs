@@ -1,4 +1,5 @@
-//! Asynchronous calls of an interface: `sendc_` and `sendp_` operations, its poller, and what its exception holders raise.
+//! Generates the asynchronous calls of an interface: `sendc_` and `sendp_` operations, its poller, and the methods that
+//! raise exceptions from exception holders.
 
 use std::collections::HashSet;
 
@@ -13,7 +14,7 @@ use crate::model::implied::{has_reply, reply_name};
 use crate::model::{DefId, Definition, Flavour, Interface, Type};
 
 impl<'m> Generator<'m> {
-    /// The operations that can be called asynchronously: those whose interface has a handler.
+    /// Returns the operations that can be called asynchronously: not oneway, of an interface with a reply handler.
     fn with_replies(&self, all: &[Declared<'m>]) -> Vec<Declared<'m>> {
         let all = all.iter().copied();
         all.filter(|declared| {
@@ -22,7 +23,7 @@ impl<'m> Generator<'m> {
         .collect()
     }
 
-    /// The trait of an interface's handler, as a type to point at.
+    /// Returns the path of the trait of an interface's reply handler.
     fn handler_type(
         &mut self,
         interface: DefId,
@@ -37,7 +38,7 @@ impl<'m> Generator<'m> {
         Ok(Some(tokens(&path)))
     }
 
-    /// The methods of `IRef`.
+    /// Generates the asynchronous methods of `IRef`.
     pub(super) fn asynchronous_methods(
         &mut self,
         id: DefId,
@@ -118,7 +119,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// The function that gives a reply to a handler.
+    /// Generates the function that delivers a reply to a reply handler.
     fn delivery(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
         let (reply, served) = (tokens(&self.paths.reply), tokens(&self.paths.served));
         let operation = declared.operation;
@@ -173,12 +174,12 @@ impl<'m> Generator<'m> {
         ident(&self.names.interface(declared.interface).deliveries[declared.index])
     }
 
-    /// What pollers call it.
+    /// Returns the operation's method name in pollers.
     fn polled_name(&self, declared: Declared<'_>) -> &str {
         &self.names.interface(declared.interface).replies[declared.index]
     }
 
-    /// How many of its interface's operations before it have replies.
+    /// Returns the number of earlier operations of the interface that have replies.
     fn place_among_replies(&self, declared: Declared<'_>) -> usize {
         match &self.model.definition(declared.interface).kind {
             crate::model::DefinitionKind::Interface(interface) => {
@@ -189,7 +190,7 @@ impl<'m> Generator<'m> {
         }
     }
 
-    /// The poller and the exceptions of an interface; of a handler, that its references are handlers too.
+    /// Generates an interface's poller and exception methods. For a reply handler, implements its trait for references.
     pub(super) fn asynchronous_types(
         &mut self,
         id: DefId,
@@ -280,7 +281,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// What every poller is besides.
+    /// Generates the trait implementations that every poller has.
     fn views_of_poller(&self, name: &Ident) -> TokenStream {
         let (dynamic, name_text) = (tokens(&self.paths.dynamic), name.to_string());
         quote! {
@@ -322,7 +323,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// What the holder of an exception raises, operation by operation.
+    /// Generates a trait that raises the exception in an exception holder, with a method for each operation.
     fn exceptions(
         &mut self,
         id: DefId,
@@ -365,7 +366,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// A reference to a handler is one, whose operations are called where it leads.
+    /// Implements a reply handler's trait for its reference, which forwards each call to the remote handler.
     fn reference_as_handler(
         &mut self,
         id: DefId,
@@ -405,7 +406,7 @@ impl<'m> Generator<'m> {
     }
 }
 
-/// `sendc_op`, with `ami_` before the operation's name where that is taken.
+/// Returns the name `sendc_op` or `sendp_op`. Inserts `ami_` before the operation's name if that is taken.
 fn sender(prefix: &str, declared: Declared<'_>, taken: &mut HashSet<String>) -> Ident {
     let name = super::names::snake_case(&reply_name(declared.operation));
     let mut sender = format!("{prefix}{name}");

@@ -1,4 +1,4 @@
-//! Bounds of strings and sequences whose Rust form does not hold to them.
+//! Generates checks of string and sequence bounds that the Rust types do not enforce.
 
 use super::Generator;
 use super::tokens;
@@ -8,8 +8,9 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 impl Generator<'_> {
-    /// Whether a value is longer than its bound, or holds an element that is: the length of `&[T]`, `&str`, `Cow` and `String` is
-    /// looked at where they are written and read, that of members by the type they are members of. Nothing where no bound can be exceeded.
+    /// Generates the condition that a value, or an element in it, exceeds its bound; `None` if no bound can be
+    /// exceeded. The length of `&[T]`, `&str`, `Cow` and `String` is checked where they are written and read. An
+    /// `owned` sequence enforces its own bound. A struct checks the bounds of its members.
     pub(super) fn exceeds(
         &self,
         value: &TokenStream,
@@ -42,7 +43,7 @@ impl Generator<'_> {
         Some(quote! { #value.iter().any(|element| #exceeds) })
     }
 
-    /// Refuses to write what exceeds its bound.
+    /// Generates code that refuses to write a value above its bound.
     pub(super) fn check_written(
         &self,
         value: &TokenStream,
@@ -53,7 +54,7 @@ impl Generator<'_> {
         Some(quote! { if #exceeds { return Err(#cdr::EncodeError::BoundExceeded); } })
     }
 
-    /// Refuses what was read and exceeds its bound.
+    /// Generates code that refuses a read value above its bound.
     pub(super) fn check_read(&self, value: &TokenStream, ty: &Type) -> Option<TokenStream> {
         let (cdr, exceeds) = (tokens(&self.paths.cdr), self.exceeds(value, ty, true)?);
         Some(quote! { if #exceeds { return Err(r.error(#cdr::DecodeFact::BoundExceeded)); } })

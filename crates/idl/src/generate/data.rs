@@ -1,4 +1,4 @@
-//! Structs, exceptions, typedefs and constants.
+//! Generates structs, exceptions, typedefs and constants.
 
 use std::collections::HashSet;
 
@@ -61,7 +61,7 @@ impl Generator<'_> {
         })
     }
 
-    /// A struct of Rust with all it takes to marshal it.
+    /// Generates a Rust struct and the code that marshals it.
     fn record(
         &mut self,
         id: DefId,
@@ -137,7 +137,7 @@ impl Generator<'_> {
         quote! { #[derive(#abilities)] }
     }
 
-    /// `Default` where it cannot be derived, as an array is too long.
+    /// Generates `Default` if it cannot be derived because an array is too long.
     fn default(&self, id: DefId, structure: &Structure) -> TokenStream {
         let members = &structure.members;
         let derived = !members.iter().any(|member| self.is_long_array(&member.ty));
@@ -176,7 +176,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `Write` and `Parse`: by one macro, unless a member's bound has to be checked.
+    /// Generates `Write` and `Parse`: with a macro, unless a member's bound must be checked.
     fn marshal_record(
         &self,
         name: &proc_macro2::Ident,
@@ -237,8 +237,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Within a window, where all members are of types that may be: of no heap. Whether their sizes add up to few enough octets is for the
-    /// compiler to see.
+    /// Generates `write_within`, which writes the struct in a write window, if no member's type uses the heap.
+    /// `SIZE_MAX` is the sum of the members' sizes; the compiler evaluates whether it is small enough for a window.
     fn write_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
         if !self.may_stand_within(fields) {
             return TokenStream::new();
@@ -260,7 +260,7 @@ impl Generator<'_> {
         }
     }
 
-    /// As [`Self::write_within`].
+    /// Generates `parse_within`, as [`Self::write_within`] does for writing.
     fn parse_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
         if !self.may_stand_within(fields) {
             return TokenStream::new();
@@ -340,7 +340,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `Typed`, built once.
+    /// Generates `Typed`, whose TypeCode is built once.
     pub(crate) fn typed(
         &mut self,
         id: DefId,
@@ -352,7 +352,7 @@ impl Generator<'_> {
         Ok(quote! { #cdr::typed! { #name, #code } })
     }
 
-    /// An expression that builds the TypeCode of a struct, exception, union or enum from its parts.
+    /// Generates an expression that builds the TypeCode of a struct, exception, union or enum from its parts.
     pub(crate) fn described(
         &mut self,
         id: DefId,
@@ -438,7 +438,7 @@ impl Generator<'_> {
         Ok(quote! { #doc pub const #name: #owned = #value; })
     }
 
-    /// A constant's value as an expression, which is a pattern too where it is a label's.
+    /// Returns a constant's value as an expression. The expression of a label is also a pattern.
     pub(crate) fn value(
         &mut self,
         value: &Value,

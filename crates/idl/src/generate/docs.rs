@@ -1,8 +1,8 @@
-//! Doc comments: what the IDL file says above or behind a definition, else its IDL name.
+//! Doc comments: the IDL file's comment above or after a definition, otherwise the definition's IDL name.
 
 use crate::text::source::{Sources, Span};
 
-/// The comment right above a place, or behind it on its line.
+/// Returns the comment just above a definition, or after it on the same line.
 pub(crate) fn comment(sources: &Sources, whole: Span) -> Option<String> {
     let text = &sources.file(whole.file).text;
     let before = &text[..whole.start as usize];
@@ -40,7 +40,7 @@ fn behind(after: &str) -> Option<String> {
     ])
 }
 
-/// The comment as text, safe to stand in documentation.
+/// Returns the comment's text, escaped for documentation.
 fn finished(lines: Vec<&str>) -> Option<String> {
     let text = lines.join("\n");
     let text = text.trim();
@@ -54,7 +54,7 @@ fn finished(lines: Vec<&str>) -> Option<String> {
         }
         out.push(c);
     }
-    // A sentence or not: documentation starts with a capital and ends with a stop.
+    // Documentation starts with a capital and ends with a full stop, even if the comment does not.
     let mut characters = out.chars();
     let first = characters.next()?;
     let mut out: String = first.to_uppercase().chain(characters).collect();

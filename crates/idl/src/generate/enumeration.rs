@@ -1,4 +1,4 @@
-//! Enums.
+//! Generates enums.
 
 use std::collections::HashSet;
 
@@ -67,7 +67,7 @@ impl Generator<'_> {
         })
     }
 
-    /// How an enum is written and read.
+    /// Generates the code that writes and reads an enum.
     fn marshal_enumeration(
         &self,
         name: &proc_macro2::Ident,
@@ -135,7 +135,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The Rust name of an enumerator.
+    /// Returns the Rust name of an enumerator.
     pub(crate) fn enumerator(&self, id: DefId, index: u32) -> String {
         match &self.model.definition(id).kind {
             DefinitionKind::Enum(enumerators) => {

@@ -1,4 +1,4 @@
-//! Interfaces: the trait to serve, and the errors of operations. The reference and the skeleton stand apart.
+//! Generates interfaces: the service trait and the operations' errors. Other modules generate reference and skeleton.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -41,8 +41,9 @@ impl<'m> Generator<'m> {
         Ok(quote! { #service #errors #reference #skeleton #asynchronous })
     }
 
-    /// A local or an abstract interface: what a servant implements. Nothing of a local one goes over the wire; an abstract one is the base of
-    /// others, whose references and skeletons have its operations.
+    /// Generates a local or an abstract interface: only the trait that a servant implements. A local interface's
+    /// operations are never marshalled. An abstract interface's operations are in the references and skeletons of
+    /// derived interfaces.
     fn trait_alone(
         &mut self,
         id: DefId,
@@ -63,7 +64,7 @@ impl<'m> Generator<'m> {
         made
     }
 
-    /// Own operations, then those of every ancestor.
+    /// Returns the interface's own operations, then those of every ancestor.
     fn all_operations(&self, id: DefId, interface: &'m Interface) -> Vec<Declared<'m>> {
         let model = self.model;
         let ancestors =
@@ -94,7 +95,7 @@ impl<'m> Generator<'m> {
         ident(&self.names.interface(declared.interface).methods[declared.index])
     }
 
-    /// The error of an operation: its own enum where it raises, else a system exception.
+    /// Returns the error type of an operation: its own enum if it has a `raises` clause, otherwise a system exception.
     pub(super) fn error_type(
         &mut self,
         declared: Declared<'_>,
@@ -111,7 +112,7 @@ impl<'m> Generator<'m> {
         }
     }
 
-    /// The result type of an operation.
+    /// Returns the result type of an operation.
     pub(super) fn result(
         &self,
         reply: &TokenStream,
@@ -187,7 +188,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// The variant of an exception: its name, with the interface's before it where two are called alike.
+    /// Returns the variant of an exception: its name, prefixed with the parent's name if the name is ambiguous.
     pub(super) fn variant(&self, raised: DefId, all: &[DefId]) -> Ident {
         let name = self.names.name(raised);
         let alike = all
@@ -305,7 +306,7 @@ impl<'m> Generator<'m> {
     }
 }
 
-/// The parameters that travel with the request.
+/// Returns the parameters that are sent with the request.
 pub(super) fn inputs(operation: &Operation) -> impl Iterator<Item = &Parameter> {
     operation
         .parameters
@@ -313,7 +314,7 @@ pub(super) fn inputs(operation: &Operation) -> impl Iterator<Item = &Parameter> 
         .filter(|parameter| parameter.mode != Mode::Out)
 }
 
-/// The types that travel with the reply: the result, then `inout` and `out` parameters in order.
+/// Returns the types that are sent with the reply: the result, then `inout` and `out` parameters in order.
 pub(super) fn results(operation: &Operation) -> impl Iterator<Item = &Type> {
     let parameters = operation
         .parameters
@@ -325,7 +326,7 @@ pub(super) fn results(operation: &Operation) -> impl Iterator<Item = &Type> {
         .chain(parameters.map(|parameter| &parameter.ty))
 }
 
-/// None: `()`; one: itself; more: a tuple.
+/// Returns `()` for no type, the type itself for one, and a tuple for more.
 pub(super) fn tuple(types: &[String]) -> TokenStream {
     match types {
         [only] => tokens(only),
@@ -333,7 +334,7 @@ pub(super) fn tuple(types: &[String]) -> TokenStream {
     }
 }
 
-/// A parameter's name, apart from the names generated bodies use.
+/// Returns a parameter's name, changed if generated bodies use that name.
 pub(super) fn parameter_ident(name: &str) -> Ident {
     let name = snake_case(name);
     match name.as_str() {
@@ -343,7 +344,7 @@ pub(super) fn parameter_ident(name: &str) -> Ident {
     }
 }
 
-/// The value itself, of `&value`.
+/// Removes a leading `&` from an expression.
 pub(super) fn strip_reference(value: &TokenStream) -> TokenStream {
     let mut tokens = value.clone().into_iter().peekable();
     if matches!(tokens.peek(), Some(proc_macro2::TokenTree::Punct(punct)) if punct.as_char() == '&')

@@ -1,5 +1,5 @@
-//! From IDL names to Rust names (`spec/mapping.md`): one table for a whole model, so that every file that refers to a
-//! definition computes the same name for it.
+//! Converts IDL names to Rust names (`spec/mapping.md`). One table holds the names of a whole model, so that every
+//! generated file uses the same name for a definition.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,40 +8,40 @@ use proc_macro2::{Ident, Span};
 use crate::model::implied::reply_name;
 use crate::model::{Access, DefId, DefinitionKind, Interface, Model};
 
-/// Where a definition stands in Rust, and what it and its companions are called.
+/// The Rust module path and name of each definition, and the names generated beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     definitions: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
 }
 
-/// A definition's own name, and the modules around it.
+/// A definition's own name, and its enclosing modules.
 #[derive(Debug, Default)]
 struct Place {
     modules: Vec<String>,
     name: String,
-    /// The module of what is defined inside; the name itself where it is a module.
+    /// The module for the definitions inside; equals the name if the definition is a module.
     inner: String,
 }
 
-/// The names of what belongs to an interface.
+/// The names generated for an interface.
 #[derive(Debug, Default)]
 pub(crate) struct InterfaceNames {
     /// `IRef`.
     pub(crate) reference: String,
     /// `ISkeleton`.
     pub(crate) skeleton: String,
-    /// The poller of asynchronous calls.
+    /// The poller for asynchronous calls.
     pub(crate) poller: String,
-    /// What exception holders raise of it.
+    /// The trait that raises exceptions from exception holders.
     pub(crate) holder: String,
     /// The methods, in the order of the interface's operations.
     pub(crate) methods: Vec<String>,
-    /// In that order what gives their replies to handlers.
+    /// The functions that deliver replies to reply handlers, in the same order.
     pub(crate) deliveries: Vec<String>,
-    /// And what gives them to whoever polls.
+    /// The poller's methods, in the same order.
     pub(crate) replies: Vec<String>,
-    /// The error enums of the operations that raise.
+    /// The error enums, in the same order; `None` for an operation without a `raises` clause.
     pub(crate) errors: Vec<Option<String>>,
 }
 
@@ -56,12 +56,12 @@ impl Names {
         &self.definitions[&id].name
     }
 
-    /// The modules around a definition, from the outermost.
+    /// Returns the enclosing modules of a definition, from the outermost.
     pub(crate) fn modules(&self, id: DefId) -> &[String] {
         &self.definitions[&id].modules
     }
 
-    /// The module of what is defined inside.
+    /// Returns the module for the definitions inside a definition.
     pub(crate) fn inner(&self, id: DefId) -> &str {
         &self.definitions[&id].inner
     }
@@ -97,7 +97,7 @@ impl Names {
         }
     }
 
-    /// The names beside a definition that come from it.
+    /// Adds the names that are generated beside a definition.
     fn companions(&mut self, model: &Model, id: DefId, taken: &mut HashSet<String>) {
         let kind = &model.definition(id).kind;
         if !matches!(kind, DefinitionKind::Module(_)) && !inside(model, id).is_empty() {
@@ -141,7 +141,7 @@ impl Names {
         }
     }
 
-    /// What the ancestors of an interface have, and what all have.
+    /// Returns the names that an interface inherits from its ancestors, and the names in `all`.
     fn inherited<const N: usize>(
         &self,
         interface: &Interface,
@@ -154,7 +154,7 @@ impl Names {
         names.chain(all.map(str::to_owned)).collect()
     }
 
-    /// Functions beside the methods of an interface's references.
+    /// Returns the names of the functions that deliver replies to reply handlers.
     fn deliveries(&self, interface: &Interface, methods: &[String]) -> Vec<String> {
         let mut taken = self.inherited(interface, [], |names| &names.methods);
         taken.extend(methods.iter().cloned());
@@ -162,7 +162,7 @@ impl Names {
         names.map(|name| unique(name, &mut taken)).collect()
     }
 
-    /// The methods of an interface's poller, apart from those that every poller has.
+    /// Returns the method names of an interface's poller, distinct from those of every poller and of the ancestors.
     fn replies(&self, interface: &Interface) -> Vec<String> {
         let every = ["new", "associated_handler", "set_associated_handler"];
         let mut taken = self.inherited(interface, every, |names| &names.replies);
@@ -172,7 +172,8 @@ impl Names {
             .collect()
     }
 
-    /// The methods of an interface's own operations, apart from those it inherits and those every reference has.
+    /// Returns the method names of an interface's own operations, distinct from inherited ones and those of all
+    /// references.
     fn methods(&self, interface: &Interface) -> Vec<String> {
         let every = ["object", "narrow", "unchecked_narrow"];
         let mut taken = self.inherited(interface, every, |names| &names.methods);
@@ -186,7 +187,7 @@ impl Names {
     }
 }
 
-/// What is defined inside a definition.
+/// Returns the definitions inside a definition.
 pub(crate) fn inside(model: &Model, id: DefId) -> &[DefId] {
     match &model.definition(id).kind {
         DefinitionKind::Module(members) => members,
@@ -199,7 +200,7 @@ pub(crate) fn inside(model: &Model, id: DefId) -> &[DefId] {
     }
 }
 
-/// The name, with underscores behind it until it is new.
+/// Returns the name, with underscores appended until it is unique.
 pub(crate) fn unique(mut name: String, taken: &mut HashSet<String>) -> String {
     while !taken.insert(name.clone()) {
         name.push('_');
@@ -207,7 +208,7 @@ pub(crate) fn unique(mut name: String, taken: &mut HashSet<String>) -> String {
     name
 }
 
-/// A Rust identifier of this name, raw where it is a keyword.
+/// Returns a Rust identifier with this name, raw if it is a keyword.
 pub(crate) fn ident(name: &str) -> Ident {
     if syn::parse_str::<Ident>(name).is_ok() {
         Ident::new(name, Span::call_site())
@@ -216,12 +217,12 @@ pub(crate) fn ident(name: &str) -> Ident {
     }
 }
 
-/// `NotFoundReason`; what is so already stays, all-capital words included.
+/// Converts to `NotFoundReason`. A name in that form is unchanged; words in capitals stay in capitals.
 pub(crate) fn camel_case(name: &str) -> String {
     let name = plain(name);
     let mut out = String::with_capacity(name.len());
     for word in name.split('_').filter(|word| !word.is_empty()) {
-        // Digits on both sides of an underscore would run together.
+        // Without the underscore, the digits on both sides would form one number.
         if out.ends_with(|c: char| c.is_ascii_digit())
             && word.starts_with(|c: char| c.is_ascii_digit())
         {
@@ -234,7 +235,7 @@ pub(crate) fn camel_case(name: &str) -> String {
     legal(out)
 }
 
-/// As [`camel_case`]; words in capitals are written small, as enumerators often are in capitals.
+/// As [`camel_case`], but converts a name without lower-case letters too, since enumerators are often in capitals.
 pub(crate) fn enumerator_case(name: &str) -> String {
     if name.chars().any(|c| c.is_ascii_lowercase()) {
         camel_case(name)
@@ -243,7 +244,7 @@ pub(crate) fn enumerator_case(name: &str) -> String {
     }
 }
 
-/// `not_found_reason`, `url_string`.
+/// Converts to `not_found_reason`, `url_string`.
 pub(crate) fn snake_case(name: &str) -> String {
     let characters: Vec<char> = plain(name).chars().collect();
     let mut out = String::with_capacity(characters.len() + 4);
@@ -264,12 +265,12 @@ pub(crate) fn snake_case(name: &str) -> String {
     legal(out)
 }
 
-/// `MAX_SIZE`.
+/// Converts to `MAX_SIZE`.
 pub(crate) fn upper_case(name: &str) -> String {
     snake_case(name).trim_end_matches('_').to_ascii_uppercase()
 }
 
-/// IDL names are Latin letters; Rust takes most, and what it may not take is spelt by its number.
+/// Replaces each character of an IDL name, except ASCII letters, digits and `_`, with `u` and its hexadecimal code.
 fn plain(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -282,7 +283,7 @@ fn plain(name: &str) -> String {
     out
 }
 
-/// A name that is an identifier, if need be a raw one.
+/// Appends an underscore to a name that is not an identifier, not even a raw one.
 fn legal(name: String) -> String {
     match name.as_str() {
         "self" | "super" | "crate" | "Self" | "" => name + "_",

@@ -1,4 +1,5 @@
-//! Structs whose CDR is their memory ([`deckwatch_cdr::plain`]): written by one copy and lent to servants.
+//! Structs whose memory layout equals their CDR ([`deckwatch_cdr::plain`]). They are written with one copy, and
+//! servants borrow them from the request.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -6,21 +7,21 @@ use quote::quote;
 use super::{Generator, tokens};
 use crate::model::{Basic, DefinitionKind, Member, Structure, Type};
 
-/// What the Rust of such a struct has besides; nothing for any other.
+/// The additional code for such a struct; empty for any other struct.
 #[derive(Default)]
 pub(super) struct Plain {
-    /// Before the struct.
+    /// The attributes before the struct.
     pub(super) attributes: TokenStream,
-    /// Within its `Write`.
+    /// The items in its `Write` implementation.
     pub(super) write: TokenStream,
-    /// Within its `Parse`.
+    /// The items in its `Parse` implementation.
     pub(super) parse: TokenStream,
-    /// Behind it all.
+    /// The implementation of the trait `Plain`.
     pub(super) itself: TokenStream,
 }
 
 impl Generator<'_> {
-    /// `fields` are the members with their Rust types.
+    /// Generates the additional code; `fields` are the members with their Rust types.
     pub(super) fn plain(
         &self,
         name: &Ident,
@@ -80,7 +81,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Whether a value may end in octets that a message can leave where they stand.
+    /// Whether `write_last` can leave the last octets of a value out of the message buffer, to be sent from the value.
     pub(super) fn may_leave(&self, ty: &Type) -> bool {
         match self.model.resolve(ty) {
             Type::Sequence { element, .. } => self.layout_of(element).is_some(),
@@ -95,7 +96,8 @@ impl Generator<'_> {
         }
     }
 
-    /// As `lines` write the members, but for what the last of them leaves where it stands; nothing where it leaves nothing.
+    /// Generates `write_last`: as `lines` write the members, but the last member's octets can stay unwritten. Returns
+    /// no tokens if the last member's type has no such octets.
     pub(super) fn write_last(
         &self,
         fields: &[(&Member, Ident, TokenStream)],
@@ -120,7 +122,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Alignment and size of a struct without gaps, in memory as in CDR; none of any other.
+    /// Returns the alignment and size of a struct without padding, in memory as in CDR; `None` for any other struct.
     fn layout(&self, structure: &Structure) -> Option<(u64, u64)> {
         let mut whole = (1, 0);
         for member in &structure.members {

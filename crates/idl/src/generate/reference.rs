@@ -1,4 +1,4 @@
-//! `IRef`, by which an interface is called.
+//! Generates `IRef`, the reference through which clients call an interface.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -46,7 +46,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// From a reference to one of each ancestor.
+    /// Generates the conversions from a reference to a reference of each ancestor.
     fn widenings(
         &mut self,
         name: &Ident,
@@ -110,7 +110,8 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// The closure that writes the arguments; but for what the last of them leaves where it stands, where that `may_be_left`.
+    /// Generates the closure that writes the arguments. If `may_be_left`, the last argument's octets can stay
+    /// unwritten.
     pub(super) fn written_arguments(
         &self,
         operation: &Operation,
@@ -135,7 +136,7 @@ impl<'m> Generator<'m> {
             .collect();
         let may_be_left = may_be_left && operation.contexts.is_empty();
         let lines = self.writes(&values, may_be_left);
-        // Behind the arguments of an operation with a `context` clause stand the context's names and values: none.
+        // An operation with a `context` clause sends context names and values after the arguments; here always none.
         let context = match operation.contexts.as_slice() {
             [] => None,
             _ => Some(quote! { w.write_u32(0) }),
@@ -157,7 +158,7 @@ impl<'m> Generator<'m> {
         self.exceeds(&strip_reference(value), ty, false).is_none()
     }
 
-    /// Writes values to `w`, the last one's result being the result of all.
+    /// Generates code that writes values to `w`. Its result is that of the last write.
     pub(super) fn writes(&self, values: &[(&Type, TokenStream)], may_be_left: bool) -> TokenStream {
         let (cdr, write) = (tokens(&self.paths.cdr), tokens(&self.paths.write));
         let mut lines = TokenStream::new();
@@ -175,7 +176,7 @@ impl<'m> Generator<'m> {
         lines
     }
 
-    /// The closure that reads the results; it names their types unless those are `known` from its place.
+    /// Generates the closure that reads the results. It names their types, unless they are `known` from the context.
     pub(super) fn parsed_results(
         &self,
         operation: &Operation,
@@ -223,7 +224,7 @@ impl<'m> Generator<'m> {
         }
     }
 
-    /// The closure that reads the exceptions.
+    /// Generates the closure that reads the exceptions.
     pub(super) fn parsed_exceptions(
         &mut self,
         declared: Declared<'_>,

@@ -1,4 +1,4 @@
-//! `ISkeleton`, which makes a servant of an implementation.
+//! Generates `ISkeleton`, which adapts an implementation of the service trait to a servant.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -84,7 +84,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// The method that reads an operation's arguments, calls the servant and writes the results.
+    /// Generates the method that reads an operation's arguments, calls the servant and writes the results.
     fn serve(
         &mut self,
         serve: &Ident,
@@ -137,7 +137,7 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// Calls the servant, and writes what it gives back or raises.
+    /// Generates code that calls the servant, and writes its results or exception.
     fn answer(
         &mut self,
         declared: Declared<'_>,

@@ -1,4 +1,4 @@
-//! The forms of a type in Rust, and what its values can do.
+//! The Rust forms of an IDL type, and the traits that its values can implement.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
-/// A bound up to which a string is held inline.
+/// The largest bound of a string that is stored inline.
 pub(super) const INLINE_STRING_MAX: u32 = 255;
 
-/// How a value is passed to an operation and read by a skeleton.
+/// How the caller passes an argument, and how the skeleton reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passing {
     /// A `Copy` value.
@@ -26,7 +26,7 @@ pub(crate) enum Passing {
     Borrowed,
 }
 
-/// What the values of a type can do beyond `Clone`, `Debug` and `PartialEq`.
+/// The traits that a type can implement besides `Clone`, `Debug` and `PartialEq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Abilities {
     pub(crate) copy: bool,
@@ -52,7 +52,7 @@ impl Abilities {
 }
 
 impl Generator<'_> {
-    /// The owned form, seen from the modules `at`.
+    /// Returns the owned form, as seen from the modules `at`.
     pub(crate) fn owned(
         &mut self,
         ty: &Type,
@@ -101,7 +101,8 @@ impl Generator<'_> {
         }
     }
 
-    /// The path of `IRef`; of a local interface, where that can be passed, its shared servant.
+    /// Returns the path of `IRef`. For a local interface, returns its shared servant, where local interfaces can be
+    /// passed.
     pub(crate) fn reference(
         &mut self,
         id: DefId,
@@ -164,7 +165,7 @@ impl Generator<'_> {
         })
     }
 
-    /// How an argument of the type is passed.
+    /// Returns how an argument of the type is passed.
     pub(crate) fn passing(&self, ty: &Type) -> Passing {
         match self.model.resolve(ty) {
             Type::Basic(Basic::Any | Basic::TypeCode) => Passing::Borrowed,
@@ -182,7 +183,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The argument form; `lifetime` is `""` or `'a`.
+    /// Returns the argument form; `lifetime` is `""` or `'a`.
     pub(crate) fn argument(
         &mut self,
         ty: &Type,
@@ -203,7 +204,7 @@ impl Generator<'_> {
         })
     }
 
-    /// The reply form.
+    /// Returns the reply form.
     pub(crate) fn reply(
         &mut self,
         ty: &Type,
@@ -220,7 +221,7 @@ impl Generator<'_> {
         })
     }
 
-    /// The element type of a sequence, in its owned form.
+    /// Returns the element type of a sequence, in its owned form.
     pub(crate) fn element(
         &mut self,
         ty: &Type,
@@ -233,7 +234,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `IRef` or `ObjectRef`, of a type that is passed as a reference.
+    /// Returns `IRef` or `ObjectRef` for a type that is passed as a reference.
     fn reference_of(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
         match self.model.resolve(ty) {
             Type::Named(id) => self.reference(*id, at, span),
@@ -292,7 +293,8 @@ impl Generator<'_> {
                 };
             }
         };
-        // A type that contains itself does so through a sequence, which is neither copied nor asked for a default.
+        // A type contains itself only through a sequence, and a sequence never requires `Copy` or `Default` of its
+        // elements.
         if !seen.insert(id) {
             return Abilities::ALL;
         }
@@ -309,7 +311,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Whether the `Default` of a type has to be written out: arrays have it up to 32 elements.
+    /// Whether `Default` cannot be derived: arrays implement it only up to 32 elements.
     pub(crate) fn is_long_array(&self, ty: &Type) -> bool {
         match self.model.resolve(ty) {
             Type::Array { element, length } => *length > 32 || self.is_long_array(element),
@@ -317,8 +319,8 @@ impl Generator<'_> {
         }
     }
 
-    /// An expression of the type's TypeCode. `inside` are the structs and unions whose TypeCodes are being built: inside
-    /// of those, they are referred to.
+    /// Returns an expression of the type's TypeCode. `inside` are the structs and unions whose TypeCodes are being
+    /// built; these are referred to as recursive types.
     pub(crate) fn type_code(
         &mut self,
         ty: &Type,
@@ -372,7 +374,7 @@ impl Generator<'_> {
         ))
     }
 
-    /// Whether a type contains one of those.
+    /// Whether a type contains one of `targets`.
     fn reaches(&self, from: DefId, targets: &[DefId]) -> bool {
         let mut seen = HashSet::new();
         let mut open = vec![from];
@@ -403,7 +405,7 @@ impl Generator<'_> {
         false
     }
 
-    /// What is not mapped, told where it stands.
+    /// Reports a definition that has no mapping, at its location.
     pub(crate) fn check_mapped(&mut self, definition: &Definition) -> Result<(), Refused> {
         let what = match &definition.kind {
             DefinitionKind::Value => "valuetypes are",

@@ -1,5 +1,5 @@
-//! Unions: an enum with data, one variant a case. Where one case has several labels, or is the default, its variant
-//! holds the discriminator too, so that what was read is written again as it was.
+//! Generates unions: an enum with a variant for each case. The variant of a case with several labels, or of the default
+//! case, also holds the discriminator, so that a value read is written again unchanged.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use super::{Generator, Refused, tokens};
 use crate::model::value::{Value, range};
 use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
 
-/// A case in Rust.
+/// A case with its Rust names and types.
 struct Variant<'m> {
     case: &'m Case,
     name: Ident,
     ty: TokenStream,
-    /// The labels as a pattern; none for the default.
+    /// The labels as a pattern; `None` for the default case.
     labels: Option<TokenStream>,
     /// Whether the variant holds the discriminator.
     keeps: bool,
@@ -60,7 +60,8 @@ impl Generator<'_> {
         })
     }
 
-    /// The variants, and the name of the one for discriminators that select none, if there are such.
+    /// Returns the variants. Also returns the name of the variant for discriminators that select no case, if there are
+    /// any.
     fn variants<'m>(
         &mut self,
         union: &'m Union,
@@ -187,7 +188,7 @@ impl Generator<'_> {
         rest: Option<&Ident>,
     ) -> TokenStream {
         let cdr = tokens(&self.paths.cdr);
-        // The default's pattern takes everything, so its arm is the last.
+        // The default's pattern matches everything, so its arm must be the last.
         let (labelled, default): (Vec<_>, Vec<_>) = variants
             .iter()
             .partition(|variant| variant.labels.is_some());
@@ -245,7 +246,7 @@ impl Generator<'_> {
     }
 }
 
-/// A label as a TypeCode holds it: 64 bits, whatever the discriminator's type.
+/// Returns a label as TypeCodes store it: in 64 bits, whatever the discriminator's type.
 pub(crate) fn label_number(value: &Value) -> i64 {
     match value {
         Value::Boolean(value) => i64::from(*value),

@@ -4,30 +4,30 @@ use std::fmt;
 
 use crate::text::operator::Binary;
 
-/// A decimal number: `digits` times ten to the minus `scale`.
+/// A decimal number: `digits` times ten to the power of minus `scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     digits: i128,
     scale: u32,
 }
 
-/// The most digits a fixed-point number has.
+/// The maximum number of digits of a fixed-point number.
 pub(crate) const DIGITS_MAX: u32 = 31;
 
 impl Decimal {
-    /// The number as an integer, once the point has been left out.
+    /// Returns the number as an integer, without its decimal point.
     #[must_use]
     pub fn digits(&self) -> i128 {
         self.digits
     }
 
-    /// How many digits stand after the point.
+    /// Returns the number of digits after the decimal point.
     #[must_use]
     pub fn scale(&self) -> u32 {
         self.scale
     }
 
-    /// How many digits the number has, at least its scale.
+    /// Returns the number of digits, which is at least the scale.
     #[must_use]
     pub fn digit_count(&self) -> u32 {
         let count = self
@@ -95,14 +95,14 @@ impl Decimal {
         }
     }
 
-    /// The digits at a greater scale.
+    /// Returns the digits converted to a greater scale.
     fn widened(self, scale: u32) -> Option<i128> {
         self.digits
             .checked_mul(10_i128.checked_pow(scale - self.scale)?)
             .filter(|digits| digits.unsigned_abs() < 1 << 126)
     }
 
-    /// As many digits as fit; the rest is cut off, as the standard wants.
+    /// Divides with as many digits as fit, and truncates the rest as the standard requires.
     fn divided(self, other: Self) -> Result<Self, String> {
         if other.digits == 0 {
             return Err("this divides by zero".into());
@@ -127,7 +127,7 @@ impl Decimal {
         })
     }
 
-    /// Without zeros at the end, and cut to 31 digits after the point.
+    /// Removes zeros at the end of the fraction, and cuts fraction digits until at most 31 digits remain.
     fn shortened(mut self) -> Self {
         while self.scale > 0 && (self.digits % 10 == 0 || self.digit_count() > DIGITS_MAX) {
             self.digits /= 10;

@@ -1,4 +1,4 @@
-//! What asynchronous calls imply besides the IDL that is written (CORBA 3.3 part 1, clause 17.8): for each interface a reply handler.
+//! The IDL that asynchronous calls imply (CORBA 3.3 part 1, clause 17.8): a reply handler for each interface.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,21 +8,22 @@ use crate::model::{
 };
 use crate::text::source::Span;
 
-/// The reply handlers of a model, by the interfaces they are for.
+/// The reply handlers of a model, by interface.
 #[derive(Debug, Default)]
 pub(crate) struct Handlers {
     by_interface: HashMap<DefId, DefId>,
     all: HashSet<DefId>,
 }
 
-/// The repository id of what a handler is told of an exception.
+/// The repository id of the value that reports an exception to a reply handler.
 pub(crate) const EXCEPTION_HOLDER: &str = "IDL:omg.org/Messaging/ExceptionHolder:1.0";
 
-/// The repository id of what every handler is.
+/// The repository id of the base of all reply handlers.
 pub(crate) const REPLY_HANDLER: &str = "IDL:omg.org/Messaging/ReplyHandler:1.0";
 
 impl Handlers {
-    /// The handler of an interface; none for local and abstract ones, and where none are wanted.
+    /// Returns the reply handler of an interface. Returns `None` for local and abstract interfaces, and if asynchronous
+    /// calls are not generated.
     pub(crate) fn of(&self, interface: DefId) -> Option<DefId> {
         self.by_interface.get(&interface).copied()
     }
@@ -32,12 +33,12 @@ impl Handlers {
     }
 }
 
-/// Whether an operation can be called asynchronously.
+/// Returns whether an operation can be called asynchronously.
 pub(crate) fn has_reply(operation: &Operation) -> bool {
     !operation.oneway
 }
 
-/// What the operation is called in handlers and pollers: an attribute `a` is `get_a` and `set_a`.
+/// Returns the operation's name in handlers and pollers: `get_a` and `set_a` for an attribute `a`.
 pub(crate) fn reply_name(operation: &Operation) -> String {
     match operation.attribute {
         None => operation.name.clone(),
@@ -46,7 +47,7 @@ pub(crate) fn reply_name(operation: &Operation) -> String {
     }
 }
 
-/// The model with the handlers of its plain interfaces, each beside its interface.
+/// Returns the model with a reply handler beside each plain interface.
 pub(crate) fn with_handlers(model: &Model) -> (Model, Handlers) {
     let (mut model, mut handlers) = (model.clone(), Handlers::default());
     let holder = add(&mut model, exception_holder());
@@ -141,7 +142,7 @@ fn handler(
     }
 }
 
-/// A place in the same file that no comment stands at.
+/// Returns a span of the same file that has no comment beside it: the whole file.
 fn nowhere(model: &Model, whole: Span) -> Span {
     let len = model.sources().file(whole.file).text.len();
     Span {
@@ -151,8 +152,9 @@ fn nowhere(model: &Model, whole: Span) -> Span {
     }
 }
 
-/// What the handler of an operation is told: its results, or its exception. `ami_` stands before names that are `taken` (those of an
-/// attribute `a` by an operation `get_a`, that of an exception by an operation `op_excep`), as the standard has it for `sendc_`.
+/// Returns the two operations of a reply handler for one operation: one for results, one for an exception. Names that
+/// are in `taken` get the prefix `ami_`, as the standard prescribes for `sendc_`. Two cases cause this: an attribute
+/// `a` beside an operation `get_a`, and an exception's name beside an operation `op_excep`.
 fn replies(
     operation: &Operation,
     taken: &mut HashSet<String>,
@@ -208,7 +210,7 @@ fn told(name: String, parameters: Vec<Parameter>, whole: Span) -> Operation {
     }
 }
 
-/// As the interface's, with the handler's name for its own.
+/// Returns the interface's repository id with the handler's name in place of the interface's.
 fn repository_id(definition: &Definition, name: &str) -> String {
     let version = definition.repository_id.rsplit_once(':');
     match version.and_then(|(path, version)| Some((path.strip_suffix(&definition.name)?, version)))

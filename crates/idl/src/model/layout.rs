@@ -1,4 +1,4 @@
-//! TypeCodes of a model's types, and where their parts lie on the wire.
+//! TypeCodes of a model's types, and the offsets of their parts in CDR.
 
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::{Case, Member};
@@ -7,14 +7,15 @@ use crate::generate::label_number;
 use crate::model::{Basic, DefId, DefinitionKind, Flavour, Model, Type};
 
 impl Model {
-    /// The TypeCode of the type of that name, by which [`deckwatch_cdr`] reads and writes its values; none where the name
-    /// is not a type's, or of a type that cannot be carried (valuetypes, abstract and local interfaces, native types).
+    /// Returns the TypeCode of the type with that name; [`deckwatch_cdr`] reads and writes values by it. Returns `None`
+    /// if the name is not a type's, or for a type without marshalled values: valuetypes, abstract and local interfaces,
+    /// and native types.
     #[must_use]
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.type_code_of(&Type::Named(self.lookup(scoped_name)?))
     }
 
-    /// The TypeCode of a type where it is used.
+    /// Returns the TypeCode of a type.
     #[must_use]
     pub fn type_code_of(&self, ty: &Type) -> Option<TypeCode> {
         self.code(ty, &mut Vec::new())
@@ -35,7 +36,7 @@ impl Model {
             Type::Named(id) if inside.contains(id) => {
                 TypeCode::recursive(&self.definition(*id).repository_id)
             }
-            // Only structs and unions can contain themselves; an alias on the way is written out again inside of them.
+            // Only structs and unions can contain themselves; an alias between them is expanded again.
             Type::Named(id) => {
                 let depth = inside.len();
                 if !matches!(self.definition(*id).kind, DefinitionKind::Alias(_)) {
@@ -52,7 +53,7 @@ impl Model {
         let definition = self.definition(id);
         let (id, name) = (definition.repository_id.as_str(), definition.name.as_str());
         match &definition.kind {
-            // A value of an abstract interface is a reference or a valuetype; a local object does not travel.
+            // A value of an abstract interface is a reference or a valuetype; a local object cannot be marshalled.
             DefinitionKind::Interface(interface) if interface.flavour != Flavour::Plain => None,
             DefinitionKind::Interface(_) => Some(TypeCode::interface(id, name)),
             DefinitionKind::Alias(target) => {
@@ -109,15 +110,16 @@ impl Model {
         }
     }
 
-    /// Octets that a value of the type of that name takes where it starts at a multiple of eight; none where that depends
-    /// on the value, or the name is not a type's.
+    /// Returns the octets that a value of the type with that name takes at an offset that is a multiple of eight.
+    /// Returns `None` if the size depends on the value, or the name is not a type's.
     #[must_use]
     pub fn marshalled_size(&self, scoped_name: &str) -> Option<u64> {
         self.end_of(&Type::Named(self.lookup(scoped_name)?), 0)
     }
 
-    /// Where a member starts in a value that starts at a multiple of eight, and the member's type; members of members are
-    /// joined by dots. None where what lies before it has no fixed size, or there is no such member.
+    /// Returns the offset of a member in a value that starts at a multiple of eight, and the member's type. In `path`,
+    /// dots separate the names of nested members. Returns `None` if the data before the member has no fixed size, or
+    /// there is no such member.
     #[must_use]
     pub fn offset_of<'a>(&'a self, scoped_name: &str, path: &str) -> Option<(u64, &'a Type)> {
         let mut id = self.lookup(scoped_name)?;
@@ -158,7 +160,7 @@ impl Model {
         }
     }
 
-    /// Where the first octet of a value lies that may not start before `offset`.
+    /// Returns the offset of a value's first octet after alignment, at `offset` or later.
     fn start_of(&self, ty: &Type, offset: u64) -> u64 {
         match self.resolve(ty) {
             Type::Array { element, .. } => self.start_of(element, offset),
@@ -179,7 +181,7 @@ impl Model {
         }
     }
 
-    /// Where a value ends that may not start before `offset`; none where its size is not fixed.
+    /// Returns the offset after a value that is aligned at `offset` or later. Returns `None` if its size is not fixed.
     fn end_of(&self, ty: &Type, offset: u64) -> Option<u64> {
         match self.resolve(ty) {
             Type::Basic(basic) => {
@@ -202,7 +204,8 @@ impl Model {
         }
     }
 
-    /// An element's size depends on where it starts modulo eight, so that after at most eight elements the sizes repeat.
+    /// Returns the offset after an array. An element's size depends on its offset modulo eight, so the sizes repeat
+    /// after at most eight elements.
     fn end_of_array(&self, element: &Type, length: u32, offset: u64) -> Option<u64> {
         let mut ends = vec![offset];
         while ends.len() <= length as usize {
@@ -245,7 +248,7 @@ fn basic_code(basic: Basic) -> Option<TypeCode> {
     })
 }
 
-/// Alignment and size in octets, where the size is fixed.
+/// Returns the alignment and the size in octets, if the size is fixed.
 fn basic_size(basic: Basic) -> Option<(u64, u64)> {
     Some(match basic {
         Basic::Boolean | Basic::Octet | Basic::Char => (1, 1),
@@ -272,7 +275,7 @@ mod tests {
         Model::load(path, &[]).unwrap_or_else(|errors| panic!("{errors}"))
     }
 
-    /// Octets that a value of the type takes when it is written, all members being zero.
+    /// Returns the octets that a written value of the type takes, with all members zero.
     fn written(model: &Model, name: &str) -> u64 {
         let code = model.type_code(name).unwrap();
         let value = value::Value::default_for(&code).unwrap();

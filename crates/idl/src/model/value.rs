@@ -1,4 +1,4 @@
-//! The values of constants, and the arithmetic on them (CORBA 3.3 part 1, clause 7.8.2).
+//! The values of constants, and arithmetic on them (CORBA 3.3 part 1, clause 7.8.2).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::text::operator::{Binary, Unary};
 pub enum Value {
     /// `TRUE` or `FALSE`.
     Boolean(bool),
-    /// Of any integer type, or `octet`.
+    /// A value of any integer type, or of `octet`.
     Integer(i128),
     /// `float`, `double` or `long double`.
     Float(f64),
@@ -26,7 +26,7 @@ pub enum Value {
     String(String),
     /// `wstring`.
     WideString(String),
-    /// An enumerator, by the enum and its place in it.
+    /// An enumerator: its enum and its index in the enum.
     Enumerator(DefId, u32),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// What kind of value it is, for errors.
+    /// Returns the kind of the value, for error messages.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Value {
     }
 }
 
-/// The least and greatest value of an integer type.
+/// Returns the least and the greatest value of an integer type.
 pub(crate) fn range(basic: Basic) -> Option<(i128, i128)> {
     Some(match basic {
         Basic::Octet => (0, u8::MAX.into()),
@@ -89,7 +89,7 @@ pub(crate) fn range(basic: Basic) -> Option<(i128, i128)> {
     })
 }
 
-/// Applies a unary operator; `target` is the type of the whole expression, on which `~` depends.
+/// Applies a unary operator. `target` is the type of the whole expression; the result of `~` depends on it.
 pub(crate) fn unary(
     operator: Unary,
     operand: Value,
@@ -118,7 +118,7 @@ pub(crate) fn binary(operator: Binary, left: Value, right: Value) -> Result<Valu
     match (left, right) {
         (Value::Integer(left), Value::Integer(right)) => {
             let value = integer(operator, left, right)?;
-            // 64-bit operands: no step of a meaningful expression leaves 65 bits for long.
+            // Operands have at most 64 bits. An intermediate result of more than 64 bits is refused too.
             if value.unsigned_abs() > u128::from(u64::MAX) {
                 return Err("this does not fit into 64 bits".into());
             }

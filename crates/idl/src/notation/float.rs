@@ -2,13 +2,13 @@
 
 use deckwatch_cdr::LongDouble;
 
-/// Bits of the fraction of a binary128.
+/// Number of fraction bits of an IEEE 754 binary128.
 const FRACTION_BITS: u32 = 112;
 const FRACTION: u128 = (1 << FRACTION_BITS) - 1;
 const EXPONENT_MAX: i32 = 0x7FFF;
 const BIAS: i32 = 16_383;
 
-/// As a decimal where a `double` has the same value, else in C's hexadecimal form.
+/// Prints a decimal number if a `double` has the same value, otherwise C's hexadecimal form.
 pub(super) fn long_double_text(value: LongDouble) -> String {
     if let Some(double) = as_double(value) {
         return double_text(double);
@@ -25,7 +25,7 @@ pub(super) fn long_double_text(value: LongDouble) -> String {
     format!("{sign}0x{lead}.{digits}p{power}")
 }
 
-/// The shortest decimal that reads back as the same number.
+/// Prints the shortest decimal number that reads back as the same value.
 pub(super) fn double_text(value: f64) -> String {
     if value.is_nan() {
         "nan".to_owned()
@@ -34,7 +34,7 @@ pub(super) fn double_text(value: f64) -> String {
     }
 }
 
-/// The `double` of the same value, if there is one.
+/// Returns the `double` with the same value, if there is one.
 fn as_double(value: LongDouble) -> Option<f64> {
     let sign = if value.0 >> 127 == 1 { -1.0 } else { 1.0 };
     let exponent = ((value.0 >> FRACTION_BITS) as i32) & EXPONENT_MAX;
@@ -58,7 +58,7 @@ fn as_double(value: LongDouble) -> Option<f64> {
     (low_bits == 0).then_some(magnitude * sign)
 }
 
-/// Reads what [`long_double_text`] writes, and any decimal to the precision of a `double`.
+/// Reads the output of [`long_double_text`], and any decimal number with the precision of a `double`.
 pub(super) fn parse_long_double(text: &str) -> Option<LongDouble> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -84,7 +84,7 @@ pub(super) fn parse_long_double(text: &str) -> Option<LongDouble> {
     ))
 }
 
-/// A decimal or hexadecimal number, `inf` or `nan`.
+/// Reads a decimal or hexadecimal number, `inf` or `nan`.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if let Some(hex) = unsigned.strip_prefix("0x").or(unsigned.strip_prefix("0X")) {
@@ -101,10 +101,10 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// The units of a decimal in a `fixed` of so many digits and this scale.
+/// Converts a decimal number to units of ten to the power of minus `scale`, for a `fixed` of `digits` digits.
 ///
 /// # Errors
-/// The clause that says why there are none.
+/// Returns the reason, as a clause, if the number is not of that `fixed` type.
 pub(super) fn parse_fixed(text: &str, digits: u16, scale: i16) -> Result<i128, String> {
     let decimal = || format!("expected a decimal such as 1.25, found `{text}`");
     let unmarked = text.strip_suffix(['d', 'D']).unwrap_or(text);
@@ -117,7 +117,7 @@ pub(super) fn parse_fixed(text: &str, digits: u16, scale: i16) -> Result<i128, S
     if octets().next().is_none() || !octets().all(|octet| octet.is_ascii_digit()) {
         return Err(decimal());
     }
-    // All digits behind the scale's last place are zero, or the number is not of the type.
+    // Digits beyond the scale must be zero; otherwise the number is not of the type.
     let places = part.len() as i64;
     let all: String = octets().map(char::from).collect();
     let shift = i64::from(scale) - places;

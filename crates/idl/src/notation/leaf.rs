@@ -1,4 +1,4 @@
-//! Values without parts.
+//! Reads values without parts.
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::Value;
@@ -6,7 +6,7 @@ use deckwatch_cdr::{Char, TypeCode};
 
 use super::float::{parse_double, parse_fixed, parse_long_double};
 
-/// Reads a value without parts; the error says what was expected, with `{type}` for the type's name.
+/// Reads a value without parts. The error message has `{type}` as the placeholder of the type's name.
 pub(super) fn read(plain: &TypeCode, text: &str) -> Result<Value, String> {
     let number = |found: Option<f64>| found.ok_or_else(|| unfit("a number", text));
     Ok(match plain.kind() {
@@ -78,7 +78,7 @@ fn integer<T: TryFrom<i128> + Bounds>(text: &str) -> Result<T, String> {
         })
 }
 
-/// The least and greatest value of an integer type.
+/// The least and the greatest value of an integer type.
 trait Bounds {
     const LEAST: i128;
     const MOST: i128;
@@ -95,10 +95,10 @@ macro_rules! bounds {
 
 bounds! { u8 i16 u16 i32 u32 i64 u64 }
 
-/// A `float`: the nearest one, but no infinity for a number.
+/// Reads a `float`, rounded to the nearest. A finite number that would become infinite is refused.
 fn single(text: &str) -> Result<f32, String> {
     let double = parse_double(text).ok_or_else(|| unfit("a number", text))?;
-    // Read as itself where it is a decimal: by way of a double it would be rounded twice.
+    // A decimal number is parsed as `f32`: conversion from a `double` would round twice.
     let single = text.parse().unwrap_or(double as f32);
     if single.is_infinite() && double.is_finite() {
         return Err(unfit("a number of at most 3.4e38", text));
@@ -139,14 +139,14 @@ fn enumerator(plain: &TypeCode, text: &str) -> Result<u32, String> {
         })
 }
 
-/// Octets of ISO 8859-1.
+/// Encodes a text in ISO 8859-1.
 pub(super) fn latin1(text: &str) -> Result<Vec<u8>, String> {
     text.chars()
         .map(|c| u8::try_from(c).map_err(|_| unfit("characters of ISO 8859-1", text)))
         .collect()
 }
 
-/// The octets of `x'00ff'`; spaces between octets mean nothing.
+/// Decodes the octets of `x'00ff'`. Spaces between octets are ignored.
 pub(super) fn hex(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix("x'")?.strip_suffix('\'')?;
     let digits: Vec<u8> = inner

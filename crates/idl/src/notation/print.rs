@@ -1,4 +1,4 @@
-//! Values to texts.
+//! Prints values as text.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,24 @@ use super::Notation;
 use super::float::{double_text, long_double_text};
 use super::read::case_of;
 
-/// A value ready to be shown, in the notation or as JSON; both read back as the same value.
+/// A value ready to print, in the notation or as JSON. Both forms read back as the same value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Printed {
     /// A value without parts.
     Leaf {
-        /// In the notation.
+        /// The text in the notation.
         text: String,
-        /// In JSON.
+        /// The text in JSON.
         json: String,
     },
-    /// Elements.
+    /// The elements of a sequence or array.
     List(Vec<Self>),
-    /// Members with their names.
+    /// The members with their names.
     Members(Vec<(String, Self)>),
 }
 
 impl Printed {
-    /// A text, quoted.
+    /// Creates a text that is quoted in both forms.
     #[must_use]
     pub fn quoted(text: &str) -> Self {
         let text = quote(text, '"');
@@ -37,7 +37,7 @@ impl Printed {
         }
     }
 
-    /// The same in both forms.
+    /// Creates a text that is the same in both forms.
     fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         Self::Leaf {
@@ -46,7 +46,7 @@ impl Printed {
         }
     }
 
-    /// Without quotes in the notation, with them in JSON.
+    /// Creates a text that is bare in the notation and quoted in JSON.
     fn bare(text: impl Into<String>) -> Self {
         let text = text.into();
         Self::Leaf {
@@ -55,7 +55,7 @@ impl Printed {
         }
     }
 
-    /// In the notation: on one line where it has at most `width` characters, else a part a line.
+    /// Returns the text in the notation: on one line if it has at most `width` characters, otherwise one line per part.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
         let mut out = String::new();
@@ -63,7 +63,7 @@ impl Printed {
         out
     }
 
-    /// As JSON, on lines of at most `width` characters where that can be had.
+    /// Returns the JSON text, on lines of at most `width` characters where possible.
     #[must_use]
     pub fn json(&self, width: usize) -> String {
         let mut out = String::new();
@@ -101,7 +101,7 @@ impl Printed {
         }
     }
 
-    /// The whole on one line, given up as soon as it is longer than `width`.
+    /// Returns the text on one line; `None` once it is longer than `width`.
     fn one_line(&self, json: bool, width: usize) -> Option<String> {
         let mut out = String::new();
         self.flat(json, width, &mut out).then_some(out)
@@ -146,7 +146,7 @@ fn write_name(name: &str, json: bool, out: &mut String) {
     let _ = write!(out, "{mark}{name}{mark}: ");
 }
 
-/// JSON's quoting, or the same between single quotes.
+/// Quotes a text as JSON does, with `mark` as the quotation mark.
 pub(super) fn quote(text: &str, mark: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
@@ -172,12 +172,13 @@ pub(super) fn quote(text: &str, mark: char) -> String {
     out
 }
 
-/// Characters that turn or hide text on a terminal: what a server sends is not to be shown otherwise than it is.
+/// Whether a character is invisible or reorders text on a terminal. Such characters are escaped, so that the output
+/// shows what a server sent.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A value of this type.
+/// Prints a value of a type.
 pub(super) fn print(
     notation: &Notation<'_>,
     type_code: &TypeCode,
@@ -256,8 +257,10 @@ fn union(
     Ok(Printed::Members(members))
 }
 
-/// `{valuetype: "repository id", member: value}`; of a boxed value `{valuetype: "repository id", value: value}`; of one whose state only its own code
-/// can read `{valuetype: "repository id", opaque: true}`.
+/// Prints a valuetype, in one of three forms:
+/// - with members: `{valuetype: "repository id", member: value}`
+/// - boxed: `{valuetype: "repository id", value: value}`
+/// - with state that only its own code can read: `{valuetype: "repository id", opaque: true}`
 fn valuetype(
     notation: &Notation<'_>,
     plain: &TypeCode,
@@ -301,7 +304,7 @@ fn mismatch(type_code: &TypeCode) -> String {
     format!("the value is not of type {type_code}")
 }
 
-/// A value without parts whose type need not be known.
+/// Prints a value without parts, if its type is not needed for that.
 fn simple(value: &Value) -> Printed {
     match value {
         Value::Nothing => Printed::plain("null"),
@@ -334,7 +337,7 @@ fn character(c: char) -> Printed {
     }
 }
 
-/// A case's label as its discriminator's type has it.
+/// Prints a case label as a value of the discriminator's type.
 pub(super) fn label(discriminator: &TypeCode, number: i64) -> Printed {
     let plain = discriminator.unaliased();
     match plain.kind() {

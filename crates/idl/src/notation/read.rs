@@ -1,4 +1,4 @@
-//! Texts to values.
+//! Reads values from text.
 
 use deckwatch_cdr::limits::NESTING_MAX;
 use deckwatch_cdr::typecode::Kind;
@@ -10,7 +10,7 @@ use super::{Notation, NotationError, leaf};
 
 type Read<T> = Result<T, NotationError>;
 
-/// Reads a text that is one value.
+/// Reads a text that is exactly one value.
 pub(super) fn whole(notation: &Notation<'_>, type_code: &TypeCode, text: &str) -> Read<Value> {
     let mut reading = Reading {
         notation,
@@ -27,7 +27,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// `depth` is 0 for a value alone.
+    /// Reads a value; `depth` is 0 for a value that is not part of another.
     fn value(&mut self, type_code: &TypeCode, depth: u8) -> Read<Value> {
         if depth >= NESTING_MAX {
             let at = self.scan.at();
@@ -70,7 +70,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A text that is no bracket's.
+    /// Reads a scalar, whose text does not start with a bracket.
     fn scalar(&mut self, type_code: &TypeCode, depth: u8) -> Read<Token<'a>> {
         let open = depth > 0 && matches!(self.scan.peek(), Some('{' | '['));
         match self.scan.scalar(depth == 0)? {
@@ -84,7 +84,7 @@ impl<'a> Reading<'a> {
         self.scan.expected(&format!("a value of type {name}"))
     }
 
-    /// `{name: value, ...}`: calls `member` at each value. Gives the place of the closing brace.
+    /// Reads `{name: value, ...}`, and calls `member` at each value. Returns the offset of the closing brace.
     fn members(&mut self, mut member: impl FnMut(&mut Self, Token<'a>) -> Read<()>) -> Read<usize> {
         self.scan.expect('{')?;
         while self.scan.peek() != Some('}') {
@@ -147,7 +147,7 @@ impl<'a> Reading<'a> {
         Ok(Value::Struct(values.into_iter().flatten().collect()))
     }
 
-    /// `{case: label, value: member}`, or `{member: value}`.
+    /// Reads `{case: label, value: member}`, or `{member: value}`.
     fn union(&mut self, plain: &TypeCode, depth: u8) -> Read<Value> {
         let (mut number, mut place, mut named) = (None, None, None);
         let discriminator = plain.discriminator_type().unwrap_or_else(TypeCode::null);
@@ -217,7 +217,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A discriminator's value; of an enum whose enumerators a server does not keep to, also its number.
+    /// Reads a discriminator's value. For an enum also accepts a number, since a server can send one that has no
+    /// enumerator.
     fn label(&mut self, discriminator: &TypeCode, depth: u8) -> Read<Value> {
         let mut ahead = self.scan;
         if discriminator.unaliased().kind() == Kind::Enum
@@ -305,7 +306,7 @@ impl<'a> Reading<'a> {
         Err(NotationError::new(start, self.scan.at(), message))
     }
 
-    /// `{type: "...", value: ...}` in either order; `null` without value.
+    /// Reads `{type: "...", value: ...}` in either order, or `null` for an `any` without value.
     fn any(&mut self, depth: u8) -> Read<Value> {
         const FORM: &str = "`{type: \"IDL type\", value: VALUE}`";
         if self.scan.peek() != Some('{') {
@@ -370,19 +371,20 @@ impl<'a> Reading<'a> {
         self.notation.type_code(&token.text).map_err(|mut error| {
             let quotes = 2 * usize::from(token.quoted);
             if token.text.len() + quotes == token.end - token.start {
-                // Within quotes the place is one further.
+                // An opening quote shifts the location by one.
                 let shift = token.start + quotes / 2;
                 error.start += shift;
                 error.end += shift;
             } else {
-                // Escapes stand in it (a repository id is quoted itself): which octet is meant cannot be told.
+                // The token has escapes (a quoted repository id has quotes in it), so the octet of the error is
+                // unknown.
                 (error.start, error.end) = (token.start, token.end);
             }
             error
         })
     }
 
-    /// `x'00ff'`, or `@file`.
+    /// Reads `x'00ff'`, or the file of `@file`.
     fn octets(&self, token: &Token<'_>) -> Read<Vec<u8>> {
         if let Some(path) = token.text.strip_prefix('@').filter(|_| !token.quoted) {
             let content = self.notation.world.file(path);
@@ -397,7 +399,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The member of this name; names of IDL differ in more than case.
+/// Returns the index of the member with this name. Case is ignored: no two IDL names of a scope differ only in case.
 fn member_index(plain: &TypeCode, name: &str) -> Option<usize> {
     (0..plain.member_count()).find(|&index| {
         plain
@@ -414,14 +416,14 @@ fn names(plain: &TypeCode) -> Vec<&str> {
     names
 }
 
-/// The index of the member that a discriminator selects.
+/// Returns the index of the member that a discriminator selects.
 pub(super) fn case_of(plain: &TypeCode, number: i64) -> Option<usize> {
     (0..plain.member_count())
         .find(|&index| plain.member_label(index) == Some(number))
         .or(plain.default_index())
 }
 
-/// A discriminator that selects a member: its label, for the default member one that no other has.
+/// Returns a discriminator that selects a member: its label, or for the default member a number without a label.
 fn label_of(plain: &TypeCode, index: usize) -> i64 {
     plain.member_label(index).unwrap_or_else(|| {
         let taken = |number: i64| {

@@ -1,17 +1,17 @@
-//! A cursor over a text: spaces, marks, words and quoted texts.
+//! A cursor over a text, which reads marks, words and quoted texts and skips spaces.
 
 use std::borrow::Cow;
 
 use super::NotationError;
 
-/// A cursor; cheap to copy, so that a place can be gone back to.
+/// A cursor; cheap to copy, so that the reader can return to an earlier position.
 #[derive(Clone, Copy)]
 pub(super) struct Scanner<'t> {
     text: &'t str,
     at: usize,
 }
 
-/// A run of text that stands for something, and its place.
+/// A piece of the text with its position; escapes in a quoted text are decoded.
 pub(super) struct Token<'t> {
     pub(super) text: Cow<'t, str>,
     pub(super) quoted: bool,
@@ -24,7 +24,7 @@ impl Token<'_> {
         NotationError::new(self.start, self.end, message)
     }
 
-    /// As it is shown in an error.
+    /// Returns the token as error messages show it.
     pub(super) fn shown(&self) -> String {
         const LONGEST: usize = 40;
         if self.text.chars().count() > LONGEST {
@@ -49,7 +49,7 @@ impl<'t> Scanner<'t> {
         &self.text[self.at..]
     }
 
-    /// The next character that is no space.
+    /// Skips spaces, and returns the next character.
     pub(super) fn peek(&mut self) -> Option<char> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
@@ -80,7 +80,7 @@ impl<'t> Scanner<'t> {
         Err(self.expected(&format!("`{mark}`")))
     }
 
-    /// The error that something else stands here.
+    /// Returns an error for the next character: `what` was expected.
     pub(super) fn expected(&mut self, what: &str) -> NotationError {
         let (found, width) = match self.peek() {
             None => ("the end".to_owned(), 0),
@@ -104,7 +104,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Letters, digits and underscores, at least one.
+    /// Reads a word: letters, digits and underscores, at least one.
     pub(super) fn word(&mut self) -> Option<Token<'t>> {
         self.peek();
         let rest = self.rest();
@@ -114,7 +114,7 @@ impl<'t> Scanner<'t> {
         (len > 0).then(|| self.take(len))
     }
 
-    /// A text in quotes, if one starts here.
+    /// Reads a quoted text, if one starts here.
     pub(super) fn quoted(&mut self) -> Result<Option<Token<'t>>, NotationError> {
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return Ok(None);
@@ -141,7 +141,8 @@ impl<'t> Scanner<'t> {
         }))
     }
 
-    /// A quoted text, or a bare one: all that is left where `whole`, else all up to a comma or a closing bracket.
+    /// Reads a quoted text, or a bare one: the whole rest if `whole`, otherwise the text up to a comma or closing
+    /// bracket.
     pub(super) fn scalar(&mut self, whole: bool) -> Result<Option<Token<'t>>, NotationError> {
         if let Some(token) = self.quoted()? {
             return Ok(Some(token));
@@ -156,7 +157,7 @@ impl<'t> Scanner<'t> {
         Ok((len > 0).then(|| self.take(len)))
     }
 
-    /// Passes over one value of whatever type.
+    /// Skips one value of any type.
     pub(super) fn skip(&mut self, depth_left: u8) -> Result<(), NotationError> {
         let start = self.at;
         let Some(depth_left) = depth_left.checked_sub(1) else {
@@ -202,7 +203,7 @@ impl<'t> Scanner<'t> {
         Some(c)
     }
 
-    /// What stands behind a backslash: JSON's escapes, C's for control characters, and `\xHH`.
+    /// Decodes the escape after a backslash: JSON's escapes, C's for control characters, and `\xHH`.
     fn escape(&mut self, start: usize) -> Result<char, NotationError> {
         let unknown = |at: usize| NotationError::new(start, at, "this escape is not known");
         let c = self.next().ok_or_else(|| unknown(self.at))?;

@@ -1,4 +1,5 @@
-//! Every value of every type is printed and read back, in each form; what is no value is refused where it stands.
+//! Every value of every type is printed and read back, in each form. A text that is not a value is refused, with the
+//! location of the error.
 
 mod random;
 
@@ -130,7 +131,7 @@ fn values_of_value_types_are_printed_as_far_as_they_are_known() {
     let cargo = TypeCode::abstract_interface("IDL:Cargo:1.0", "Cargo");
     let mut sent = Vec::new();
     let mut w = Writer::new(&mut sent);
-    // No reference but a value in chunks, one of a number.
+    // Discriminator false: the abstract interface's value is a valuetype. Then a chunked value that holds one number.
     w.write_u32(0).unwrap();
     w.write_u32(0x7fff_ff0a).unwrap();
     "IDL:Printed:1.0".write(&mut w).unwrap();
@@ -161,7 +162,7 @@ fn values_of_value_types_are_printed_as_far_as_they_are_known() {
     );
 }
 
-/// By their octets, but that a number which is none need not keep which of those it is.
+/// Whether two values have equal octets. A NaN is equal to any NaN: its payload need not be preserved.
 fn same(code: &TypeCode, read: &Value, value: &Value) -> bool {
     octets(code, read) == octets(code, value) || format!("{read:?}").contains("NaN")
 }
@@ -224,7 +225,7 @@ fn a_hostile_type_is_cut_when_it_is_written_out() {
     );
 }
 
-/// A type, a text, and its value printed.
+/// A type, a text, and the printed form of its value.
 const READ: &[(&str, &str, &str)] = &[
     ("long", " 0x7fffffff ", "2147483647"),
     ("short", "-0x10", "-16"),
@@ -287,7 +288,7 @@ fn values_are_read_as_people_write_them() {
     }
 }
 
-/// A type, a text that is no value of it, where that begins, and what is said.
+/// A type, a text that is not a value of it, the offset of the error, and the message.
 const REFUSED: &[(&str, &str, usize, &str)] = &[
     (
         "octet",
@@ -474,7 +475,8 @@ fn deep_texts_are_refused_and_not_followed() {
     assert!(notation.read(&any, &value).is_err());
 }
 
-/// Texts of types and values, cut, joined and changed by a seed: what the fuzz target promises of each holds here without its machinery.
+/// Texts of types and values, cut, joined and changed with a seeded generator. Checks the guarantees of the fuzz target
+/// without its tools.
 #[test]
 fn changed_texts_are_refused_or_read_back() {
     const SEEDS: &[&str] = &[

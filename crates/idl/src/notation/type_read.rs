@@ -1,4 +1,4 @@
-//! Texts to types.
+//! Reads types from text.
 
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::limits::{FIXED_DIGITS_MAX, NESTING_MAX};
@@ -10,7 +10,7 @@ use crate::Model;
 
 type Read<T> = Result<T, NotationError>;
 
-/// Reads a text that is one type.
+/// Reads a text that is exactly one type.
 pub(super) fn whole(model: &Model, text: &str) -> Read<TypeCode> {
     let mut reading = Reading {
         model,
@@ -30,14 +30,14 @@ struct Reading<'a> {
     model: &'a Model,
     scan: Scanner<'a>,
     depth: u8,
-    /// Sequences around this place.
+    /// Number of sequences around the current position.
     sequences: usize,
-    /// Repository ids of the structs and unions around this place, and the sequences around each.
+    /// Repository ids of the structs and unions around the current position, and the number of sequences around each.
     inside: Vec<(String, usize)>,
 }
 
 impl<'a> Reading<'a> {
-    /// A type, and `[2][3]` behind it.
+    /// Reads a type with its array dimensions, such as `[2][3]`.
     fn with_dimensions(&mut self) -> Read<TypeCode> {
         if self.depth >= NESTING_MAX {
             let at = self.scan.at();
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A type of keywords alone.
+    /// Reads a type that consists of keywords only.
     fn basic(&mut self, word: &Token<'_>) -> Option<TypeCode> {
         let mut next = |wanted: &str| {
             let before = self.scan;
@@ -142,7 +142,7 @@ impl<'a> Reading<'a> {
         number.ok_or_else(|| word.error("expected a number from 1 to 4294967295"))
     }
 
-    /// `<n>`, or nothing: 0.
+    /// Reads a bound `<n>`; returns 0 if there is none.
     fn bound(&mut self) -> Read<u32> {
         if !self.scan.eat('<') {
             return Ok(0);
@@ -166,7 +166,8 @@ impl<'a> Reading<'a> {
         Ok(TypeCode::sequence(&element, bound))
     }
 
-    /// A struct or union within itself, behind a sequence: any other would have no end.
+    /// Reads a reference to an enclosing struct or union. Inside that type, a
+    /// sequence must enclose the reference; otherwise the type would be infinite.
     fn recursive(&mut self, word: &Token<'_>) -> Read<TypeCode> {
         let id = self.id()?;
         let around = self.inside.iter().rev().find(|(inside, _)| *inside == id);
@@ -177,7 +178,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The parts of a struct or union of this id.
+    /// Reads the parts of a struct or union with this id.
     fn parts<T>(&mut self, id: &str, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.inside.iter().any(|(inside, _)| inside == id) {
             let at = self.scan.at();
@@ -210,7 +211,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A name of the model.
+    /// Reads the scoped name of a type in the model.
     fn named(&mut self, first: Token<'a>) -> Read<TypeCode> {
         let mut name = first.text.clone().into_owned();
         while self.scan.eat_text("::") {
@@ -236,7 +237,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// `"id" Name`, of which the name may be absent.
+    /// Reads `"id" Name`; the name is optional.
     fn head(&mut self) -> Read<(String, String)> {
         let id = self.id()?;
         let before = self.scan;
@@ -309,7 +310,7 @@ impl<'a> Reading<'a> {
         Ok(TypeCode::union(&id, &name, &discriminator, &cases))
     }
 
-    /// `default`, or `case` and the discriminator's number.
+    /// Reads `default`, or `case` and the discriminator's number.
     fn label(&mut self, discriminator: &TypeCode) -> Read<Option<i64>> {
         match self.scan.word() {
             Some(word) if word.text == "default" => Ok(None),
@@ -346,7 +347,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether a number stands for a value of a discriminator's type; that of an `unsigned long long` keeps its bits.
+/// Whether a number is a value of a discriminator's type. For an `unsigned long long`, the number holds its bits.
 fn is_label(discriminator: &TypeCode, number: i64) -> bool {
     let plain = discriminator.unaliased();
     match plain.kind() {

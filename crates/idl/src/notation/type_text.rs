@@ -1,4 +1,4 @@
-//! Types to texts.
+//! Prints types as text.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use super::print::quote;
 use crate::Model;
 use crate::limits::TYPE_TEXT_MAX;
 
-/// A type by its name where the model has it so, else written out; cut where it is longer than [`TYPE_TEXT_MAX`] or nests deeper
-/// than [`NESTING_MAX`].
+/// Returns a type's name if the model defines the type so, otherwise its full description. The description is cut if it
+/// is longer than [`TYPE_TEXT_MAX`] or nests deeper than [`NESTING_MAX`].
 pub(super) fn text(model: &Model, type_code: &TypeCode) -> String {
     let mut writing = Writing {
         model,
@@ -24,7 +24,7 @@ pub(super) fn text(model: &Model, type_code: &TypeCode) -> String {
 
 struct Writing<'m> {
     model: &'m Model,
-    /// Repository ids of the types that are being written out.
+    /// Repository ids of the enclosing types that are being printed.
     inside: Vec<String>,
     out: String,
 }
@@ -49,7 +49,7 @@ impl Writing<'_> {
         }
     }
 
-    /// The name by which the model has this type.
+    /// Returns the name of this type in the model.
     fn known(&self, code: &TypeCode) -> Option<String> {
         let id = code.id().filter(|id| !id.is_empty())?;
         if code.kind() == Kind::Objref && id == OBJECT_ID {
@@ -111,7 +111,7 @@ impl Writing<'_> {
         }
     }
 
-    /// `struct "id" Name`.
+    /// Prints `struct "id" Name`.
     fn head(&mut self, code: &TypeCode) {
         let (id, name) = (code.id().unwrap_or(""), code.name().unwrap_or(""));
         let _ = write!(self.out, "{} {}", code.kind().idl_name(), quote(id, '"'));
@@ -126,7 +126,7 @@ impl Writing<'_> {
         }
     }
 
-    /// As IDL has it: the outermost dimension first.
+    /// Prints an array as IDL writes it: the outermost dimension first.
     fn array(&mut self, code: &TypeCode) {
         let mut dimensions = String::new();
         let mut element = code.clone();
@@ -167,5 +167,5 @@ impl Writing<'_> {
     }
 }
 
-/// The repository id of every object.
+/// The repository id of the base of all interfaces.
 pub(super) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";

@@ -1,4 +1,4 @@
-//! What the parser makes: the text's shape, names not yet looked up.
+//! The syntax tree that the parser creates. Its names are not resolved.
 
 use crate::model::Flavour;
 use crate::text::literal::Literal;
@@ -30,7 +30,7 @@ impl std::fmt::Display for ScopedName {
     }
 }
 
-/// One definition, with the place of all of it.
+/// One definition with its whole location.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) kind: ItemKind,
@@ -100,14 +100,14 @@ pub(crate) enum ItemKind {
     },
     Operation(Operation),
     Attribute(Attribute),
-    /// A valuetype's `public` or `private` state.
+    /// A `public` or `private` state member of a valuetype.
     State {
         member: Member,
     },
     Native {
         name: Name,
     },
-    /// The whole line.
+    /// A `#pragma` line.
     Pragma,
     FileStart,
     FileEnd,
@@ -130,7 +130,7 @@ pub(crate) struct Member {
     pub(crate) declarators: Vec<Declarator>,
 }
 
-/// A name and the dimensions after it.
+/// A name with its array dimensions.
 #[derive(Clone, Debug)]
 pub(crate) struct Declarator {
     pub(crate) name: Name,
@@ -139,7 +139,7 @@ pub(crate) struct Declarator {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// `None` is `default`.
+    /// The labels; `None` is `default`.
     pub(crate) labels: Vec<(Option<Expr>, Span)>,
     pub(crate) ty: TypeSpec,
     pub(crate) declarator: Declarator,
@@ -149,7 +149,7 @@ pub(crate) struct Case {
 pub(crate) struct Operation {
     pub(crate) name: Name,
     pub(crate) oneway: bool,
-    /// `None` is `void`.
+    /// The result type; `None` is `void`.
     pub(crate) result: Option<TypeSpec>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) raises: Vec<ScopedName>,
@@ -172,7 +172,7 @@ pub(crate) struct Attribute {
     pub(crate) set_raises: Vec<ScopedName>,
 }
 
-/// A type where it is used.
+/// A type at the location where it is used.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeSpec {
     pub(crate) kind: TypeKind,
@@ -184,11 +184,11 @@ pub(crate) enum TypeKind {
     Basic(crate::model::Basic),
     String(Option<Box<Expr>>),
     WideString(Option<Box<Expr>>),
-    /// Digits and scale; none in a constant's type.
+    /// Digits and scale; `None` in a constant's type.
     Fixed(Option<Box<(Expr, Expr)>>),
     Sequence(Box<TypeSpec>, Option<Box<Expr>>),
     Named(ScopedName),
-    /// A struct, union or enum that is defined where it is used.
+    /// A struct, union or enum that is defined at the location where it is used.
     Defined(Box<Item>),
 }
 

@@ -1,5 +1,5 @@
-//! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error it goes on behind
-//! the next `;` or before the closing brace, so that one run tells of several.
+//! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error the parser continues
+//! after the next `;` or before the closing brace, so that one run reports several errors.
 
 use crate::model::{Flavour, Mode};
 use crate::parse::ast::{
@@ -10,7 +10,7 @@ use crate::text::diagnostic::Diagnostic;
 use crate::text::lexer::Kind;
 use crate::text::words::{self, Word};
 
-/// What kind of body a definition stands in.
+/// The kind of body that contains a definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Module,
@@ -19,7 +19,7 @@ pub(crate) enum Place {
 }
 
 impl Parser<'_> {
-    /// Definitions up to what cannot start one: a closing brace, or the end.
+    /// Parses definitions until a token that cannot start one: a closing brace, or the end.
     pub(crate) fn items(&mut self, items: &mut Vec<Item>, place: Place) {
         loop {
             items.append(&mut self.passed);
@@ -30,7 +30,7 @@ impl Parser<'_> {
             match self.token.kind {
                 Kind::End | Kind::BraceClose => return,
                 Kind::Semicolon => {
-                    // An empty definition: no grammar has it, every compiler takes it.
+                    // An empty definition: the grammar forbids it, but every compiler accepts it.
                     self.advance();
                 }
                 _ => {
@@ -47,7 +47,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `{ ... }` of a module, interface or valuetype.
+    /// Parses the body `{ ... }` of a module, interface or valuetype.
     fn body(&mut self, place: Place) -> Parsed<Vec<Item>> {
         self.expect(Kind::BraceOpen)?;
         self.nested(|parser| {
@@ -58,7 +58,7 @@ impl Parser<'_> {
         })
     }
 
-    /// One definition; `None` where it means nothing to us.
+    /// Parses one definition. Returns `None` if the compiler ignores it.
     fn item(&mut self, place: Place) -> Parsed<Option<Item>> {
         let start = self.token.span;
         if self.annotations()? {
@@ -102,14 +102,14 @@ impl Parser<'_> {
             _ => return Err(self.report("a definition")),
         };
         let span = start.to(self.previous);
-        // An unfinished end is reported, but what has been read counts.
+        // A missing `;` is reported, but the definition is kept.
         if self.expect(Kind::Semicolon).is_err() {
             self.resume();
         }
         Ok(Some(Item { kind, span }))
     }
 
-    /// After a missing `;`: goes on here if a definition starts here, else recovers.
+    /// Continues after a missing `;`: at once if a definition starts here, otherwise after recovery.
     fn resume(&mut self) {
         let starts = self.token.kind == Kind::Word || self.token.kind == Kind::BraceClose;
         if !starts {
@@ -237,7 +237,7 @@ impl Parser<'_> {
         self.annotations()?;
         let ty = self.type_spec()?;
         let declarators = self.declarators()?;
-        // An unfinished end is reported, but what has been read counts.
+        // A missing `;` is reported, but the definition is kept.
         if self.expect(Kind::Semicolon).is_err() {
             self.resume();
         }
@@ -366,7 +366,7 @@ impl Parser<'_> {
         Ok(ItemKind::Native { name: self.name()? })
     }
 
-    /// `typeid name "id"` and `typeprefix name "prefix"`.
+    /// Parses `typeid name "id"` and `typeprefix name "prefix"`.
     fn type_id(&mut self) -> Parsed<ItemKind> {
         let prefix = self.at_word(Word::Typeprefix);
         self.advance();
@@ -379,7 +379,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `import name`: what it names must be known, as no files are brought in by it.
+    /// Parses `import name`. The name must be known already, because an import reads no file.
     fn import(&mut self) -> Parsed<ItemKind> {
         self.advance();
         Ok(ItemKind::Import {
@@ -518,7 +518,7 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    /// Passes over `@name` and `@name(...)`; true after `@annotation name { ... };`, which is a definition.
+    /// Skips `@name` and `@name(...)`. Returns true after `@annotation name { ... };`, which is a definition.
     fn annotations(&mut self) -> Parsed<bool> {
         while self.eat(Kind::At) {
             let definition = self.text() == "annotation";
@@ -534,7 +534,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// As [`Parser::scoped_name`], where the words of IDL are names too: `@default(3)`.
+    /// As [`Parser::scoped_name`], but keywords are accepted as names: `@default(3)`.
     fn annotation_name(&mut self) -> Parsed<()> {
         self.eat(Kind::Scope);
         loop {

@@ -11,7 +11,7 @@ use crate::text::operator::{Binary, Unary};
 use crate::text::words::{self, Word};
 
 impl Parser<'_> {
-    /// A type where one is used.
+    /// Parses a type.
     pub(crate) fn type_spec(&mut self) -> Parsed<TypeSpec> {
         let start = self.token.span;
         let kind = self.nested(Self::type_kind)?;
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(TypeKind::Basic(basic))
     }
 
-    /// The integer types and `long double`.
+    /// Parses an integer type or `long double`.
     fn integer_type(&mut self) -> Parsed<Basic> {
         let unsigned = self.eat_word(Word::Unsigned);
         if self.at_word(Word::Short) {
@@ -150,12 +150,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// An expression between angle brackets; `>>` inside needs parentheses.
+    /// Parses an expression between angle brackets, where `>>` must be in parentheses.
     fn bound(&mut self) -> Parsed<Expr> {
         self.binary(0, &mut 0, true)
     }
 
-    /// A constant expression.
+    /// Parses a constant expression.
     pub(crate) fn expression(&mut self) -> Parsed<Expr> {
         self.binary(0, &mut 0, false)
     }
@@ -241,7 +241,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A literal; strings that stand side by side are one.
+    /// Parses a literal. Adjacent string literals are joined.
     fn literal(&mut self) -> Parsed<Literal> {
         let kind = self.token.kind;
         let known = [
@@ -281,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A string literal.
+    /// Parses a string literal.
     pub(crate) fn string(&mut self) -> Parsed<String> {
         if self.token.kind != Kind::String {
             return Err(self.report("a string"));
@@ -293,7 +293,7 @@ impl Parser<'_> {
     }
 }
 
-/// Binary operators by precedence, the loosest first.
+/// Binary operators by precedence, the lowest first.
 const LEVELS: [&[(Kind, Binary)]; 6] = [
     &[(Kind::Bar, Binary::Or)],
     &[(Kind::Caret, Binary::Xor)],

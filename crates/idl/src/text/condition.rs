@@ -1,4 +1,4 @@
-//! The expression of an `#if`.
+//! Evaluates the expression of an `#if`.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::text::lexer::Kind;
 use crate::text::preprocess::Token;
 use crate::text::source::Sources;
 
-/// What is still to be read of the expression, and what its names mean.
+/// The unread rest of the expression, and the macros that its names refer to.
 pub(crate) struct Condition<'a> {
     pub(crate) tokens: &'a [Token],
     pub(crate) sources: &'a Sources,
@@ -15,7 +15,7 @@ pub(crate) struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// The value of the whole expression.
+    /// Evaluates the whole expression.
     pub(crate) fn value(&mut self) -> Result<i64, String> {
         let value = self.binary(0, 0)?;
         match self.tokens.first() {
@@ -40,7 +40,7 @@ impl Condition<'_> {
         Ok(left)
     }
 
-    /// The operator that comes next, if it is of this level, and how many tokens it takes.
+    /// Returns the next operator, if it is of this precedence level, and its number of tokens.
     fn operator(&self, level: usize) -> Option<(&'static str, usize)> {
         let kind = |index: usize| self.tokens.get(index).map(|token| token.kind);
         let adjoins = self
@@ -124,7 +124,7 @@ impl Condition<'_> {
     }
 }
 
-/// Levels of precedence of binary operators.
+/// Number of precedence levels of the binary operators.
 const LEVELS: usize = 6;
 
 fn apply(operator: &str, left: i64, right: i64) -> i64 {

@@ -1,18 +1,18 @@
-//! What is wrong with a file: where, what was expected, and the line itself.
+//! Errors in an IDL file: the location, the message, and the source line.
 
 use std::fmt;
 
 use crate::limits::ERRORS_MAX;
 use crate::text::source::{Sources, Span};
 
-/// One error: a place, what is wrong there, other places that belong to it, and what to write instead.
+/// One error: its location, a message, related locations, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The place; absent where the error is with the file as a whole.
+    /// The location; `None` if the error concerns the file as a whole.
     pub span: Option<Span>,
-    /// What is wrong, as a sentence without its full stop.
+    /// The message, as a sentence without its full stop.
     pub message: String,
-    /// Other places, each with what is there.
+    /// Related locations, each with a text that describes it.
     pub notes: Vec<(Span, String)>,
     /// What to write instead.
     pub help: Option<String>,
@@ -48,12 +48,12 @@ impl Diagnostic {
     }
 }
 
-/// The errors of one compilation with the texts they point into; at least one, at most [`ERRORS_MAX`].
+/// The errors of one compilation, with the source texts that they refer to: at least one error, at most [`ERRORS_MAX`].
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// In the order they were found.
+    /// The errors, in the order in which they were found.
     pub errors: Vec<Diagnostic>,
-    /// The texts.
+    /// The source texts.
     pub sources: Sources,
 }
 
@@ -108,7 +108,7 @@ impl Diagnostics {
         }
     }
 
-    /// The line, and a row of carets under the span (as far as it lies in that line).
+    /// Writes the source line, and under it a row of carets for the part of the span in that line.
     fn write_excerpt(&self, f: &mut fmt::Formatter<'_>, span: Span) -> fmt::Result {
         let at = self.sources.location(span);
         let skipped = (at.column - 1).saturating_sub(COLUMNS_BEFORE);
@@ -141,9 +141,9 @@ impl Diagnostics {
     }
 }
 
-/// How much of a long line is shown.
+/// Characters shown of a long line.
 const COLUMNS_MAX: usize = 160;
-/// How much of a long line is shown before the place.
+/// Characters shown before the error in a long line.
 const COLUMNS_BEFORE: usize = 100;
 
 /// Collects errors, up to [`ERRORS_MAX`].
@@ -167,7 +167,7 @@ impl Reporter {
         self.errors.len() >= ERRORS_MAX
     }
 
-    /// The errors, if there were any.
+    /// Returns the collected errors, or `Ok` if there are none.
     pub(crate) fn finish(self, sources: &Sources) -> Result<(), Diagnostics> {
         if self.errors.is_empty() {
             return Ok(());

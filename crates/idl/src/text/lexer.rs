@@ -2,13 +2,13 @@
 
 use logos::Logos;
 
-/// What a token is. The text is in the source.
+/// The kind of a token. Its text is in the source.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[logos(skip r"[ \t\r\n\x0b\x0c\u{feff}]+")]
 #[logos(skip(r"//[^\n]*", allow_greedy = true))]
 #[logos(skip r"/\*([^*]|\*+[^*/])*\*+/")]
 pub(crate) enum Kind {
-    /// An identifier or a keyword; which, the parser knows.
+    /// An identifier or a keyword; the parser distinguishes them.
     #[regex(r"[\p{Alphabetic}_][\p{Alphabetic}0-9_]*")]
     Word,
     #[regex(r"0[xX][0-9a-fA-F]+|[0-9]+")]
@@ -83,25 +83,26 @@ pub(crate) enum Kind {
     Dot,
     #[token("\\")]
     Backslash,
-    /// A whole line that starts with `#`, with the lines that a backslash joins to it.
+    /// A whole line that starts with `#`, with its continuation lines (joined by backslashes).
     #[token("#", directive)]
     Directive,
-    /// A `#pragma` that means something, put in by the preprocessor.
+    /// A `#pragma` that this compiler knows, inserted by the preprocessor.
     Pragma,
-    /// The start of an included file, put in by the preprocessor.
+    /// The start of an included file, inserted by the preprocessor.
     FileStart,
-    /// The end of an included file, put in by the preprocessor.
+    /// The end of an included file, inserted by the preprocessor.
     FileEnd,
-    /// The end of all.
+    /// The end of the input.
     End,
 }
 
-/// Takes the rest of the line into the token.
+/// Extends the token to the end of its line.
 fn directive(lexer: &mut logos::Lexer<'_, Kind>) {
     lexer.bump(directive_len(lexer.remainder()));
 }
 
-/// Octets to the end of a directive: the first end of line that is neither in a comment nor after a backslash.
+/// Returns the number of octets of a directive, up to the first line end that is neither in a comment nor after a
+/// backslash.
 fn directive_len(text: &str) -> usize {
     let octets = text.as_bytes();
     let mut at = 0;
@@ -111,7 +112,7 @@ fn directive_len(text: &str) -> usize {
             [b'\\', b'\r', b'\n', ..] => at += 3,
             [b'\\', b'\n', ..] => at += 2,
             [b'/', b'*', rest @ ..] => {
-                // An unfinished comment ends with its line, and is an error in what follows.
+                // An unterminated comment ends with its line. The lexer continues with the next line.
                 let Some(end) = rest.windows(2).position(|pair| pair == b"*/") else {
                     return octets[at..]
                         .iter()
@@ -132,7 +133,7 @@ fn directive_len(text: &str) -> usize {
     octets.len()
 }
 
-/// How a token is called in an error.
+/// Returns the description of a token kind for error messages.
 pub(crate) fn describe(kind: Kind) -> &'static str {
     match kind {
         Kind::Word => "a name",

@@ -15,10 +15,10 @@ pub(crate) enum Literal {
     WideString(String),
 }
 
-/// The value of one literal token.
+/// Returns the value of one literal token.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The message describes the fault, worded as the end of a sentence.
 pub(crate) fn literal(kind: Kind, text: &str) -> Result<Literal, String> {
     match kind {
         Kind::Integer => integer(text).map(Literal::Integer),
@@ -84,7 +84,7 @@ fn unescape(text: &str, max: u32) -> Result<String, String> {
         } else {
             u32::from(c)
         };
-        // An escape names a code; other characters of a narrow literal may be any that UTF-8 carries.
+        // The limit applies to escapes only: other characters of a narrow literal may be any Unicode character.
         if c == '\\' && value > max {
             return Err(format!("the escape stands for {value:#x}, above {max:#x}"));
         }
@@ -97,7 +97,7 @@ fn unescape(text: &str, max: u32) -> Result<String, String> {
     Ok(out)
 }
 
-/// The code of what follows a backslash.
+/// Returns the character code of the escape after a backslash.
 fn escape(rest: &mut std::str::Chars<'_>) -> Result<u32, String> {
     let Some(c) = rest.next() else {
         return Err("a lone backslash is no escape".into());

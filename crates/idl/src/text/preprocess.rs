@@ -1,5 +1,5 @@
-//! From files to one run of tokens: `#include`, `#define` of names, conditions. `#pragma` goes through as a token,
-//! and so do the edges of included files, on which the scope of `#pragma prefix` depends.
+//! Turns the files of a compilation into one sequence of tokens: runs `#include`, `#define` of names, and conditions.
+//! A `#pragma` becomes a token. So do the start and end of an included file, which limit the scope of `#pragma prefix`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,42 +16,43 @@ use crate::text::diagnostic::{Diagnostic, Reporter};
 use crate::text::lexer::Kind;
 use crate::text::source::{FileId, Sources, Span, decode};
 
-/// A token and its place; one that a macro put in has the place in the macro's definition.
+/// A token and its location. A token from a macro has its location in the macro's definition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
 }
 
-/// Where included files are looked for, and which names are defined from outside.
+/// The folders in which included files are searched, and the predefined macro names.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Folders in which an `#include`d file is looked for; before these, for `#include "..."`, the including file's own.
+    /// Folders in which `#include`d files are searched. For `#include "..."`, the folder of the including file is
+    /// searched first.
     pub include_paths: Vec<PathBuf>,
-    /// Names defined as `#define NAME VALUE` would.
+    /// Names to define, as `#define NAME VALUE` does.
     pub defines: Vec<(String, String)>,
 }
 
-/// Reads, and runs the directives. Errors go to the reporter; the tokens end with [`Kind::End`] in any case.
+/// Reads the files and runs the directives. Errors go to the reporter. The tokens always end with [`Kind::End`].
 pub(crate) struct Preprocessor<'a> {
     options: &'a Options,
-    /// Whether `#include` may read files; not where the main text did not come from a file.
+    /// Whether `#include` may read files; false if the main text is not from a file.
     disk: bool,
     sources: Sources,
     reporter: &'a mut Reporter,
     macros: HashMap<String, Vec<Token>>,
     tokens: Vec<Token>,
     size: usize,
-    /// Set once a bound is exceeded: nothing more is read.
+    /// Set once a limit is exceeded; nothing more is read then.
     stopped: bool,
 }
 
 /// One `#if` that is not yet closed.
 struct Branch {
     opened: Span,
-    /// Whether lines are taken now.
+    /// Whether the lines of the current branch are used.
     active: bool,
-    /// Whether a branch has been taken, or none may be as the surroundings are inactive.
+    /// Whether a branch has been used already, or none can be because the enclosing branch is inactive.
     decided: bool,
     in_else: bool,
 }
@@ -70,7 +71,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Runs over the main file and all that it includes.
+    /// Processes the main file and all files that it includes.
     pub(crate) fn run(mut self, path: PathBuf, text: Arc<str>) -> (Sources, Vec<Token>) {
         let main = self.sources.add(path, text);
         self.size = self.sources.file(main).text.len();
@@ -152,7 +153,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Appends a token, or what it stands for.
+    /// Appends a token; a macro's name is replaced by the macro's tokens.
     fn push(&mut self, token: Token, depth: usize) {
         if self.tokens.len() >= TOKENS_MAX {
             return self.stop(Diagnostic::new(
@@ -216,7 +217,7 @@ impl<'a> Preprocessor<'a> {
             }
             "pragma" => self.tokens.push(Token { kind: Kind::Pragma, span }),
             "error" => self.reporter.report(Diagnostic::new(span, "the file itself says that this is an error")),
-            // `# 1 "file"` is what a C preprocessor leaves; `#line`, `#warning` and an empty `#` have no meaning here.
+            // A C preprocessor inserts `# 1 "file"`. `#line`, `#warning` and an empty `#` have no meaning here.
             "" | "line" | "warning" | "ident" => {}
             _ if name.starts_with(|c: char| c.is_ascii_digit()) => {}
             _ => self.reporter.report(
@@ -445,9 +446,9 @@ fn bad_character(span: Span, what: &str) -> Diagnostic {
     }
 }
 
-/// The tokens of a directive after its `#`, each with its place in the file.
+/// Returns the tokens of a directive after its `#`, each with its location in the file.
 fn line_tokens(line: &str, span: Span) -> Vec<Token> {
-    // Joined lines keep their length, so that offsets stay true.
+    // Line joints are replaced by as many spaces, so that offsets stay correct.
     let joined = line.replace("\\\r\n", "   ").replace("\\\n", "  ");
     Kind::lexer(&joined[1..])
         .spanned()
@@ -463,7 +464,7 @@ fn line_tokens(line: &str, span: Span) -> Vec<Token> {
         .collect()
 }
 
-/// The name in `#include "name"` or `#include <name>`, and whether it is in quotes.
+/// Returns the name in `#include "name"` or `#include <name>`, and whether it is in quotes.
 fn included_name(line: &str) -> Option<(&str, bool)> {
     let rest = line[1..].trim_start().strip_prefix("include")?.trim_start();
     let (end, quoted) = match rest.chars().next()? {
@@ -476,7 +477,7 @@ fn included_name(line: &str) -> Option<(&str, bool)> {
     (!name.is_empty()).then_some((name, quoted))
 }
 
-/// The text of a file, if it is one and not too large.
+/// Returns the text of a file, if it is a regular file within the size limit.
 pub(crate) fn read(path: &Path) -> Result<Arc<str>, String> {
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
@@ -490,12 +491,12 @@ pub(crate) fn read(path: &Path) -> Result<Arc<str>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// `orb.idl`, which every compiler has (CORBA 3.3 part 1, clause 7.2.5): `CORBA::TypeCode` is known without it.
+/// Returns the built-in `orb.idl` (CORBA 3.3 part 1, clause 7.2.5). `CORBA::TypeCode` is known without it.
 fn builtin(name: &str) -> Option<(PathBuf, Arc<str>)> {
     (name == "orb.idl").then(|| (PathBuf::from("<orb.idl>"), Arc::from(ORB_IDL)))
 }
 
-/// The sequences of basic types that the standard puts into module CORBA.
+/// The sequences of basic types that the standard defines in module CORBA.
 const ORB_IDL: &str = "#ifndef DECKWATCH_ORB_IDL
 #define DECKWATCH_ORB_IDL
 #pragma prefix \"omg.org\"

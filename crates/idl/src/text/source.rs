@@ -1,18 +1,18 @@
-//! The texts of one compilation, and places in them.
+//! The source texts of one compilation, and locations in them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file of a compilation; the same file included twice is two.
+/// A file of a compilation. A file included twice has two ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub(crate) u32);
 
 impl FileId {
-    /// The file that the compilation was started with.
+    /// The main file of the compilation.
     pub const MAIN: Self = Self(0);
 }
 
-/// A run of octets in one file.
+/// A range of octets in one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The file.
@@ -24,7 +24,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of `self` to the end of `other`, where both are in one file; else `self`.
+    /// Returns the span from the start of `self` to the end of `other`, if both are in one file; otherwise `self`.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         if self.file == other.file && other.end >= self.start {
@@ -37,7 +37,7 @@ impl Span {
         }
     }
 
-    /// The empty place just after `self`.
+    /// Returns the empty span just after `self`.
     #[must_use]
     pub fn after(self) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Span {
 /// One file's name and text.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// As it was named: by the user, or by an include path and the name in the `#include`.
+    /// The path as the user wrote it, or an include path joined with the name in the `#include`.
     pub path: PathBuf,
     /// The text; octets that are not UTF-8 are read as ISO 8859-1.
     pub text: Arc<str>,
@@ -62,7 +62,7 @@ pub struct Sources {
     files: Vec<SourceFile>,
 }
 
-/// A place as a reader counts it.
+/// The start of a span, as file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
     /// The file.
@@ -81,28 +81,28 @@ impl Sources {
         FileId((self.files.len() - 1) as u32)
     }
 
-    /// The file.
+    /// Returns a file.
     ///
     /// # Panics
-    /// If the id is of another compilation.
+    /// If the id is from another compilation.
     #[must_use]
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
 
-    /// Every file, the main one first.
+    /// Returns all files, the main one first.
     #[must_use]
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// The text of a span.
+    /// Returns the text of a span.
     #[must_use]
     pub fn text(&self, span: Span) -> &str {
         &self.file(span.file).text[span.start as usize..span.end as usize]
     }
 
-    /// Where a span starts.
+    /// Returns the location where a span starts.
     #[must_use]
     pub fn location(&self, span: Span) -> Location<'_> {
         let file = self.file(span.file);
@@ -121,7 +121,7 @@ impl Sources {
     }
 }
 
-/// Text as a compiler reads it: UTF-8 where it is, else each octet one character of ISO 8859-1.
+/// Decodes a source text: as UTF-8 if it is valid UTF-8, otherwise as ISO 8859-1.
 pub(crate) fn decode(octets: Vec<u8>) -> Arc<str> {
     match String::from_utf8(octets) {
         Ok(text) => text.into(),

@@ -2,11 +2,11 @@
 
 macro_rules! words {
     ($($variant:ident $text:literal $reserved:literal,)*) => {
-        /// A word with a meaning.
+        /// A keyword.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Word { $($variant),* }
 
-        /// The keyword of exactly this spelling.
+        /// Returns the keyword with exactly this spelling.
         pub(crate) fn keyword(text: &str) -> Option<Word> {
             match text {
                 $($text => Some(Word::$variant),)*
@@ -14,12 +14,13 @@ macro_rules! words {
             }
         }
 
-        /// The words, and whether each is reserved.
+        /// The keywords, and whether each is reserved.
         const WORDS: &[(&str, bool)] = &[$(($text, $reserved)),*];
     };
 }
 
-// Words of the component model are understood where a definition starts, but old files use them as names.
+// Keywords of the component model are recognized at the start of a definition. They are not reserved, because old IDL
+// files use them as names.
 words! {
     Abstract "abstract" true,
     Any "any" true,
@@ -79,7 +80,7 @@ words! {
     WideString "wstring" true,
 }
 
-/// The reserved word that has these letters in any case: such a name is refused (clause 7.2.4).
+/// Returns the reserved word that equals the text except for case. Such a name is refused (clause 7.2.4).
 pub(crate) fn same_letters(text: &str) -> Option<&'static str> {
     WORDS
         .iter()
@@ -87,7 +88,7 @@ pub(crate) fn same_letters(text: &str) -> Option<&'static str> {
         .map(|(word, _)| *word)
 }
 
-/// The reserved word of exactly this spelling.
+/// Returns the reserved word with exactly this spelling.
 pub(crate) fn reserved(text: &str) -> Option<&'static str> {
     same_letters(text).filter(|word| *word == text)
 }

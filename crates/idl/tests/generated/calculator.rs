@@ -1,4 +1,4 @@
-//! The servant.
+//! The servant of the tests.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -11,12 +11,12 @@ use crate::idl::broad::*;
 use crate::idl::shared::{Stamp, Ticker};
 use crate::orb::{Completion, ObjectRef, SystemException, SystemExceptionKind};
 
-/// Serves everything.
+/// Implements all interfaces of the test.
 #[derive(Debug, Default)]
 pub(crate) struct Abacus {
     hour: AtomicU32,
     ticks: AtomicU64,
-    /// What the oneway was given.
+    /// The arguments received in oneway calls.
     pub(crate) heard: Mutex<Vec<(String, usize)>>,
 }
 

@@ -1,11 +1,13 @@
-//! Code generated from a file that has something of everything compiles, and carries every value there and back.
+//! Code generated from a file with an example of every construct compiles, and every value is written and read back
+//! unchanged.
 //!
-//! `broad.inc` and `shared.inc` are what the generator makes of `broad.idl` and `shared.idl`: `tests/generator.rs` compares.
+//! `broad.inc` and `shared.inc` are the generator's output for `broad.idl` and `shared.idl`, as `tests/generator.rs`
+//! checks.
 
 #![forbid(unsafe_code)]
 
 mod calculator;
-/// What generated code stands on in the ORB: the ORB's own file.
+/// The ORB's support code for generated code, from the ORB's own source file.
 #[allow(dead_code, missing_docs, private_interfaces, unreachable_pub)]
 #[path = "../../../orb/src/generated.rs"]
 pub mod generated;
@@ -32,7 +34,7 @@ use deckwatch_cdr::{
 };
 use idl::broad::{self, *};
 use idl::shared::Stamp;
-#[allow(unused_imports)] // generated code names some of them
+#[allow(unused_imports)] // generated code uses some of them
 pub(crate) use orb::{
     AsynchronousReply, Completion, Deliver, ObjectRef, Result, Servant, ServerRequest,
     SystemException, SystemExceptionKind, minor,
@@ -69,7 +71,8 @@ fn there_and_back<T: Typed + Write + for<'a> Parse<'a> + PartialEq + std::fmt::D
     }
 }
 
-/// What the generated type writes, the walk by its TypeCode reads, passes over and writes alike: whole at each alignment, and in fragments.
+/// Checks that the generic code that follows the TypeCode reads, skips and rewrites the octets that the generated type
+/// writes: in one piece at each alignment, and in fragments.
 fn means_the_same_by_its_type_code<T>(value: &T, codec: Codec)
 where
     T: Typed + Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug,
@@ -258,7 +261,7 @@ fn strings_within_sequences_and_arrays_keep_to_their_bounds() {
     for exceeding in [&wide, &long, &deep] {
         let written = exceeding.write(&mut Writer::new(&mut Vec::new()));
         assert_eq!(written, Err(EncodeError::BoundExceeded));
-        // What a peer sends that does not look at bounds: the members one by one.
+        // A peer that does not check bounds sends such octets: the members one by one.
         let mut octets = Vec::new();
         let mut w = Writer::new(&mut octets);
         exceeding.wides.write(&mut w).unwrap();
@@ -458,7 +461,7 @@ fn bounded_results_and_arguments_beyond_their_bound_are_refused_on_either_side()
         calculator.at_most_three(&[1, 2, 3, 4]).unwrap_err().kind,
         SystemExceptionKind::Marshal
     );
-    // The servant doubles what it is given.
+    // The servant repeats three values, and six exceed the bound of its result.
     assert_eq!(
         calculator.at_most_three(&[1, 2, 3]).unwrap_err().kind,
         SystemExceptionKind::Marshal

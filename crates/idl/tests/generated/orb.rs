@@ -1,4 +1,4 @@
-//! An ORB of one process without a network: what generated code asks of one, in as few lines as that takes.
+//! A minimal ORB within one process, without a network: only the parts that generated code uses.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct AsynchronousReply;
 pub(crate) type Deliver = Box<dyn FnOnce(AsynchronousReply) -> Result<()> + Send>;
 
 thread_local! {
-    /// Every object a reference was made to.
+    /// All objects for which a reference was created.
     static OBJECTS: RefCell<Vec<Arc<dyn Servant>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -124,7 +124,7 @@ impl ObjectRef {
     }
 }
 
-/// On this wire a reference is the number of its object, behind the type id that makes nil tell itself.
+/// A reference is marshalled as a type id followed by its object's number. An empty type id means nil.
 impl WriteReference for ObjectRef {
     fn write_reference(&self, w: &mut Writer<'_>) -> std::result::Result<(), EncodeError> {
         "object".write(w)?;

@@ -1,4 +1,4 @@
-//! Interfaces of which a trait alone is made: abstract ones, as bases, and local ones, within one program.
+//! Interfaces for which only a trait is generated: abstract ones, as bases, and local ones, within one program.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::orb::{ObjectRef, Servant, ServerRequest, SystemException};
 
 struct Lamp;
 
-/// Says how many octets its arguments have.
+/// A servant that replies with the number of octets of its arguments.
 struct Scale;
 
 impl Servant for Scale {
@@ -24,7 +24,8 @@ impl Servant for Scale {
     }
 }
 
-/// CORBA 3.3 part 2, clause 9.4.2.2: where the operation has a context clause, a sequence of strings follows the arguments.
+/// CORBA 3.3 part 2, clause 9.4.2.2: where the operation has a context clause, a sequence of strings follows the
+/// arguments.
 #[test]
 fn a_context_is_sent_where_the_operation_has_one() {
     let beacon = BeaconRef::unchecked_narrow(ObjectRef::to(Arc::new(Scale)));
@@ -66,7 +67,7 @@ fn an_interface_with_an_abstract_base_has_its_operations() {
     ));
 }
 
-/// Lets so many pass.
+/// A filter that passes the first calls, as many as its count.
 struct First(AtomicI32);
 
 impl Filter for First {

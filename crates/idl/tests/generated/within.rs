@@ -1,4 +1,5 @@
-//! A sequence of small structs, which are written and read within windows, has the octets and the faults of its elements one by one.
+//! A sequence of small structs is written and read in windows. Its octets and its errors equal those of its elements
+//! written and read one by one.
 
 use deckwatch_cdr::limits::WINDOW_VALUE_SIZE_MAX;
 use deckwatch_cdr::{
@@ -8,7 +9,7 @@ use deckwatch_cdr::{
 
 use crate::idl::broad::{Colour, Contact};
 
-/// Elements whose strings are of every length, so that each stands at another alignment than the one before.
+/// Returns elements with strings of every length, so that each element has another alignment than the one before.
 fn contacts(count: usize) -> Vec<Contact> {
     let text = "abcdefghijklm";
     let contact = |index: usize| Contact {
@@ -93,7 +94,7 @@ fn what_is_wrong_in_a_sequence_is_said_as_of_its_elements_one_by_one() {
                 let r = Reader::new(&changed[..end], ByteOrder::NATIVE);
                 let (one, all) = (read_one_by_one(r), Vec::<Contact>::parse(&mut r.clone()));
                 wrong += usize::from(one.is_err());
-                // Compared as text: a range that is no number equals nothing.
+                // Compared as text, because a NaN in `range` is not equal to itself.
                 assert_eq!(
                     format!("{one:?}"),
                     format!("{all:?}"),

@@ -1,21 +1,21 @@
-//! When a consumer was behind: handling a message, or with messages of the stream unread in its kernel.
+//! The times when a consumer was behind: handling a message, or with unread messages of the stream in its kernel.
 
 use super::{Parts, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The times in which a message of the same stream could not have been received, whenever it had been sent: messages
-/// are received in turn.
+/// The times in which no other message of the same stream could have been received, whenever it was sent: messages are
+/// received in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
     handling: Timeline,
-    /// With that, what was unread.
+    /// The times of handling, and those in which messages were unread.
     occupied: Timeline,
-    /// When it took messages, ascending.
+    /// When the consumer received messages, ascending.
     received_ns: Vec<i64>,
 }
 
 impl Behind {
-    /// From the samples of one destination.
+    /// Computes the times from the samples of one destination.
     pub(super) fn new<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Self {
         let stamps = samples.clone().map(|sample| sample.received_ns);
         let mut received_ns: Vec<i64> = stamps.filter(|&ns| ns != NO_STAMP).collect();
@@ -27,13 +27,13 @@ impl Behind {
         }
     }
 
-    /// When the consumer was handling a message.
+    /// Returns the times when the consumer was handling a message.
     pub(super) const fn handling(&self) -> &Timeline {
         &self.handling
     }
 
-    /// How much of an interval at whose end a message left, that may have waited for room at the consumer, the consumer
-    /// was behind: until it last took a message, which makes room.
+    /// Returns how much of an interval the consumer was behind. The interval ends when a message left that may have
+    /// waited for room at the consumer. Only time before the consumer's last receive counts: that receive made room.
     pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
         let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
         let made_room_ns = taken
@@ -42,8 +42,8 @@ impl Behind {
         self.within(from_ns, made_room_ns)
     }
 
-    /// How much of an interval the consumer was behind: by its handling, the application's; else because it was not
-    /// woken.
+    /// Returns how much of an interval the consumer was behind. Handling is charged to the application; other time is
+    /// charged to the wake-up.
     pub(super) fn within(&self, from_ns: i64, to_ns: i64) -> Parts {
         let handling_ns = self.handling.within(from_ns, to_ns).sum();
         let occupied_ns = self.occupied.within(from_ns, to_ns).sum();
@@ -56,7 +56,7 @@ impl Behind {
 
 type Span = (i64, i64, Layer);
 
-/// The last one received, if it alone was never done with, is still being handled.
+/// Returns the spans of handling. If only the last received message has no handled stamp, it is still being handled.
 fn handling<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> {
     let received = samples.filter(|sample| sample.received_ns != NO_STAMP);
     let handled = received.clone().any(|sample| sample.handled_ns != NO_STAMP);
@@ -69,8 +69,8 @@ fn handling<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> 
     received.filter_map(span).collect()
 }
 
-/// From the kernel's receive stamp until received. What arrived after the last received message is still there; what
-/// arrived before it and was not received was dropped.
+/// Returns the spans from the kernel's receive stamp until received. A message that arrived after the last received one
+/// is still unread. A message that arrived before it and was not received was dropped.
 fn occupied<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> {
     let last_ns = last_received(samples.clone());
     let unread = samples.clone().filter_map(|sample| {

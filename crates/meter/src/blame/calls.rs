@@ -1,4 +1,4 @@
-//! When a supplier was in a call, and what held it up there.
+//! The times when a supplier was in a call, and the layer that delayed each call.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::split::{Walk, in_flight};
 use super::{Milestone, Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of one thread hold each
-/// other up.
+/// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of the same thread delay
+/// each other.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// By destination; the only one, under 0, where one thread supplies all.
+    /// By destination; a single entry, under 0, if one thread supplies all destinations.
     threads: BTreeMap<u16, Timeline>,
     thread_for_each: bool,
     idle: Timeline,
 }
 
 impl Calls {
-    /// The calls of the thread that supplies a destination.
+    /// Returns the calls of the thread that supplies a destination.
     #[must_use]
     pub fn of_destination(&self, destination: u16) -> &Timeline {
         let thread = if self.thread_for_each { destination } else { 0 };
@@ -26,9 +26,9 @@ impl Calls {
     }
 }
 
-/// The calls by which a flow's messages were sent, from the samples of all its destinations.
+/// Returns the calls that sent a flow's messages, from the samples of all its destinations.
 ///
-/// A call that did not return is charged to the layer after its message's furthest stamp, without end, if it is the
+/// A call that did not return is charged to the layer after its message's last stamp, without end, if it is the
 /// thread's last call and others returned.
 #[must_use]
 pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls {
@@ -88,8 +88,8 @@ fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>)
     Timeline::new(spans.collect())
 }
 
-/// What each layer took of a call. The return path is not stamped; its time is charged to whichever of network and
-/// upper layers took longer outbound.
+/// Returns the time of each layer in a call. The return path is not stamped; its time is charged to whichever of
+/// network and upper layers took longer outbound.
 fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);

@@ -1,12 +1,12 @@
-//! When an event channel was in a push to a consumer, and what held it up there.
+//! The times when an event channel was in a push to a consumer, and the layer that delayed each push.
 
 use super::split::{Walk, in_flight};
 use super::{Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The pushes by which a channel passed on the messages to one destination, each charged to the layer that took most of
-/// it. A channel pushes to a consumer one message after the other, and each push returns when the consumer is done with
-/// it; one that did not return lasts until the next, or without end.
+/// Returns the pushes that forwarded the messages to one destination, each charged to the layer that took most of it. A
+/// channel pushes to a consumer one message after the other. A push returns when the consumer has handled the message.
+/// A push that did not return lasts until the next, or without end.
 pub(super) fn pushes(road: Road, samples: &[Sample]) -> Timeline {
     if !road.channel {
         return Timeline::default();
@@ -36,7 +36,7 @@ pub(super) fn pushes(road: Road, samples: &[Sample]) -> Timeline {
     Timeline::new(pushed.iter().zip(next_ns).map(span).collect())
 }
 
-/// What each layer took of a push, up to the end of handling.
+/// Returns the time of each layer in a push, up to the end of handling.
 fn push_parts(sample: &Sample) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.channel_transmit_ns, sample.handled_ns);

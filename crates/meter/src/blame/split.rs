@@ -1,4 +1,4 @@
-//! A message's latency, cut into the parts that its layers took.
+//! Splits a message's latency into the parts of its layers.
 
 use super::behind::Behind;
 use super::pushes::pushes;
@@ -10,25 +10,25 @@ use crate::sample::{Layer, NO_STAMP, Sample};
 pub struct Parts([i64; Layer::ALL.len()]);
 
 impl Parts {
-    /// What a layer took.
+    /// Returns the part of a layer.
     #[must_use]
     pub const fn of(&self, layer: Layer) -> i64 {
         self.0[layer as usize]
     }
 
-    /// All layers together.
+    /// Returns the sum over all layers.
     #[must_use]
     pub fn sum(&self) -> i64 {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Charges a layer with more.
+    /// Adds time to the part of a layer.
     pub fn add(&mut self, layer: Layer, ns: i64) {
         let part = &mut self.0[layer as usize];
         *part = part.saturating_add(ns);
     }
 
-    /// What remains of each layer's part.
+    /// Returns the difference of each layer's parts.
     #[must_use]
     pub fn less(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|index| {
@@ -43,7 +43,7 @@ impl Parts {
     }
 }
 
-/// The layer with the largest part; of equal ones the first on the road.
+/// Returns the layer with the largest part; of equal parts, the first on the path.
 #[must_use]
 pub fn largest_layer(parts: &Parts) -> Layer {
     Layer::ALL
@@ -53,8 +53,8 @@ pub fn largest_layer(parts: &Parts) -> Layer {
         .unwrap_or(Layer::Sender)
 }
 
-/// The layer to blame for a message of these parts: the largest excess over the typical parts where those add up to no
-/// more than the deadline, else the largest part.
+/// Returns the layer to blame for a message with these parts. This is the layer with the largest excess over the
+/// typical parts if those add up to at most the deadline; otherwise the layer with the largest part.
 #[must_use]
 pub fn excess_layer(parts: &Parts, typical: &Parts, deadline_ns: i64) -> Layer {
     if typical.sum() <= deadline_ns {
@@ -64,7 +64,7 @@ pub fn excess_layer(parts: &Parts, typical: &Parts, deadline_ns: i64) -> Layer {
     }
 }
 
-/// The median of each layer's part.
+/// Returns the median of each layer's part.
 #[must_use]
 pub fn medians(all: &[Parts]) -> Parts {
     let mut column = Vec::with_capacity(all.len());
@@ -80,20 +80,20 @@ pub fn medians(all: &[Parts]) -> Parts {
     }))
 }
 
-/// Splits the messages of one destination.
+/// Splits the latencies of the messages of one destination.
 #[derive(Clone, Debug)]
 pub struct Splitter<'a> {
     road: Road,
-    /// When the supplying thread was in a call, charged to what held that call up.
+    /// The supplying thread's calls, each charged to the layer that delayed it.
     calls: &'a Timeline,
     /// When the consumer was behind with earlier messages.
     behind: Behind,
-    /// When the channel was in a push to the consumer, charged to what held that push up.
+    /// The channel's pushes to the consumer, each charged to the layer that delayed it.
     pushes: Timeline,
 }
 
 impl<'a> Splitter<'a> {
-    /// For the messages of one destination, warm-up included, given the calls of the flow's supplier.
+    /// Creates a splitter for the messages of one destination, warm-up included, and the calls of the flow's supplier.
     #[must_use]
     pub fn new(road: Road, samples: &[Sample], calls: &'a Calls) -> Self {
         let calls = calls.of_destination(samples.first().map_or(0, |sample| sample.destination));
@@ -105,8 +105,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// What each layer took of a received message, together its latency; nothing for one that was lost or came before
-    /// it was due.
+    /// Returns the part of each layer in a received message's latency; the parts add up to the latency. Returns zeros
+    /// for a lost message and for one received before it was due.
     #[must_use]
     pub fn split(&self, sample: &Sample) -> Parts {
         let mut parts = Parts::default();
@@ -144,10 +144,12 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// The layer after the furthest stamp of a lost message. One that was never sent within a deadline of its due time
-    /// because a call had not come back is charged like that call, one that a channel had so long and did not pass on
-    /// like the push that it waited behind, and one that never left because its consumer was behind to what held up the
-    /// consumer.
+    /// Returns the layer after the last stamp of a lost message, with three exceptions:
+    ///
+    /// * A message that was not sent within a deadline of its due time, because a call had not returned, is charged
+    ///   like that call.
+    /// * A message that a channel held that long and did not forward is charged like the push that it waited for.
+    /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         let layer = after_furthest_stamp(self.road, sample);
@@ -174,7 +176,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Whether the consumer was handling a message at an instant.
+    /// Returns true if the consumer was handling a message at this instant.
     #[must_use]
     pub fn is_handling(&self, instant_ns: i64) -> bool {
         self.behind
@@ -185,7 +187,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// The layer in which a message was when it was last seen; the last one of the road for a message that came.
+/// Returns the layer in which a message was after its last stamp; the last layer of the path for a received message.
 pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
     let stamped = |milestone: &Milestone| milestone.stamp_ns != NO_STAMP;
     let behind = road
@@ -199,7 +201,7 @@ pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
         .map_or(Layer::WakeUp, |milestone| milestone.layer)
 }
 
-/// The layer in which an unreturned call or push is; its message may have arrived.
+/// Returns the layer of a call or push that did not return. Its message may have arrived.
 pub(super) fn in_flight(road: Road, sample: &Sample) -> Layer {
     if sample.received_ns == NO_STAMP {
         after_furthest_stamp(road, sample)
@@ -208,11 +210,11 @@ pub(super) fn in_flight(road: Road, sample: &Sample) -> Layer {
     }
 }
 
-/// Goes from stamp to stamp, never back and never beyond the end.
+/// Moves from stamp to stamp; never backwards, and never beyond the end.
 pub(super) struct Walk {
     pub(super) from_ns: i64,
     end_ns: i64,
-    /// First of the layers passed since the last stamp.
+    /// The first of the layers passed since the last stamp.
     leading: Option<Layer>,
 }
 
@@ -225,7 +227,8 @@ impl Walk {
         }
     }
 
-    /// The layer that takes the time since the last stamp, and that time; `None` where this milestone was not stamped.
+    /// Returns the layer that the time since the last stamp belongs to, and that time; `None` if this milestone has no
+    /// stamp.
     pub(super) fn reach(&mut self, milestone: Milestone) -> Option<(Layer, i64, i64)> {
         let leading = *self.leading.get_or_insert(milestone.layer);
         if milestone.stamp_ns == NO_STAMP {

@@ -1,12 +1,12 @@
-//! Known blame on synthetic samples.
+//! Blame of synthetic samples, for which the right layer is known.
 
 use super::*;
 use crate::sample::SampleFlags;
 
 pub(crate) const MS: i64 = 1_000_000;
 
-/// A message due at `sequence` times 50 ms that spends 1 ms in each layer of a road without a channel, and is handled
-/// for 1 ms; its call comes back at its transmission.
+/// Returns a message due at `sequence` times 50 ms. It spends 1 ms in each layer of a path without a channel and is
+/// handled for 1 ms. Its call returns when it is transmitted.
 pub(crate) fn prompt(sequence: u64) -> Sample {
     let due_ns = i64::try_from(sequence).expect("small") * 50 * MS;
     Sample {
@@ -27,7 +27,7 @@ pub(crate) fn prompt(sequence: u64) -> Sample {
     }
 }
 
-/// Moves the stamps from `Sender` (sent) on, or from a later one on, back by some time.
+/// Delays the stamps from the end of `layer` on by `ns`.
 pub(crate) fn hold_up(sample: &mut Sample, layer: Layer, ns: i64) {
     let later = [
         (Layer::Sender, &mut sample.sent_ns),
@@ -85,7 +85,8 @@ fn a_channel_stands_between_two_hops_of_the_network() {
     assert_eq!(ms(&parts), [1, 1, 0, 3 + 3, 6, 1, 0]);
 }
 
-/// A message of the event road that passes the channel from 3 to 4 ms after due, and is handled from 6 to 7.
+/// Returns a message of the carrier `event` that passes the channel from 3 to 4 ms after due, and is handled from 6 to
+/// 7 ms.
 fn through_channel(sequence: u64) -> Sample {
     let due_ns = prompt(sequence).due_ns;
     Sample {
@@ -98,8 +99,8 @@ fn through_channel(sequence: u64) -> Sample {
     }
 }
 
-/// The second of two messages, passed on by the channel at 202 once the push of the first, held up in `layer` by 194
-/// ms, came back at 201.
+/// Returns two messages. The push of the first was delayed by 194 ms in `layer` and returned at 201 ms; the channel
+/// forwards the second at 202 ms.
 fn behind_a_push_held_up_in(layer: Layer) -> [Sample; 2] {
     let mut first = through_channel(0);
     hold_up(&mut first, layer, 194 * MS);
@@ -125,9 +126,9 @@ fn waiting_in_a_channel_behind_a_push_is_charged_to_what_held_up_that_push() {
         let samples = behind_a_push_held_up_in(layer);
         let calls = calls(road, samples.iter());
         let splitter = Splitter::new(road, &samples, &calls);
-        // At the channel at 53, passed on at 202.
+        // The channel received the second message at 53 ms and forwarded it at 202 ms.
         assert_eq!(ms(&splitter.split(&samples[1])), expected, "{layer:?}");
-        // Nothing waited before the first.
+        // Nothing delayed the first message.
         assert_eq!(splitter.split(&samples[0]).of(Layer::Channel), MS);
     }
 }
@@ -136,7 +137,7 @@ fn waiting_in_a_channel_behind_a_push_is_charged_to_what_held_up_that_push() {
 fn what_a_channel_never_passed_on_is_charged_like_the_push_that_never_came_back() {
     let road = Road::CHANNEL;
     let in_time = through_channel(0);
-    // The consumer was stopped: its kernel has the second message, the channel the third.
+    // The consumer was stopped: its kernel has the second message, the channel has the third.
     let stuck = Sample {
         received_ns: NO_STAMP,
         handled_ns: NO_STAMP,
@@ -158,26 +159,26 @@ fn what_a_channel_never_passed_on_is_charged_like_the_push_that_never_came_back(
     let splitter = Splitter::new(road, &samples, &calls);
     assert_eq!(splitter.lost_in(&stuck, 50 * MS), Layer::WakeUp);
     assert_eq!(splitter.lost_in(&waiting, 50 * MS), Layer::WakeUp);
-    // With no push before it the channel itself has lost it.
+    // Without an earlier push, the channel itself lost the message.
     let alone = Splitter::new(road, &[in_time, waiting], &calls);
     assert_eq!(alone.lost_in(&waiting, 50 * MS), Layer::Channel);
 }
 
 #[test]
 fn what_cannot_leave_until_its_consumer_takes_something_is_held_up_by_the_consumer() {
-    // Both had been sent when the consumer stopped reading; the second left only when it read the first.
+    // Both were sent before the consumer stopped reading. The second left only when the consumer read the first.
     let mut first = prompt(0);
     hold_up(&mut first, Layer::WakeUp, 196 * MS);
     let mut second = prompt(1);
     hold_up(&mut second, Layer::Stack, 150 * MS);
     second.returned_ns = 52 * MS;
-    // Unread from 3 to 200; sent at 51, left at 202.
+    // The first is unread from 3 to 200 ms; the second is sent at 51 ms and leaves at 202 ms.
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 2, 1, 0, 1 + 149, 0]);
-    // One that left while the first still lay there had not waited for that.
+    // The second left while the first was still unread, so it had not waited for the consumer to read.
     first.received_ns = 300 * MS;
     first.handled_ns = 301 * MS;
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 151, 1, 0, 1, 0]);
-    // One that never left is charged like that, if it was so long behind.
+    // A message that never left is charged the same way if the consumer was behind for as long.
     let never = Sample {
         kernel_transmit_ns: NO_STAMP,
         kernel_receive_ns: NO_STAMP,
@@ -198,7 +199,7 @@ fn waiting_behind_the_previous_handling_is_the_applications() {
     first.handled_ns = 90 * MS;
     let mut second = prompt(1);
     (second.received_ns, second.handled_ns) = (91 * MS, 92 * MS);
-    // In the kernel at 53, the servant busy until 90, woken at 91.
+    // In the kernel at 53 ms, the servant is busy until 90 ms, the consumer wakes at 91 ms.
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1, 0, 1, 37]);
 }
 
@@ -208,14 +209,15 @@ fn a_send_held_up_by_the_call_before_is_charged_to_what_held_up_that_call() {
     hold_up(&mut first, Layer::Stack, 98 * MS);
     let mut second = prompt(1);
     hold_up(&mut second, Layer::Sender, 52 * MS);
-    // Due at 50, the call before came back at 100, sent at 103.
+    // Due at 50 ms; the call before returned at 100 ms; sent at 103 ms.
     assert_eq!((first.returned_ns / MS, second.sent_ns / MS), (100, 103));
     assert_eq!(ms(&split(&[first, second], 1)), [3, 0, 1 + 50, 1, 0, 1, 0]);
 }
 
 #[test]
 fn a_chain_of_held_up_calls_leads_back_to_the_one_that_began_it() {
-    // Call 0 takes until 400 in the network; 1 to 4 go out one after the other, each a prompt two-way call of 2 ms.
+    // Call 0 spends until 400 ms in the network. Calls 1 to 4 follow one after the other, each a prompt two-way call of
+    // 2 ms.
     let mut samples: Vec<Sample> = (0..5).map(prompt).collect();
     for (index, sample) in samples.iter_mut().enumerate() {
         let late_ns = if index == 0 {
@@ -269,7 +271,7 @@ fn a_missing_stamp_leaves_layers_together_under_the_first() {
         RAW.names(&[bare])[Layer::Application as usize],
         "application"
     );
-    // One message with the stamp is enough to know the layers apart.
+    // One message with the stamp is enough to separate the layers.
     assert!(RAW.merged(&[bare, prompt(1)]).is_empty());
 }
 
@@ -366,7 +368,7 @@ fn a_message_never_sent_behind_a_call_that_never_came_back_is_charged_to_that_ca
         handled_ns: NO_STAMP,
         ..prompt(2)
     };
-    // In the network; at a consumer that was not woken; with one that has it in hand.
+    // In the network; at a consumer that was not woken; at a consumer that is handling it.
     let arrived = Sample {
         kernel_receive_ns: prompt(1).kernel_receive_ns,
         ..stuck

@@ -1,10 +1,10 @@
-//! When a thread was busy, and with what.
+//! The times when a thread was busy, and the layer charged for each.
 
 use super::Parts;
 use crate::sample::Layer;
 
-/// Spans of time that do not overlap, each charged to a layer; how much of any interval they fill is found by two
-/// binary searches.
+/// Spans of time that do not overlap, each charged to a layer. Two binary searches find how much of an interval they
+/// fill.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     spans: Vec<Span>,
@@ -15,12 +15,13 @@ struct Span {
     from_ns: i64,
     to_ns: i64,
     layer: Layer,
-    /// All that was charged before this span.
+    /// The sum of all spans before this one.
     before: Parts,
 }
 
 impl Timeline {
-    /// From spans in any order; where two overlap, the part belongs to the one that began first.
+    /// Builds a timeline from spans in any order. Where two spans overlap, the time belongs to the one that began
+    /// first.
     #[must_use]
     pub fn new(mut spans: Vec<(i64, i64, Layer)>) -> Self {
         spans.sort_by_key(|&(from_ns, to_ns, _)| (from_ns, to_ns));
@@ -44,7 +45,7 @@ impl Timeline {
         timeline
     }
 
-    /// How much of the time from one instant to another was spent, by the layers charged.
+    /// Returns how much of an interval the spans fill, by layer.
     #[must_use]
     pub fn within(&self, from_ns: i64, to_ns: i64) -> Parts {
         if to_ns <= from_ns {
@@ -54,7 +55,7 @@ impl Timeline {
         }
     }
 
-    /// All that was charged before an instant.
+    /// Returns the sum, by layer, of all span time before an instant.
     fn until(&self, instant_ns: i64) -> Parts {
         let begun = self.spans.partition_point(|span| span.from_ns < instant_ns);
         let Some(span) = begun.checked_sub(1).and_then(|index| self.spans.get(index)) else {

@@ -1,4 +1,4 @@
-//! Why a run cannot be judged: each reason for INVALID, and its sentence.
+//! The reasons why a run cannot be judged (INVALID), with their sentences.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,28 +12,28 @@ pub enum InvalidReason {
     NothingToJudge,
     /// The schedule has no message after the warm-up.
     NoMessage,
-    /// The verdict depends on messages that the supplier sent late by its own fault.
+    /// The verdict depends on messages that the supplier, by its own fault, sent late.
     ScheduleNotKept {
-        /// Late messages blamed on the supplier.
+        /// Number of late messages blamed on the supplier.
         messages: u64,
     },
-    /// The verdict depends on processor time that no mission declares as taken.
+    /// The verdict depends on processor time that was withheld without a declaration in the mission.
     TimeWithheld {
-        /// By the hypervisor.
+        /// Time that the hypervisor withheld.
         stolen: Duration,
-        /// By the control group's quota.
+        /// Time that the control group's quota withheld.
         throttled: Duration,
-        /// Late messages that it may have caused.
+        /// Number of late messages that it may have caused.
         messages: u64,
     },
     /// The verdict depends on the error of the clocks.
     ClocksDecide {
-        /// Its bound.
+        /// Upper bound of the error.
         error: Duration,
     },
     /// The capture lacks too many packets to blame a layer.
     CaptureDropped {
-        /// How many.
+        /// Number of packets dropped.
         packets: u64,
     },
 }

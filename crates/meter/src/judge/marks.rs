@@ -1,15 +1,15 @@
-//! What each sample shows by itself and against its neighbours: late, lost, out of order, late by the gap before it.
+//! Marks each sample: late, lost, out of order, or late by the gap to the arrival before.
 
 use super::{Terms, nanoseconds};
 use crate::sample::{NO_STAMP, Sample, SampleFlags};
 
-/// Sorts samples by sequence number and fills in their flags, all but `warm_up` and `duplicates`, which are given. The
-/// warm-up is not judged: its messages get no flag, and no blame; but they are the arrivals before the first that is
-/// judged.
+/// Sorts samples by sequence number and fills in their flags, except `warm_up` and `duplicates`, which the caller sets.
+/// Messages of the warm-up are not judged and get no flags and no blame. They do count as arrivals before the first
+/// judged message.
 ///
 /// *Late*: received more than the deadline after due, or lost. *Late by inter-arrival* (periodic flows only): the gap
 /// to the arrival before is greater than period plus deadline (Talbert and Weaver, 2002, section V). *Out of order*: a
-/// message with a higher sequence number came before.
+/// message with a higher sequence number arrived before it.
 pub fn mark(samples: &mut [Sample], terms: &Terms) {
     samples.sort_by_key(|sample| sample.sequence);
     let deadline_ns = nanoseconds(terms.deadline);
@@ -51,7 +51,7 @@ pub fn mark(samples: &mut [Sample], terms: &Terms) {
     }
 }
 
-/// The gaps between arrivals that end in a judged one, in order of arrival.
+/// Returns the gaps that end at the arrival of a judged message, in order of arrival.
 pub(super) fn gaps(samples: &[Sample]) -> Vec<i64> {
     let order = in_order_of_arrival(samples);
     let pairs = order
@@ -64,7 +64,7 @@ pub(super) fn gaps(samples: &[Sample]) -> Vec<i64> {
         .collect()
 }
 
-/// Positions of the samples received, first arrival first; of one instant, lower sequence number first.
+/// Returns the positions of the received samples in order of arrival; at one instant, the lower sequence number first.
 fn in_order_of_arrival(samples: &[Sample]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..samples.len())
         .filter(|index| samples[*index].received_ns != NO_STAMP)

@@ -1,4 +1,4 @@
-//! Known verdicts on synthetic samples.
+//! Verdicts of synthetic samples, for which the right verdict is known.
 
 use super::*;
 use crate::blame::tests::{MS, hold_up, prompt};
@@ -315,7 +315,8 @@ fn a_call_for_one_destination_is_charged_when_it_delays_the_send_to_another() {
 #[test]
 fn overflowing_receive_buffers_are_not_the_networks_fault() {
     let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
-    // A servant busy from 40 on; 41 waits behind it, 42 to 44 find the buffer full; 70 is lost on the way.
+    // The servant is busy from message 40 on: 41 waits behind it, and 42 to 44 find the buffer full. The network loses
+    // 70.
     samples[40].handled_ns += 300 * MS;
     samples[41].received_ns = samples[40].handled_ns + MS;
     samples[41].handled_ns = samples[41].received_ns + MS;
@@ -413,7 +414,7 @@ fn an_undeclared_failure_of_the_supplier_invalidates_and_a_declared_one_counts()
 
 #[test]
 fn a_cluster_that_is_excused_does_not_widen_what_remains() {
-    // One stop of the supplier: four messages in a row of 66, alone worth too little to judge by.
+    // One stop of the supplier delays four messages in a row of 66; those alone are too few to judge by.
     let mut samples: Vec<Sample> = (0..66).map(prompt).collect();
     for sample in &mut samples[8..12] {
         hold_up(sample, Layer::Sender, 60 * MS);

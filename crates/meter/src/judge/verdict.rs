@@ -1,8 +1,7 @@
-//! PASS, FAIL, UNPROVEN or INVALID.
+//! Decides the verdict: PASS, FAIL, UNPROVEN or INVALID.
 //!
-//! A disturbance that the mission does not declare can make messages late, never early: it leaves a PASS as it is. Any
-//! other verdict becomes INVALID if it would be a different one without the messages that the disturbance can have made
-//! late.
+//! A disturbance that the mission does not declare can make messages late, never early, so it does not change a PASS.
+//! Any other verdict becomes INVALID if it would differ without the messages that the disturbance can have made late.
 
 use std::time::Duration;
 
@@ -14,24 +13,24 @@ use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind,
 use crate::statistics::{LateShare, MessagesNeeded, allowed_share};
 use crate::words;
 
-/// What a verdict is made from.
+/// The data from which a verdict is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// What was promised.
+    /// The promises of the flow.
     pub terms: &'a Terms,
-    /// What was not declared.
+    /// The disturbances that the mission does not declare.
     pub disturbance: &'a Disturbance,
-    /// Counts of the judged part.
+    /// Counts of the judged messages.
     pub counts: &'a Counts,
-    /// The share that was late.
+    /// The share of late messages.
     pub share: &'a LateShare,
-    /// Latencies of the messages that came, from due to received, nanoseconds.
+    /// Latencies of the received messages, from due to received, nanoseconds.
     pub latencies: &'a [i64],
-    /// That share without the late messages that are blamed on the supplier itself.
+    /// The share of late messages, without those blamed on the supplier itself.
     pub share_without_sender: &'a LateShare,
 }
 
-/// The verdict on one destination.
+/// Returns the verdict on one destination.
 #[must_use]
 pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     let invalid = invalid_reasons(evidence);
@@ -57,8 +56,8 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// The verdict of the destination that decides, the worst; of several it is named, with how many others are as bad. The
-/// most messages needed. Of none: INVALID.
+/// Returns the verdict of the worst destination, with the largest number of messages needed. If there are several
+/// destinations, the reason names the worst and says how many others are as bad. Without destinations: INVALID.
 #[must_use]
 pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     let Some(worst) = deciding(destinations) else {
@@ -87,8 +86,8 @@ pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     }
 }
 
-/// The worst of the flows' verdicts, for a whole run: one reason for each flow that is as bad. The most messages
-/// needed. Of none: INVALID.
+/// Returns the worst verdict of all flows, for a whole run, with the largest number of messages needed. It has one
+/// reason for each flow that is as bad. Without flows: INVALID.
 #[must_use]
 pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
     let Some(kind) = flows.iter().map(|flow| flow.verdict.kind).max() else {
@@ -114,7 +113,7 @@ fn nothing_to_judge() -> Verdict {
     }
 }
 
-/// One that no number of messages would prove makes the whole such.
+/// Returns the largest number of messages needed. Returns `None` if one verdict cannot be proved by any number.
 fn most_needed<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Option<u64> {
     verdicts.try_fold(0, |most, verdict| Some(verdict.messages_needed?.max(most)))
 }
@@ -174,9 +173,9 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     reasons
 }
 
-/// The most late messages that came which the withheld processor time can account for. To delay a message beyond its
-/// deadline takes at least its slack (deadline less median latency); a hold-up of that length delays one, and each
-/// further period of it one more.
+/// Returns how many received late messages the withheld processor time can explain, at most. A delay beyond the
+/// deadline takes at least the slack (deadline less median latency). A stop of that length delays one message, and each
+/// further period one more.
 fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
     let Evidence {
         terms,
@@ -196,7 +195,7 @@ fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
     ((one_each + further) as u64).min(counts.late.saturating_sub(counts.lost))
 }
 
-/// Whether the verdict would be another one if all latencies were as much shorter, or longer, as the clocks may err.
+/// Returns true if the verdict would differ with all latencies shorter, or longer, by the error bound of the clocks.
 fn clocks_decide(evidence: &Evidence<'_>) -> bool {
     let error_ns = nanoseconds(evidence.disturbance.clock_error);
     if error_ns == 0 {
@@ -263,7 +262,7 @@ fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
     )
 }
 
-/// What would prove it, and how long that takes at `rate_hz`.
+/// Returns a sentence: how many messages would prove the budget, and how long that takes at `rate_hz`.
 fn needed_sentence(needed: MessagesNeeded, rate_hz: f64) -> String {
     let with_time = |messages: u64, noun: &str| {
         let time = Duration::try_from_secs_f64(messages as f64 / rate_hz);

@@ -1,4 +1,4 @@
-//! What the reader should know of a flow, each thing once, however many destinations it is true of.
+//! The warnings about a flow. Each fact is reported once, however many destinations it concerns.
 
 use super::Terms;
 use crate::caution::Caution;
@@ -6,14 +6,14 @@ use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
 use crate::result::{Counts, DestinationResult, Warning};
 use crate::words;
 
-/// What is to be warned of at one destination.
+/// The facts to warn about at one destination.
 pub(super) struct Noted {
     /// Its host.
     host: String,
     counts: Counts,
-    /// Judged messages that the supplier sent later than a part of the deadline.
+    /// Judged messages that the supplier sent later than a fraction of the deadline.
     sent_late: u64,
-    /// Layers that its stamps do not separate.
+    /// Layers that the destination's stamps do not separate.
     merged: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ struct Worst<'a> {
     number: String,
 }
 
-/// Of those whose number is not 0.
+/// Returns the worst of the destinations whose number is not 0; `None` if all are 0.
 fn worst(destinations: &[Noted], number: impl Fn(&Noted) -> u64) -> Option<Worst<'_>> {
     let concerned = || destinations.iter().filter(|noted| number(noted) > 0);
     let noted = concerned().max_by_key(|noted| number(noted))?;
@@ -89,7 +89,7 @@ fn worst(destinations: &[Noted], number: impl Fn(&Noted) -> u64) -> Option<Worst
     })
 }
 
-/// Destinations that lack the same stamps are named together.
+/// Returns the warnings about merged layers; destinations that lack the same stamps share one.
 fn merged(destinations: &[Noted]) -> Vec<Caution> {
     let mut groups: Vec<(&[String], Vec<&str>)> = Vec::new();
     for noted in destinations.iter().filter(|noted| !noted.merged.is_empty()) {

@@ -1,4 +1,4 @@
-//! What makes a schedule impossible.
+//! The errors of a schedule.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub enum ScheduleError {
     BurstEmpty,
     /// A burst lasts as long as its period or longer.
     BurstsOverlap,
-    /// No message after the warm-up.
+    /// There is no message after the warm-up.
     NothingToJudge,
-    /// More than [`SCHEDULE_MESSAGES_MAX`] messages.
+    /// The schedule has more than [`SCHEDULE_MESSAGES_MAX`] messages.
     TooManyMessages,
-    /// Longer than [`SCHEDULE_DURATION_MAX`].
+    /// The schedule is longer than [`SCHEDULE_DURATION_MAX`].
     TooLong,
 }
 

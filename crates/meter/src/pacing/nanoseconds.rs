@@ -1,4 +1,4 @@
-//! Durations as whole nanoseconds in files.
+//! Serializes durations as whole nanoseconds.
 
 use std::time::Duration;
 

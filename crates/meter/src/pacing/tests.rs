@@ -133,7 +133,7 @@ fn poisson_schedule_is_the_same_each_time_and_another_for_another_seed() {
 
 #[test]
 fn poisson_schedule_never_changes_between_versions() {
-    // Written down once: a supplier and a judge of different builds must agree.
+    // The values are fixed: a supplier and a judge of different builds must agree.
     assert_eq!(poisson(42, 1_000_000, 5), PINNED);
 }
 
@@ -145,7 +145,7 @@ fn poisson_gaps_have_the_mean_variance_and_distribution_of_an_exponential() {
     let gaps = gaps(&poisson(7, 1_000_000, n));
     let mean = gaps.iter().sum::<f64>() / n as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n as f64;
-    // Four standard errors: of the mean 1/sqrt(n), of the variance sqrt(8/n) for an exponential.
+    // Four standard errors: 1/sqrt(n) for the mean, sqrt(8/n) for the variance of an exponential distribution.
     assert!(
         (mean / 1e6 - 1.0).abs() < 4.0 / (n as f64).sqrt(),
         "mean {mean}"
@@ -154,7 +154,7 @@ fn poisson_gaps_have_the_mean_variance_and_distribution_of_an_exponential() {
         (variance / 1e12 - 1.0).abs() < 4.0 * (8.0 / n as f64).sqrt(),
         "variance {variance}"
     );
-    // Kolmogorov-Smirnov at 0.1%: 1.95/sqrt(n).
+    // Kolmogorov-Smirnov test at 0.1%: 1.95/sqrt(n).
     let mut sorted = gaps;
     sorted.sort_by(f64::total_cmp);
     let distance = sorted
@@ -242,7 +242,7 @@ fn ms(ms: u64) -> Duration {
 fn assert_refused(arrivals: Arrivals, extent: Extent, error: ScheduleError) {
     let schedule = schedule(arrivals, extent);
     assert_eq!(schedule.check(), Err(error), "{schedule:?}");
-    // Iterating one that was not checked must not panic either.
+    // Iterating an unchecked schedule must not panic either.
     assert!(schedule.dues().take(10).count() <= 10);
 }
 

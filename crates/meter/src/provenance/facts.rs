@@ -1,4 +1,4 @@
-//! Facts of the machine that bear on latency, by name.
+//! Facts of the machine that affect latency, by name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::limits::FACT_FILE_OCTETS_MAX;
 
-/// The facts of this machine that its kernel shows; others are left out.
+/// Returns the facts that this machine's kernel reports; others are left out.
 #[must_use]
 pub fn machine() -> BTreeMap<String, String> {
     machine_at(Path::new("/"))
 }
 
-/// Facts that are the first line of a file.
+/// Facts that are each the first line of a file.
 const LINES: [(&str, &str); 21] = [
     ("architecture", "proc/sys/kernel/arch"),
     ("kernel", "proc/sys/kernel/osrelease"),
@@ -50,7 +50,7 @@ const LINES: [(&str, &str); 21] = [
     ("hypervisor", "sys/hypervisor/type"),
 ];
 
-/// The same below another root, for tests.
+/// Reads the facts below another root directory, for tests.
 fn machine_at(root: &Path) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for (name, path) in LINES {
@@ -111,7 +111,7 @@ fn yes(holds: bool) -> String {
     if holds { "yes" } else { "no" }.to_owned()
 }
 
-/// The value after a key and a colon, as in /proc/cpuinfo.
+/// Returns the value after a key and a colon, as in /proc/cpuinfo.
 fn field(text: &str, key: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
@@ -124,7 +124,7 @@ fn kibibytes(value: &str) -> Option<String> {
     Some(number.saturating_mul(1_024).to_string())
 }
 
-/// A file's text up to [`FACT_FILE_OCTETS_MAX`]; `None` where it cannot be read.
+/// Returns a file's text up to [`FACT_FILE_OCTETS_MAX`], or `None` if the file cannot be read.
 pub(super) fn read(path: &Path) -> Option<String> {
     let mut octets = Vec::new();
     File::open(path)

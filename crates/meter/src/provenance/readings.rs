@@ -1,4 +1,4 @@
-//! Counters of the kernel, read before and after a run.
+//! Kernel counters, read before and after a run.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::facts::read;
 use crate::disturbance::Disturbance;
 
-/// Counters at one moment; the difference of two is a [`Disturbance`].
+/// The counters at one moment. The difference of two readings is a [`Disturbance`].
 #[derive(Clone, Debug)]
 pub struct Readings {
     at: Instant,
@@ -19,7 +19,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Reads them now. UDP counters are those of the calling process's own network namespace.
+    /// Reads the counters now. UDP counters are those of the calling process's own network namespace.
     #[must_use]
     pub fn take() -> Self {
         Self::take_at(Path::new("/"))
@@ -41,8 +41,8 @@ impl Readings {
         }
     }
 
-    /// What happened from this reading to a later one. What a capture dropped and the clocks' error are the caller's to
-    /// add.
+    /// Returns the disturbance between this reading and a later one. The caller adds the packets that a capture dropped
+    /// and the error of the clocks.
     #[must_use]
     pub fn until(&self, later: &Self) -> Disturbance {
         let pressure = later.processor_pressure.zip(self.processor_pressure);
@@ -59,16 +59,16 @@ impl Readings {
     }
 }
 
-/// What a counter grew by, where it was read both times.
+/// Returns the growth of a counter, or `None` if one of the readings is missing.
 fn since(earlier: Option<u64>, later: Option<u64>) -> Option<u64> {
     let (earlier, later) = earlier.zip(later)?;
     Some(later.saturating_sub(earlier))
 }
 
-/// /proc/stat counts in ticks of USER_HZ, which is 100 on every architecture that Linux supports today.
+/// The unit of /proc/stat: a tick of USER_HZ, which is 100 on every architecture that Linux supports today.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The eighth number of the line of all processors.
+/// Returns the eighth number of the line for all processors: stolen time.
 fn stolen(stat: &str) -> Option<Duration> {
     let ticks: u32 = stat
         .lines()
@@ -88,7 +88,7 @@ fn processors(stat: &str) -> u32 {
     u32::try_from(lines.count()).unwrap_or(u32::MAX)
 }
 
-/// The `some` line: time in which at least one runnable thread waited.
+/// Returns the total of the `some` line: time in which at least one runnable thread waited.
 fn pressure(text: &str) -> Option<Duration> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     line.split(' ')
@@ -99,7 +99,7 @@ fn pressure(text: &str) -> Option<Duration> {
         .map(Duration::from_micros)
 }
 
-/// A counter of /proc/net/snmp: a line of names and a line of numbers for each protocol.
+/// Returns a counter of /proc/net/snmp, which has a line of names and a line of numbers for each protocol.
 fn udp(snmp: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with("Udp:"));
     let (names, numbers) = (lines.next()?, lines.next()?);
@@ -108,8 +108,8 @@ fn udp(snmp: &str, name: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// Time for which this process's control group was stopped by its quota; of the second or the first version of control
-/// groups.
+/// Returns the time for which this process's control group was throttled by its quota. Supports both versions of
+/// control groups.
 fn throttled(root: &Path) -> Option<Duration> {
     let groups = read(&root.join("proc/self/cgroup"))?;
     groups.lines().find_map(|line| {
@@ -147,7 +147,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A made-up root of the kernel's files, removed at its end.
+    /// A directory with made-up kernel files, removed when it is dropped.
     pub(crate) struct Tree(PathBuf);
 
     impl Tree {

@@ -1,8 +1,8 @@
-//! A moment as text.
+//! Formats a moment as text.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment in UTC to the millisecond, as RFC 3339 has it. Before 1970 it is 1970.
+/// Returns a moment in UTC to the millisecond, in the format of RFC 3339. A moment before 1970 becomes 1970.
 #[must_use]
 pub fn rfc3339(moment: SystemTime) -> String {
     let since = moment
@@ -17,11 +17,11 @@ pub fn rfc3339(moment: SystemTime) -> String {
     )
 }
 
-/// Year, month and day of a number of days after 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of a number of days after 1970-01-01, in the Gregorian calendar.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     let mut days = days;
-    // Whole cycles of 400 years first, so that the loop below is short.
+    // Skip whole cycles of 400 years first, so that the loop below is short.
     year += days / DAYS_OF_400_YEARS * 400;
     days %= DAYS_OF_400_YEARS;
     while days >= days_of_year(year) {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn moments_are_written_as_the_standard_has_them() {
-        // date -u -d @N --rfc-3339=seconds
+        // The values are from date -u -d @N --rfc-3339=seconds.
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.250Z"),
             (951_782_399, "2000-02-28T23:59:59.250Z"),

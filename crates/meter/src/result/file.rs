@@ -1,4 +1,5 @@
-//! The result document as a file: written whole or not at all, read in its own version and all before it.
+//! Reads and writes the result document. It is written completely or not at all; this version and all earlier ones are
+//! read.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{ResultDocument, SCHEMA_VERSION};
 use crate::limits::RESULT_OCTETS_MAX;
 
-/// Why a result document could not be written or read.
+/// Why a result document cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultError {
@@ -19,7 +20,7 @@ pub enum ResultError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is larger than any result document.
@@ -28,7 +29,7 @@ pub enum ResultError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is no result document, or a damaged one; the reason names line and column.
+    /// The file is not a result document, or is damaged; the reason names line and column.
     #[error("{path}: is not a sound result document: {source}")]
     Damaged {
         /// The file.
@@ -43,14 +44,14 @@ pub enum ResultError {
     UnknownVersion {
         /// The file.
         path: PathBuf,
-        /// The version it names.
+        /// The document's version.
         found: u64,
-        /// The newest that this program knows.
+        /// The newest version that this program reads.
         newest: u32,
     },
 }
 
-/// All that is read of a document before its version is known.
+/// The only field that is read before the version is known.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u64,
@@ -66,11 +67,11 @@ impl ResultDocument {
         load_versioned(path, SCHEMA_VERSION)
     }
 
-    /// Writes the document: first beside its place, then moved there, so that no reader ever finds half of one.
+    /// Writes the document to a temporary file and renames it, so that no reader finds a part of it.
     ///
     /// # Errors
-    /// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot (a
-    /// number that is not finite is written as null and does not read back).
+    /// [`ResultError::File`] if the file cannot be written. [`ResultError::Damaged`] if the document holds a value that
+    /// JSON cannot represent (a number that is not finite is written as null and cannot be read back).
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
         save_whole(self, path)
     }
@@ -113,11 +114,12 @@ pub fn load_versioned<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T
     serde_json::from_str(&text).map_err(damaged)
 }
 
-/// Writes a document first beside its place, then moves it there: what stood there before stays where the new one does
-/// not fit on the disk.
+/// Writes a document to a temporary file and renames it. If the new document does not fit on the disk, the old file
+/// stays.
 ///
 /// # Errors
-/// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot.
+/// [`ResultError::File`] if the file cannot be written; [`ResultError::Damaged`] if the document holds a value that
+/// JSON cannot represent.
 pub fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultError> {
     let file_error = |source| ResultError::File {
         path: path.to_owned(),
@@ -141,7 +143,7 @@ pub fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultE
         })
 }
 
-/// The JSON Schema of a result document, as it is published in `docs/schema`.
+/// Returns the JSON Schema of a result document, as published in `docs/schema`.
 #[must_use]
 pub fn json_schema() -> String {
     let schema = schemars::schema_for!(ResultDocument);
@@ -278,7 +280,7 @@ mod tests {
             std::fs::write(&path, json_schema()).expect("written");
         }
         let published = std::fs::read_to_string(&path).expect("docs/schema/result-1.json");
-        // As values: the order of members is not part of a schema, and depends on how serde_json was built.
+        // Compared as values: the order of members is not part of a schema, and depends on serde_json's build features.
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
         assert!(
             value(&published) == value(&json_schema()),

@@ -1,4 +1,4 @@
-//! The columns: name, type, and how each is taken from a sample and put back.
+//! The columns: name, type, and the functions that take a value from a sample and put it back.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Column {
 type Take<T> = fn(&Sample) -> T;
 type Put<T> = fn(&mut Sample, T);
 
-/// What a column holds. Columns without a `put` are derived from others and not read back.
+/// The content of a column. A column without a `put` is derived from others and not read back.
 pub(super) enum Content {
     Index {
         take: Take<i32>,
@@ -27,7 +27,7 @@ pub(super) enum Content {
         take: Take<i64>,
         put: Put<i64>,
     },
-    /// Nanoseconds, [`NO_STAMP`] as null.
+    /// Nanoseconds; [`NO_STAMP`] is stored as null.
     Stamp {
         take: Take<i64>,
         put: Option<Put<i64>>,
@@ -194,7 +194,7 @@ fn narrow(index: i32) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
-/// The file's schema.
+/// Returns the file's schema.
 pub(super) fn schema() -> Result<TypePtr, ParquetError> {
     let fields = COLUMNS
         .iter()
@@ -207,7 +207,7 @@ pub(super) fn schema() -> Result<TypePtr, ParquetError> {
 }
 
 impl Column {
-    /// The physical type, also checked when reading.
+    /// Returns the physical type, which is also checked when a file is read.
     pub(super) const fn physical(&self) -> Physical {
         match self.content {
             Content::Index { .. } => Physical::INT32,
@@ -217,7 +217,7 @@ impl Column {
         }
     }
 
-    /// Whether a value may be null.
+    /// Returns true if a value may be null.
     pub(super) const fn is_optional(&self) -> bool {
         matches!(self.content, Content::Stamp { .. } | Content::Blame)
     }
@@ -236,7 +236,7 @@ impl Column {
     }
 }
 
-/// The layer of a word in the `blame` column.
+/// Returns the layer that a word in the `blame` column names.
 pub(super) fn layer_of(word: &[u8]) -> Option<Layer> {
     Layer::ALL
         .into_iter()

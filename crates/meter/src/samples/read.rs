@@ -1,4 +1,4 @@
-//! Reading samples back, a row group at a time.
+//! Reads samples back, one row group at a time.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,19 +15,19 @@ use super::columns::{COLUMNS, Column, Content, layer_of};
 use crate::limits::ROW_GROUP_ROWS_MAX;
 use crate::sample::{NO_STAMP, Sample, SampleFlags};
 
-/// Reads a sample file, a row group at a time, so that a long run need not be in memory whole. Iterate it.
+/// Reads a sample file. It is an iterator over row groups, so that a long run need not fit in memory.
 pub struct SampleReader {
     path: PathBuf,
     reader: SerializedFileReader<File>,
-    /// The file's column for each of [`COLUMNS`].
+    /// The index in the file of each of [`COLUMNS`].
     positions: [Option<usize>; COLUMNS.len()],
     next_group: usize,
 }
 
-/// All samples of a file.
+/// Reads all samples of a file.
 ///
 /// # Errors
-/// As [`SampleReader::open`] and its iteration.
+/// As [`SampleReader::open`] and its iterator.
 pub fn read(path: &Path) -> Result<Vec<Sample>, SamplesError> {
     let mut all = Vec::new();
     for group in SampleReader::open(path)? {
@@ -37,12 +37,12 @@ pub fn read(path: &Path) -> Result<Vec<Sample>, SamplesError> {
 }
 
 impl SampleReader {
-    /// Opens a file and checks its columns. Further columns are passed over.
+    /// Opens a file and checks its columns. Unknown columns are ignored.
     ///
     /// # Errors
-    /// [`SamplesError::File`] where it cannot be opened, [`SamplesError::Format`] where it is no Parquet file,
-    /// [`SamplesError::Column`] where a column is missing or of another type, [`SamplesError::RowGroupTooLarge`] where
-    /// it claims more rows than [`ROW_GROUP_ROWS_MAX`] in one group.
+    /// [`SamplesError::File`] if the file cannot be opened; [`SamplesError::Format`] if it is not a Parquet file;
+    /// [`SamplesError::Column`] if a column is missing or has another type; [`SamplesError::RowGroupTooLarge`] if one
+    /// of its groups claims more rows than [`ROW_GROUP_ROWS_MAX`].
     pub fn open(path: &Path) -> Result<Self, SamplesError> {
         let file = File::open(path).map_err(|source| SamplesError::File {
             path: path.to_owned(),
@@ -88,7 +88,7 @@ impl SampleReader {
         })
     }
 
-    /// Rows of the whole file.
+    /// Returns the number of rows in the whole file.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.reader
@@ -142,10 +142,9 @@ impl Column {
     }
 }
 
-/// Runs a step of reading. The format's library asserts what a damaged page may not keep; to us that is one more way to
-/// be damaged.
+/// Runs one step of reading and converts a panic to an error: the Parquet library panics on some damaged pages.
 fn guarded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    // What the step works on is given up when it fails, so nothing half done is seen afterwards.
+    // The state of the step is dropped if it fails, so no partial state is visible afterwards.
     catch_unwind(AssertUnwindSafe(step))
         .unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
@@ -198,7 +197,7 @@ fn read_column(
     }
 }
 
-/// Hands each value that is not null to its sample.
+/// Calls `put` with each value that is not null and its sample.
 fn each<T: DataType>(
     reader: ColumnReader,
     samples: &mut [Sample],
@@ -220,7 +219,7 @@ fn each<T: DataType>(
         }
         let mut next = values.iter();
         for (offset, sample) in samples[rows..].iter_mut().take(records).enumerate() {
-            // A column without nulls has no levels.
+            // A column without nulls has no definition levels.
             let is_present = present.get(offset).is_none_or(|level| *level > 0);
             if let Some(value) = is_present.then(|| next.next()).flatten() {
                 put(sample, value);

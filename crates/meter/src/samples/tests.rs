@@ -1,4 +1,4 @@
-//! What is written comes back, here and in foreign readers.
+//! Samples read back are equal to those written, here and in foreign readers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
     }
 }
 
-/// A flow without destinations, of this verdict.
+/// Returns a flow without destinations, with this verdict.
 pub(crate) fn flow_with(carrier: &str, verdict: Verdict) -> FlowResult {
     FlowResult {
         verdict,
@@ -92,7 +92,7 @@ fn sample(sequence: u64) -> Sample {
     }
 }
 
-/// A folder of this test's own, removed at its end.
+/// A directory for one test, removed when the test ends.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -212,8 +212,8 @@ fn damage_anywhere_is_an_error_or_other_samples_but_no_panic() {
     assert!(refused > 0);
 }
 
-/// Reads the file with a foreign reader; prints rows, lost, sum of latencies, nulls of a stamp, a host, a carrier and
-/// the count of one blame.
+/// Reads the file with a foreign reader. Prints rows, lost messages, the sum of latencies, nulls of a stamp, a host, a
+/// carrier, and the count of one blamed layer.
 const FOREIGN: [(&str, &str); 3] = [
     (
         "pyarrow.parquet",

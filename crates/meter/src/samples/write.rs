@@ -1,4 +1,4 @@
-//! Writing samples, a row group at a time.
+//! Writes samples, one row group at a time.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,8 +20,7 @@ use crate::limits::ROW_GROUP_ROWS;
 use crate::result::{FlowResult, SCHEMA_VERSION};
 use crate::sample::{NO_STAMP, Sample};
 
-/// Writes a sample file. It has its name only once it is whole: until [`finish`](Self::finish) it is called
-/// `….partial`.
+/// Writes a sample file. Until [`finish`](Self::finish) renames it, the incomplete file is called `….partial`.
 pub struct SampleWriter {
     path: PathBuf,
     partial: PathBuf,
@@ -30,17 +29,17 @@ pub struct SampleWriter {
     waiting: Vec<Sample>,
 }
 
-/// Carriers and hosts by the indices that samples have.
+/// Names of carriers and hosts, by the indices in samples.
 struct Names {
     carriers: HashMap<u16, ByteArray>,
     hosts: HashMap<(u16, u16), ByteArray>,
 }
 
 impl SampleWriter {
-    /// Begins a file for samples of these flows, which give the names of carriers and hosts.
+    /// Creates a file for samples of these flows, which contain the names of carriers and hosts.
     ///
     /// # Errors
-    /// [`SamplesError::File`] where the file cannot be created, [`SamplesError::Format`] where it cannot be written.
+    /// [`SamplesError::File`] if the file cannot be created; [`SamplesError::Format`] if it cannot be written.
     pub fn create(path: &Path, flows: &[FlowResult]) -> Result<Self, SamplesError> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
@@ -67,10 +66,10 @@ impl SampleWriter {
         })
     }
 
-    /// Adds samples, in any order; those of one flow and destination together make the smallest file.
+    /// Adds samples in any order. The file is smallest if those of one flow and destination are together.
     ///
     /// # Errors
-    /// [`SamplesError::Format`] where the file cannot be written.
+    /// [`SamplesError::Format`] if the file cannot be written.
     pub fn write(&mut self, samples: &[Sample]) -> Result<(), SamplesError> {
         for sample in samples {
             self.waiting.push(*sample);
@@ -81,10 +80,10 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Completes the file and renames it to its name.
+    /// Completes the file and renames it to its final name.
     ///
     /// # Errors
-    /// [`SamplesError::Format`] where the file cannot be written, [`SamplesError::File`] where it cannot be renamed.
+    /// [`SamplesError::Format`] if the file cannot be written; [`SamplesError::File`] if it cannot be renamed.
     pub fn finish(mut self) -> Result<(), SamplesError> {
         if !self.waiting.is_empty() {
             self.write_group()?;

@@ -1,40 +1,46 @@
-//! Late messages come in clusters: one held-up processor makes many of them. This finds how many independent messages a
-//! sample is worth.
+//! Late messages cluster: one delay of a processor makes many of them late. This module computes how many independent
+//! messages a sample is worth.
 //!
-//! **Method.** The messages, in order of due time, are cut into 20, 40, 80, ... batches of at least two. Were lates
-//! independent, the dispersion of the batches' counts, `D = sum (c_j - p s_j)^2 / (s_j p (1 - p))` with `s_j` messages
-//! in batch `j`, would be about chi-squared with one degree fewer than there are batches. Where D is beyond the 95%
-//! point of that, and the number of pairs of lates that share a batch beyond that of the Poisson distribution (which is
-//! the right one while lates are few; both shared among the batch sizes, after Bonferroni), lates cluster, and `D /
-//! (batches - 1)` estimates how many times the variance of the share exceeds the binomial: its design effect. The
-//! effective number of messages is their number over the largest design effect, times the squared ratio of Student's t
-//! at `count - 1` and at `batches - 1` degrees of freedom, since the design effect itself was estimated. The exact
-//! bounds are then taken of that number: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with
-//! small expected number of positive counts estimated from survey data", Survey Methodology 24, 1998, with batches in
-//! the place of survey clusters (batch means: B. Schmeiser, "Batch size effects in the analysis of simulation output",
-//! Operations Research 30, 1982; the 20 comes from there).
+//! **Method.** The messages, in order of due time, are cut into 20, 40, 80, ... batches of at least two. Two values are
+//! tested for each number of batches:
 //!
-//! **Limits.** It only widens. Clusters longer than a twentieth of the run, and clusters of which none was seen, cannot
-//! be found; below 40 messages or two lates nothing is judged to be a cluster. A test measures the coverage on a seeded
-//! Markov process.
+//! * The dispersion of the batches' counts, `D = sum (c_j - p s_j)^2 / (s_j p (1 - p))` with `s_j` messages in batch
+//!   `j`. For independent lates it is about chi-squared, with one degree of freedom fewer than there are batches.
+//! * The number of pairs of lates that share a batch. For independent lates it has about the Poisson distribution,
+//!   which is the right one while lates are few.
+//!
+//! If both are beyond the 95% point of their distribution, lates cluster. Both levels are shared among the batch sizes,
+//! after Bonferroni. Then `D / (batches - 1)` estimates the design effect: how many times the variance of the share
+//! exceeds the binomial.
+//!
+//! The effective number of messages is their number over the largest design effect, times the squared ratio of
+//! Student's t at `count - 1` and at `batches - 1` degrees of freedom, since the design effect itself was estimated.
+//! The exact bounds are then computed for that number: E. L. Korn and B. I. Graubard, "Confidence intervals for
+//! proportions with small expected number of positive counts estimated from survey data", Survey Methodology 24, 1998.
+//! Batches replace the survey clusters of that paper (batch means: B. Schmeiser, "Batch size effects in the analysis of
+//! simulation output", Operations Research 30, 1982; the 20 is from there).
+//!
+//! **Limits.** The method only widens. It cannot find clusters longer than a twentieth of the run, or clusters of a
+//! kind that did not occur. With fewer than 40 messages or two lates it reports no clusters. A test measures the
+//! coverage on a seeded Markov process.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, DiscreteCDF, Poisson, StudentsT};
 
 use crate::limits::{BATCHES_MIN, CONFIDENCE};
 
-/// How far lates cluster.
+/// The result of the test for clusters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clustering {
-    /// How many times the variance of the share exceeds that of independent lates; above 1.
+    /// Ratio of the variance of the share to that of independent lates; above 1.
     pub design_effect: f64,
     /// Effective sample size.
     pub effective_count: f64,
-    /// Batches from which it was found.
+    /// The number of batches from which it was computed.
     pub batches: u64,
 }
 
-/// Whether the messages at the ascending positions `late` of `count` cluster, and how much; `None` where they do not,
-/// or too few are there to tell.
+/// Returns how much the messages at the ascending positions `late` of `count` cluster. Returns `None` if they do not
+/// cluster, or are too few to decide.
 #[must_use]
 pub fn clustering(count: u64, late: &[u64]) -> Option<Clustering> {
     let share = late.len() as f64 / count.max(1) as f64;
@@ -74,8 +80,8 @@ pub fn clustering(count: u64, late: &[u64]) -> Option<Clustering> {
         .min_by(|a, b| a.effective_count.total_cmp(&b.effective_count))
 }
 
-/// Dispersion of the counts of lates over `batches` batches whose sizes differ by at most one; only batches with a late
-/// one are visited.
+/// Returns the dispersion of the counts of lates over `batches` batches whose sizes differ by at most one. Visits only
+/// batches that contain lates.
 fn dispersion(count: u64, late: &[u64], share: f64, batches: u64) -> f64 {
     let first_of = |batch: u128| batch * u128::from(count) / u128::from(batches);
     let empty = count as f64 * share / (1.0 - share);
@@ -89,8 +95,8 @@ fn dispersion(count: u64, late: &[u64], share: f64, batches: u64) -> f64 {
         })
 }
 
-/// How probable as many pairs of lates in one batch as were seen, or more, would be if lates were independent: about
-/// Poisson while they are few.
+/// Returns the probability of at least as many pairs of lates in one batch as were seen, if lates are independent. The
+/// number of pairs is about Poisson while lates are few.
 fn chance_of_pairs(count: u64, late: &[u64], batches: u64) -> f64 {
     let pairs_of = |number: f64| number * (number - 1.0) / 2.0;
     let seen: f64 = late
@@ -105,13 +111,13 @@ fn chance_of_pairs(count: u64, late: &[u64], batches: u64) -> f64 {
     Poisson::new(expected).map_or(1.0, |poisson| poisson.sf(seen as u64 - 1))
 }
 
-/// Of the batch that holds a position: the last that begins at or before it.
+/// Returns the index of the batch that holds a position: the last batch that begins at or before it.
 fn batch_of(count: u64, batches: u64, position: u64) -> u128 {
     (((u128::from(position) + 1) * u128::from(batches) - 1) / u128::from(count))
         .min(u128::from(batches) - 1)
 }
 
-/// (t at count - 1 / t at batches - 1)^2, at most one.
+/// Returns (t at count - 1 / t at batches - 1)^2, at most one.
 fn student_ratio(count: u64, batches: u64) -> f64 {
     let quantile = |freedom: u64| {
         StudentsT::new(0.0, 1.0, freedom as f64)
@@ -133,7 +139,8 @@ mod tests {
     use super::*;
     use crate::statistics::{LateShare, exact_bounds};
 
-    /// Late messages of a two-state Markov chain: in the long run `share` of all, in clusters of `length` on average.
+    /// Returns the late messages of a two-state Markov chain: in the long run `share` of all, in clusters of mean
+    /// length `length`.
     fn markov(random: &mut Pcg64, count: u64, share: f64, length: f64) -> Vec<u64> {
         let mut uniform = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let leave = 1.0 / length;
@@ -151,8 +158,8 @@ mod tests {
             .collect()
     }
 
-    /// Shares of runs whose upper bound covers the true share: of the exact bound, of the widened one; and of runs that
-    /// were widened.
+    /// Returns three shares of runs: those whose exact upper bound covers the true share, those whose widened bound
+    /// does, and those that were widened.
     fn coverage(share: f64, length: f64, count: u64) -> (f64, f64, f64) {
         let runs = 1_000;
         let mut random = Pcg64::new(2_026, 11);

@@ -1,9 +1,9 @@
-//! Percentiles that the sample supports, with intervals that know of autocorrelation.
+//! The percentiles that a sample supports, with intervals that allow for autocorrelation.
 
 use super::{clustering, exact_bounds};
 use crate::limits::SAMPLES_BEYOND_MIN;
 
-/// The percentiles reported, by the name used in files and the share of samples at or below.
+/// The percentiles reported: the name in files, and the share of samples at or below it.
 pub const PERCENTILES: [(&str, f64); 7] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -17,23 +17,23 @@ pub const PERCENTILES: [(&str, f64); 7] = [
 /// One percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentile {
-    /// Its name, as in [`PERCENTILES`].
+    /// The name, as in [`PERCENTILES`].
     pub name: &'static str,
-    /// The least value that at least this share of the samples does not exceed.
+    /// The smallest value that at least this share of the samples does not exceed.
     pub value: i64,
-    /// Lower end of the interval; one-sided 95%.
+    /// Lower end of the interval, one-sided 95%.
     pub lower: i64,
-    /// Upper end of the interval, one-sided 95%; `None` where it is beyond what the samples can say.
+    /// Upper end of the interval, one-sided 95%; `None` if it is beyond the samples.
     pub upper: Option<i64>,
 }
 
-/// The percentiles of `values` (in order of time) and of `lost` more that never came and count as beyond every value
-/// (RFC 6703 section 3.1). Only those with at least [`SAMPLES_BEYOND_MIN`] samples beyond them, and that are themselves
-/// of a message that came.
+/// Returns the percentiles of `values` (in order of time) and of `lost` further messages, which count as larger than
+/// every value (RFC 6703 section 3.1). A percentile is reported only if at least [`SAMPLES_BEYOND_MIN`] samples are
+/// beyond it and its value is that of a received message.
 ///
-/// The interval is R. S. Woodruff's ("Confidence intervals for medians and other position measures", JASA 47, 1952):
-/// the exact bounds of the share of samples beyond the percentile, widened where those samples [cluster](clustering),
-/// read back through the sample.
+/// The interval is R. S. Woodruff's ("Confidence intervals for medians and other position measures", JASA 47, 1952). It
+/// takes the exact bounds of the share of samples beyond the percentile, widened if those samples
+/// [cluster](clustering), and reads the values at these shares from the sample.
 #[must_use]
 pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
     let mut sorted = values.to_vec();
@@ -58,9 +58,9 @@ pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
         .collect()
 }
 
-/// Position, from 1, of the least value that at least `share` of `count` samples do not exceed.
+/// Returns the position, from 1, of the smallest value that at least `share` of `count` samples do not exceed.
 fn rank(count: u64, share: f64) -> u64 {
-    // The product of 0.99 and 1000 is not 990 in binary; the margin is far below one sample.
+    // In binary, the product of 0.99 and 1000 is not 990; the margin is far below one sample.
     ((share * count as f64 - 1e-6).ceil().max(1.0) as u64).min(count.max(1))
 }
 

@@ -1,15 +1,15 @@
 //! Exact bounds of a share: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in
-//! the case of the binomial", Biometrika 26, 1934, by the incomplete beta function (NIST DLMF 8.17), which also takes
-//! an effective, not whole, number of trials.
+//! the case of the binomial", Biometrika 26, 1934. They are computed with the incomplete beta function (NIST DLMF
+//! 8.17), which also accepts an effective number of trials that is not whole.
 
 use statrs::function::gamma::ln_gamma;
 
 use crate::limits::{BETA_TERMS_MAX, CONFIDENCE};
 
-/// One-sided 95% lower and upper bounds of a share of which `events` of `trials` were seen. Of no trials: 0 and 1.
+/// Returns the one-sided 95% lower and upper bounds of a share, for `events` in `trials`. Without trials: 0 and 1.
 ///
-/// The lower bound is the share at which as many events or more would be seen with a probability of 5%, the upper that
-/// at which as many or fewer would.
+/// At the lower bound, the probability of at least as many events is 5%. At the upper bound, the probability of at most
+/// as many events is 5%.
 #[must_use]
 pub fn exact_bounds(events: f64, trials: f64) -> (f64, f64) {
     if trials <= 0.0 {
@@ -30,7 +30,7 @@ pub fn exact_bounds(events: f64, trials: f64) -> (f64, f64) {
     (lower, upper)
 }
 
-/// Whether the upper bound of [`exact_bounds`] is at most `share`; one evaluation instead of a search.
+/// Returns true if the upper bound of [`exact_bounds`] is at most `share`; it needs one evaluation instead of a search.
 #[must_use]
 pub fn upper_bound_within(events: f64, trials: f64, share: f64) -> bool {
     let rest = trials - events;
@@ -40,13 +40,13 @@ pub fn upper_bound_within(events: f64, trials: f64, share: f64) -> bool {
     regularised_beta(events + 1.0, rest, share) >= CONFIDENCE
 }
 
-/// The argument at which the regularised incomplete beta function takes the value `probability`, by bisection to the
-/// last bit.
+/// Returns the argument at which the regularised incomplete beta function has the value `probability`, by bisection to
+/// the last bit.
 fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     loop {
         let middle = low + (high - low) / 2.0;
-        // The second condition ends the search for a quantile too small to matter.
+        // The last condition ends the search for a quantile that is too small to matter.
         if middle <= low || middle >= high || high < f64::MIN_POSITIVE {
             return middle;
         }
@@ -58,11 +58,12 @@ fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     }
 }
 
-/// The regularised incomplete beta function I_x(a, b) for positive a and b: the continued fraction of DLMF 8.17.22, on
-/// the side of the mean where it converges fast, evaluated as W. J. Lentz did (Applied Optics 15, 1976).
+/// Returns the regularised incomplete beta function I_x(a, b) for positive a and b. It evaluates the continued fraction
+/// of DLMF 8.17.22 on the side of the mean where it converges fast, by the method of W. J. Lentz (Applied Optics 15,
+/// 1976).
 ///
-/// Its terms grow with the root of the larger parameter, so that a fixed small number of them is wrong for large
-/// samples. What remains is the error of the difference of three `ln_gamma`: 1e-6 of the probability at 10^8 trials.
+/// The number of terms grows with the square root of the larger parameter, so a small fixed number is wrong for large
+/// samples. The remaining error is that of the difference of three `ln_gamma`: 1e-6 of the probability at 10^8 trials.
 fn regularised_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -72,7 +73,8 @@ fn regularised_beta(a: f64, b: f64, x: f64) -> f64 {
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
     let below_mean = x < (a + 1.0) / (a + b + 2.0);
-    // So far from the mean that nothing is left of it: the fraction, whose terms are many there, need not be summed.
+    // The argument is so far from the mean that the result underflows. The fraction, which has many terms there, is not
+    // needed.
     if front == 0.0 {
         return if below_mean { 0.0 } else { 1.0 };
     }
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn bounds_agree_with_published_values() {
-        // scipy.stats.beta.ppf(0.05, k, n - k + 1), scipy.stats.beta.ppf(0.95, k + 1, n - k).
+        // The values are from scipy.stats.beta.ppf(0.05, k, n - k + 1) and scipy.stats.beta.ppf(0.95, k + 1, n - k).
         for (k, n, lower, upper) in REFERENCE {
             let found = exact_bounds(k, n);
             let tolerance = if n > 1e6 { 1e-6 } else { 1e-9 };
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn bounds_cover_in_at_least_19_of_20_binomial_outcomes() {
-        // Exactly, by summing the binomial distribution: an exact bound never covers less than it promises.
+        // Computed exactly by summing the binomial distribution: an exact bound never covers less than its confidence.
         let n = 60_u32;
         for share in [0.01, 0.05, 0.3, 0.5, 0.9] {
             let (mut below, mut above, mut probability) = (0.0, 0.0, (1.0_f64 - share).powi(60));

@@ -1,4 +1,4 @@
-//! How many messages prove a budget.
+//! The number of messages that prove a budget.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The store on disks of several kinds.
+//! The store on files, in memory, and on a disk that becomes full.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,7 +110,7 @@ fn context_with_bindings_is_not_destroyed() {
     ));
 }
 
-/// A disk in memory that can be full.
+/// A disk in memory that a test can fill.
 #[derive(Clone, Debug, Default)]
 struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
 
@@ -177,7 +177,7 @@ fn a_store_that_could_not_be_made_leaves_nothing_behind() {
     let folder = std::env::temp_dir().join(format!("deckwatch-no-store-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("names.redb");
-    // What it would be made as is there already, and no file.
+    // The temporary name of a new store is taken by a directory.
     let beside = beside(&path, "new");
     std::fs::create_dir(&beside).unwrap();
     assert!(Store::open(&path).is_err());

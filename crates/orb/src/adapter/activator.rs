@@ -11,8 +11,8 @@ use crate::{Completion, SystemException, minor, raise};
 
 /// Makes child adapters at their first use, by a request or by [`Poa::find_poa`].
 pub trait AdapterActivator: Send + Sync + 'static {
-    /// Makes the child `name` of `parent` with [`Poa::create_poa`] and everything that it needs to serve. Returns whether it did.
-    /// Requests for the new adapter wait meanwhile.
+    /// Makes the child `name` of `parent` with [`Poa::create_poa`] and everything that it needs to serve. Returns
+    /// whether it did. Requests for the new adapter wait meanwhile.
     ///
     /// # Errors
     /// A system exception; the caller gets OBJ_ADAPTER for it.
@@ -23,8 +23,8 @@ impl Adapter {
     /// Returns the adapter at `path`. Activators make it and its parents if they do not exist.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if no activator makes it, OBJ_ADAPTER if an activator raises a system exception, TRANSIENT if the thread
-    /// may not wait.
+    /// OBJECT_NOT_EXIST if no activator makes it, OBJ_ADAPTER if an activator raises a system exception, TRANSIENT if
+    /// the thread may not wait.
     pub(super) fn adapter_at(
         self: &Arc<Self>,
         path: &[u8],
@@ -51,7 +51,7 @@ impl Adapter {
         Ok(at)
     }
 
-    /// Has the parent's activator make a child. If another thread does so already, waits for that.
+    /// Calls the parent's activator, which makes the child. If another thread does so already, waits for it.
     pub(super) fn activate_child(
         self: &Arc<Self>,
         parent: &Arc<PoaState>,

@@ -1,4 +1,5 @@
-//! The active object map of one adapter (CORBA 3.3 part 1, 15.2.1): the state of each id that has, gets or loses a servant.
+//! The active object map of one adapter (CORBA 3.3 part 1, 15.2.1): the state of each id that has, gets or loses a
+//! servant.
 //!
 //! Requests do not read it: the index of names has their slot.
 

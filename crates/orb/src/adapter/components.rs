@@ -1,5 +1,5 @@
-//! What references to objects of a real-time adapter tell their callers: where each lane takes its requests, as TAO writes it, and
-//! the policies that callers obey.
+//! The components in references of a real-time adapter: the endpoints of its lanes, in TAO's format, and the policies
+//! that callers must follow.
 
 use deckwatch_cdr::EncodeError;
 use deckwatch_giop::ior::policies::{
@@ -15,8 +15,8 @@ use crate::rt::{
 use crate::rtorb::PoolLane;
 use crate::transport::Endpoint;
 
-/// The endpoints of these lanes, each with its priority: those by TCP as TAO writes them, those within a host by a component of our own.
-/// Those of the first lane, which are the profile's own, come first.
+/// Returns the endpoints of these lanes, each with its priority: TCP endpoints in TAO's component, endpoints within a
+/// host in a component of our own. The endpoints of the first lane come first; they are the profile's own.
 pub(crate) fn lane_endpoints<'p>(
     policies: &Policies,
     lanes: impl Iterator<Item = &'p PoolLane>,
@@ -53,7 +53,7 @@ pub(crate) fn lane_endpoints<'p>(
     Ok(components)
 }
 
-/// The policies of an adapter that are told to callers.
+/// Returns the component with the policies of an adapter that its callers must know.
 pub(crate) fn exposed_policies(
     policies: &Policies,
     model: PriorityModelPolicy,
@@ -77,7 +77,8 @@ pub(crate) fn exposed_policies(
     policies_component(&values)
 }
 
-/// A protocol that is named without properties travels with those that connections have without a policy.
+/// Returns a protocol with its properties. A protocol without properties gets the defaults of connections without a
+/// policy.
 fn protocol_value(protocol: &Protocol) -> ProtocolValue {
     let properties = protocol.properties.clone();
     match properties.or_else(|| usual(protocol.protocol_type)) {

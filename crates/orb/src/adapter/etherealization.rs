@@ -20,11 +20,11 @@ pub(super) struct ActivatorTurns {
 struct State {
     taken: Option<ThreadId>,
     parting: VecDeque<Parting>,
-    /// A thread empties the queue.
+    /// Whether a thread empties the queue.
     has_drainer: bool,
 }
 
-/// A servant that the activator is to get back.
+/// A servant that the activator must etherealize.
 pub(super) struct Parting {
     pub(super) id: ObjectId,
     pub(super) servant: Arc<dyn Servant>,
@@ -70,7 +70,8 @@ impl ActivatorTurns {
         self.state.lock("adapter.turns")
     }
 
-    /// Etherealizes the queued servants on a thread of its own, so that neither a deactivation nor a last request waits for it.
+    /// Etherealizes the queued servants on a thread of its own, so that neither a deactivation nor a last request waits
+    /// for it.
     pub(super) fn drain(&self, adapter: &Arc<PoaState>) {
         let mut state = self.state();
         if state.has_drainer || state.parting.is_empty() {

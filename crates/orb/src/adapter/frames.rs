@@ -1,4 +1,5 @@
-//! The requests that this thread serves: the state behind `PortableServer::Current`, and the check whether a wait would never end.
+//! The requests that this thread serves: the state behind `PortableServer::Current`, and the check whether a wait would
+//! never end.
 //!
 //! The frame of an active object is three numbers, so that a request needs neither a lock nor a reference count for it.
 

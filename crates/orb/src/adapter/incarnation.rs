@@ -1,4 +1,5 @@
-//! Incarnation: a servant activator makes the servant of an object at its first request, once (CORBA 3.3 part 1, 15.3.6).
+//! Incarnation: a servant activator makes the servant of an object at its first request, once (CORBA 3.3 part 1,
+//! 15.3.6).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::{Adapter, ObjectId, Poa, Refusal, unknown_adapter};
 use crate::{Completion, Servant, SystemException, minor, raise};
 
 impl PoaState {
-    /// Has the servant activator make the servant of `id`, unless another thread does.
+    /// Calls the servant activator, which makes the servant of `id`, unless another thread does so already.
     ///
     /// # Errors
     /// The exception of the activator; OBJ_ADAPTER if there is none or its servant is active under another id.
@@ -52,7 +53,8 @@ impl PoaState {
             let is_free =
                 self.map
                     .wait_until(patience, |entries| match entries.ids.get(id) {
-                        // Destruction waits for this request, so the request must not wait for etherealizations after it.
+                        // Destruction waits for this request, so the request must not wait for etherealizations after
+                        // it.
                         _ if self.phase() >= Phase::Dying => Some(Err(dying())),
                         None => Some(Ok(true)),
                         Some(Entry::Active(_)) => Some(Ok(false)),

@@ -1,7 +1,7 @@
 //! Work for the main thread: the upcalls of adapters with MAIN_THREAD_MODEL (CORBA 3.3 part 1, 15.3.8.1).
 //!
-//! The main thread is the first that calls `Orb::run` or `Orb::perform_work`. A thread of a lane that has read such a request waits
-//! until it is served.
+//! The main thread is the first that calls `Orb::run` or `Orb::perform_work`. A thread of a lane that has read such a
+//! request waits until it is served.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ struct Work {
     /// Servants to etherealize. This goes on after the last request.
     etherealizations: VecDeque<Job>,
     main: Option<ThreadId>,
-    /// No more requests are served.
+    /// Whether new requests are refused.
     is_closed: bool,
 }
 

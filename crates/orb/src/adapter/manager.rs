@@ -1,4 +1,5 @@
-//! POA managers: the state of a set of adapters, in which requests are served, held or refused (CORBA 3.3 part 1, 15.3.2).
+//! POA managers: the state of a set of adapters, in which requests are served, held or refused (CORBA 3.3 part 1,
+//! 15.3.2).
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -50,7 +51,7 @@ pub struct PoaManager(Arc<Inner>);
 
 struct Inner {
     id: String,
-    /// The incarnation of the ORB: tells whether a thread serves a request of it.
+    /// The incarnation of the ORB: used to check whether a thread serves a request of that ORB.
     incarnation: u64,
     state: AtomicU8,
     held: Budget,
@@ -93,17 +94,18 @@ impl PoaManager {
         self.change(ManagerState::Active)
     }
 
-    /// Holds new requests. Requests in progress continue; `wait_for_completion` waits until they end or the state changes again.
+    /// Holds new requests. Requests in progress continue; `wait_for_completion` waits until they end or the state
+    /// changes again.
     ///
     /// # Errors
-    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`]; BAD_INV_ORDER if a servant of the ORB would wait for
-    /// itself.
+    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`]; BAD_INV_ORDER if a servant of the ORB
+    /// would wait for itself.
     pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaManagerError> {
         self.change_and_wait(ManagerState::Holding, wait_for_completion)
     }
 
-    /// Refuses new requests with TRANSIENT. Requests in progress continue; `wait_for_completion` waits until they end or the state
-    /// changes again.
+    /// Refuses new requests with TRANSIENT. Requests in progress continue; `wait_for_completion` waits until they end
+    /// or the state changes again.
     ///
     /// # Errors
     /// As [`PoaManager::hold_requests`].
@@ -111,8 +113,8 @@ impl PoaManager {
         self.change_and_wait(ManagerState::Discarding, wait_for_completion)
     }
 
-    /// Refuses requests for good. With `etherealize_objects`, servant activators get their servants back, each after its last request.
-    /// `wait_for_completion` waits until all of that is done.
+    /// Refuses requests for good. With `etherealize_objects`, servant activators etherealize their servants, each
+    /// after its last request. `wait_for_completion` waits until all of that is done.
     ///
     /// # Errors
     /// As [`PoaManager::hold_requests`].
@@ -296,7 +298,8 @@ impl PartialEq for PoaManager {
     }
 }
 
-/// The period at which a thread polls for the end of requests. Requests do not notify it, so that they pay nothing for it.
+/// The period at which a thread polls for the end of requests. Requests do not notify it, so that they pay nothing for
+/// it.
 const COMPLETION_POLL: Duration = Duration::from_millis(1);
 
 /// Waits for the next poll. Meanwhile the main thread serves its own work, which may be what is waited for.

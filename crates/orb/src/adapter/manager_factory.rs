@@ -1,4 +1,5 @@
-//! The POA manager factory: managers that are made before their adapters, and found by name (CORBA 3.3 part 1, 15.3.11).
+//! The POA manager factory: managers that are made before their adapters, and found by name (CORBA 3.3 part 1,
+//! 15.3.11).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

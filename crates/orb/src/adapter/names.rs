@@ -120,7 +120,8 @@ impl<V> Directory<V> {
         })
     }
 
-    /// Sets the value of a name to what `by` returns for the current value and the number of values. `None` changes nothing.
+    /// Sets the value of a name to what `by` returns for the current value and the number of values. `None` changes
+    /// nothing.
     ///
     /// # Errors
     /// That of `by`; `full` if there is no room.
@@ -151,7 +152,7 @@ impl<V> Directory<V> {
         Ok(())
     }
 
-    /// Removes a name if its value is as asked.
+    /// Removes a name if `is_such` returns true for its value.
     pub(super) fn forget_if(&self, name: &[u8], is_such: impl FnOnce(&V) -> bool) {
         let hash = self.hasher.hash_one(name);
         let mut count = self.count.lock("names.forget");

@@ -1,7 +1,7 @@
 //! Object keys of this ORB. They are opaque to peers; only [`ObjectKey::parse`] reads them. There are four forms:
 //!
-//! * an active transient object: the ORB's incarnation, slot and generation, found without a search. Its adapter and id follow, for the
-//!   case that the object has been activated again. Stale in every later incarnation;
+//! * an active transient object: the ORB's incarnation, slot and generation, found without a search. Its adapter and id
+//!   follow, for the case that the object has been activated again. Stale in every later incarnation;
 //! * a transient object by its adapter (slot and generation) and its id: stale when the adapter is destroyed;
 //! * a persistent object by its adapter's path and its id;
 //! * anything else is a plain key, such as the `NameService` of a `corbaloc:`.

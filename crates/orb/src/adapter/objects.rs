@@ -18,7 +18,7 @@ use crate::wire;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// Names an object within its adapter.
+/// Identifies an object within its adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectId(Vec<u8>);
 
@@ -71,7 +71,8 @@ impl PoaState {
         ObjectId(octets)
     }
 
-    /// Whether [`PoaState::new_id`] can have made the id, in this run or an earlier one. A priority may follow it.
+    /// Returns whether [`PoaState::new_id`] can have made the id, in this run or an earlier one. A priority may follow
+    /// it.
     fn can_have_made(&self, id: &[u8]) -> bool {
         let Some((number, rest)) = id.split_first_chunk() else {
             return false;
@@ -91,7 +92,7 @@ impl PoaState {
         is_made && (priority.is_empty() || may_tell && priority.len() == size_of::<i16>())
     }
 
-    /// The object that this thread serves, if it serves one of this adapter with `servant`.
+    /// Returns the object that this thread serves, if it belongs to this adapter and `servant` serves it.
     fn current_id(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
         let current = self.adapter.upgrade()?.current()?;
         let is_here = std::ptr::eq(&raw const *current.adapter, self);
@@ -165,8 +166,8 @@ impl Poa {
         self.insert(&ObjectId(id.to_vec()), servant, None)
     }
 
-    /// Deactivates the object. After the requests in progress the servant is dropped, or etherealized by the servant activator.
-    /// Does not wait for that.
+    /// Deactivates the object. After the requests in progress the servant is dropped, or etherealized by the servant
+    /// activator. Does not wait for that.
     ///
     /// # Errors
     /// [`PoaError::ObjectNotActive`], [`PoaError::WrongPolicy`] unless RETAIN.
@@ -203,8 +204,8 @@ impl Poa {
         self.reference(None, id, repository_id)
     }
 
-    /// The id of `servant`. Activates it first if the policies permit that and it is not active (or may be active more than once).
-    /// In a request of the default servant: the id of the target.
+    /// The id of `servant`. Activates it first if the policies permit that and it is not active (or may be active more
+    /// than once). In a request of the default servant: the id of the target.
     ///
     /// # Errors
     /// [`PoaError::ServantNotActive`] if it may not be activated here; [`PoaError::WrongPolicy`] unless
@@ -227,8 +228,8 @@ impl Poa {
         current.ok_or(PoaError::ServantNotActive)
     }
 
-    /// A reference to `servant`. Activates it first if the policies permit that and it is not active (or may be active more than once).
-    /// In a request that the servant serves: a reference to the target.
+    /// A reference to `servant`. Activates it first if the policies permit that and it is not active (or may be active
+    /// more than once). In a request that the servant serves: a reference to the target.
     ///
     /// # Errors
     /// [`PoaError::ServantNotActive`] if it may not be activated here; outside of such a request
@@ -298,7 +299,8 @@ impl Poa {
     /// The servant of the active object `id`, or the default servant.
     ///
     /// # Errors
-    /// [`PoaError::ObjectNotActive`] if there is neither; [`PoaError::WrongPolicy`] unless RETAIN or USE_DEFAULT_SERVANT.
+    /// [`PoaError::ObjectNotActive`] if there is neither; [`PoaError::WrongPolicy`] unless RETAIN or
+    /// USE_DEFAULT_SERVANT.
     pub fn id_to_servant(&self, id: &[u8]) -> Result<Arc<dyn Servant>, PoaError> {
         self.require(self.has_servants())?;
         let adapter = self.adapter()?;
@@ -324,7 +326,7 @@ impl Poa {
         self.reference(Some(slot), id, &object.servant.primary_interface(id, self))
     }
 
-    /// Whether the adapter knows the ids of its servants, or makes ids for them.
+    /// Returns whether the adapter knows the ids of its servants, or makes ids for them.
     fn tells_servants(&self) -> bool {
         self.0.retains() && (self.0.is_unique() || self.is_implicit())
     }
@@ -409,8 +411,8 @@ impl Poa {
             Entry::Leaving { slot, .. } => {
                 frames::is_within_object(state.identity.incarnation, *slot)
             }
-            // Etherealization waits for the activator, for the lock of SINGLE_THREAD_MODEL, and during destruction for all requests of
-            // the adapter.
+            // Etherealization waits for the activator, for the lock of SINGLE_THREAD_MODEL, and during destruction for
+            // all requests of the adapter.
             _ => state.turns.is_mine() || state.is_serial() || state.phase() == Phase::Dying,
         };
         state
@@ -432,8 +434,8 @@ impl Poa {
         self.reference(self.0.map.slot_of(id), id, repository_id)
     }
 
-    /// The key of a transient object with a system id has its slot. All others have their name, also objects that a servant manager
-    /// activates again and again.
+    /// Makes a reference. The key of an active transient object with a system id contains its slot. All other keys
+    /// contain only the id, also those of objects that a servant manager activates again and again.
     fn reference(
         &self,
         slot: Option<SlotKey>,

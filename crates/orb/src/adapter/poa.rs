@@ -1,4 +1,5 @@
-//! The API of the portable object adapter: its place in the tree of adapters, and its life (CORBA 3.3 part 1, 15.3.9).
+//! The API of the portable object adapter: its position in the tree of adapters, and its life cycle (CORBA 3.3 part 1,
+//! 15.3.9).
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -185,7 +186,7 @@ impl Poa {
         Ok(children)
     }
 
-    /// An id that no other adapter of this ORB has. That of a persistent adapter is the same in later runs.
+    /// Returns an id that no other adapter of this ORB has. A persistent adapter has the same id in later runs.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
         self.0.key_of(&[])
@@ -222,13 +223,15 @@ impl Poa {
         self.0.activator.set_if(activator, may)
     }
 
-    /// Makes a child adapter, with a manager of its own if none is given. Waits while a child of the same name is being destroyed.
+    /// Makes a child adapter, with a manager of its own if none is given. Waits while a child of the same name is being
+    /// destroyed.
     ///
     /// # Errors
-    /// [`PoaError::AdapterAlreadyExists`], [`PoaError::InvalidPolicy`]; BAD_PARAM for a name that is empty or holds a zero
-    /// octet; BAD_INV_ORDER while this adapter is being destroyed, and in a servant that would wait for itself;
-    /// IMP_LIMIT where the path passes [`ADAPTER_PATH_SIZE_MAX`]; INV_POLICY for bands without a priority model, and for server
-    /// protocols that the threadpool does not listen by, or others than another of its adapters has.
+    /// [`PoaError::AdapterAlreadyExists`], [`PoaError::InvalidPolicy`]; BAD_PARAM for a name that is empty or contains
+    /// a zero octet; BAD_INV_ORDER while this adapter is being destroyed, and in a servant that would wait for itself;
+    /// IMP_LIMIT if the path exceeds [`ADAPTER_PATH_SIZE_MAX`]; INV_POLICY for bands without a priority model, for
+    /// server protocols that the threadpool does not listen on, and for server protocols that differ from those of
+    /// another adapter of the threadpool.
     pub fn create_poa(
         &self,
         name: &str,
@@ -267,12 +270,13 @@ impl Poa {
         found.map(Self).ok_or(PoaError::AdapterNonExistent)
     }
 
-    /// Destroys this adapter and its descendants. Requests in progress finish, new ones get TRANSIENT. After that the name is free.
-    /// With `etherealize_objects`, the servant activator then gets its servants back. `wait_for_completion` waits until all of that
-    /// is done.
+    /// Destroys this adapter and its descendants. Requests in progress finish, new ones get TRANSIENT. After that the
+    /// name is free. With `etherealize_objects`, the servant activator then etherealizes its servants.
+    /// `wait_for_completion` waits until all of that is done.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if the adapter is destroyed already; BAD_INV_ORDER in a servant of the ORB that would wait for itself.
+    /// OBJECT_NOT_EXIST if the adapter is destroyed already; BAD_INV_ORDER in a servant of the ORB that would wait for
+    /// itself.
     pub fn destroy(
         &self,
         etherealize_objects: bool,
@@ -333,8 +337,8 @@ impl Poa {
     /// Sets the servant manager, once: an activator for RETAIN, a locator for NON_RETAIN.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless USE_SERVANT_MANAGER; BAD_INV_ORDER where one has been set; OBJ_ADAPTER for one of the
-    /// wrong kind.
+    /// [`PoaError::WrongPolicy`] unless USE_SERVANT_MANAGER; BAD_INV_ORDER if one has been set; OBJ_ADAPTER for one of
+    /// the wrong kind.
     pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseServantManager)?;
         let is_fit = match (&manager, self.0.policies.servant_retention) {

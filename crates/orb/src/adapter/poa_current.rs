@@ -1,5 +1,5 @@
-//! The request that the calling thread serves (`PortableServer::Current`, CORBA 3.3 part 1, 15.3.10). The standard's operations
-//! have their names without `get_`.
+//! The request that the calling thread serves (`PortableServer::Current`, CORBA 3.3 part 1, 15.3.10). The standard's
+//! operations have their names without `get_`.
 
 use std::fmt;
 use std::sync::Arc;

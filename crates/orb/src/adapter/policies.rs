@@ -4,17 +4,17 @@ use super::PoaError;
 use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, PriorityModelPolicy, Protocols, ThreadpoolId};
 
-/// How long references live.
+/// How long references are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifespan {
-    /// As long as the ORB that made them.
+    /// Until the ORB that made them ends.
     #[default]
     Transient,
-    /// Beyond it: valid again wherever an adapter of the same path serves the same id at the same endpoint.
+    /// In later runs too: wherever an adapter of the same path serves the same id at the same endpoint.
     Persistent,
 }
 
-/// Who chooses object ids.
+/// Which side chooses object ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdAssignment {
     /// The adapter.
@@ -24,30 +24,30 @@ pub enum IdAssignment {
     UserId,
 }
 
-/// Whether one servant may serve several ids.
+/// Whether one servant may serve several ids of the adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdUniqueness {
-    /// It may not.
+    /// A servant serves one id.
     #[default]
     UniqueId,
-    /// It may.
+    /// A servant may serve several ids.
     MultipleId,
 }
 
-/// Whether active objects are remembered.
+/// Whether the adapter retains active objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServantRetention {
-    /// They are.
+    /// The active object map retains them.
     #[default]
     Retain,
-    /// Every request asks anew: the servant locator, or the default servant.
+    /// Nothing is retained: the servant locator or the default servant serves every request.
     NonRetain,
 }
 
-/// Who serves a request for an object that is not active.
+/// What serves a request for an object that is not active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestProcessing {
-    /// Nobody: it raises OBJECT_NOT_EXIST.
+    /// Nothing: the request raises OBJECT_NOT_EXIST.
     #[default]
     UseActiveObjectMapOnly,
     /// The default servant.
@@ -56,26 +56,26 @@ pub enum RequestProcessing {
     UseServantManager,
 }
 
-/// How requests are given to threads.
+/// How requests are assigned to threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadPolicy {
-    /// As the lane has threads; servants are shared between them.
+    /// Any thread of the lane serves a request; threads share servants.
     #[default]
     OrbCtrlModel,
     /// One request of the adapter at a time.
     SingleThreadModel,
-    /// One request of all such adapters at a time, and on the thread that first called `Orb::run` or `Orb::perform_work`; until
-    /// then they wait.
+    /// One request of all such adapters at a time, on the thread that first called `Orb::run` or `Orb::perform_work`.
+    /// Requests wait until a thread has called one of them.
     MainThreadModel,
 }
 
-/// Whether an adapter may activate a servant by itself.
+/// Whether an adapter may activate a servant implicitly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImplicitActivation {
-    /// It may not.
+    /// The adapter does not.
     #[default]
     NoImplicitActivation,
-    /// It activates a servant when its reference or id is requested.
+    /// The adapter activates a servant when its reference or id is requested.
     ImplicitActivation,
 }
 
@@ -96,15 +96,17 @@ pub struct Policies {
     pub servant_retention: ServantRetention,
     /// RequestProcessingPolicy (id 22).
     pub request_processing: RequestProcessing,
-    /// BidirectionalPolicy (id 37): permits requests for objects over connections that this ORB has opened, and requests to clients over
-    /// connections that they have opened.
+    /// BidirectionalPolicy (id 37): permits requests for objects over connections that this ORB has opened, and
+    /// requests to clients over connections that they have opened.
     pub bidirectional: BidirectionalPolicyValue,
-    /// RTCORBA::PriorityModelPolicy (id 40): which side sets the priority of requests. `None`: the threads keep their own priority.
+    /// RTCORBA::PriorityModelPolicy (id 40): which side sets the priority of requests. `None`: the threads keep their
+    /// own priority.
     pub priority_model: Option<PriorityModelPolicy>,
     /// RTCORBA::ThreadpoolPolicy (id 41): the threadpool that serves. `None`: the default pool of the ORB.
     pub threadpool: Option<ThreadpoolId>,
-    /// RTCORBA::ServerProtocolPolicy (id 42): the protocols for requests, most preferred first, with connection options. All adapters of
-    /// a threadpool that set it set the same. `None`: all protocols of the pool's listeners.
+    /// RTCORBA::ServerProtocolPolicy (id 42): the protocols for requests, most preferred first, with connection
+    /// options. All adapters of a threadpool that set this policy must set the same value. `None`: all protocols of the
+    /// pool's listeners.
     pub server_protocol: Option<Protocols>,
     /// RTCORBA::ClientProtocolPolicy (id 43), for clients: the protocols that they may use.
     pub client_protocol: Option<Protocols>,

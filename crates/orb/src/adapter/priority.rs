@@ -1,5 +1,5 @@
-//! The real-time policies of an adapter: its threadpool, its priorities, and their components in references (RTCORBA 1.2,
-//! RTPortableServer).
+//! The real-time policies of an adapter: its threadpool, its priorities, and their components in references (RTCORBA
+//! 1.2, RTPortableServer).
 
 use std::borrow::Cow;
 use std::iter;
@@ -26,14 +26,14 @@ pub(crate) struct Realtime {
     pub(crate) model: Option<PriorityModelPolicy>,
     /// The lane for clients that send no priority.
     first: usize,
-    /// The number of the pool whose requests need no further check; otherwise a number that no pool has.
+    /// The number of the pool whose requests need no further check; `NO_POOL` if all requests need one.
     mark: u32,
     /// The length of an id that the adapter makes, without a priority; `None` if it makes no ids.
     id_size: Option<usize>,
     /// The priorities that may follow an id, a bit each, for a pool without lanes. A peer may use no others.
     given: OnceLock<Box<[AtomicU64]>>,
-    /// The priorities of objects with references but no activation yet, if the id does not have the priority. `None` if objects have no
-    /// priorities of their own.
+    /// The priorities of objects with references but no activation yet, if the id does not have the priority. `None` if
+    /// objects have no priorities of their own.
     reserved: Option<Box<Directory<Reservation>>>,
 }
 
@@ -41,11 +41,12 @@ pub(crate) struct Realtime {
 #[derive(Clone, Copy)]
 struct Reservation {
     priority: Priority,
-    /// The object has been activated since: its deactivation removes the reservation.
+    /// The object has been activated since. Its deactivation removes the reservation.
     is_taken_up: bool,
 }
 
-/// A caller who says his priority has chosen the lane by it: what comes to a lane is served there.
+/// Returns the value of `Realtime::mark`. A client that propagates its priority has chosen the lane by it, so requests
+/// are served by the lane that they arrive at.
 fn mark(model: Option<PriorityModelPolicy>, pool: &Threadpool) -> u32 {
     match model.map(|model| model.priority_model) {
         None => pool.id.0,
@@ -54,8 +55,8 @@ fn mark(model: Option<PriorityModelPolicy>, pool: &Threadpool) -> u32 {
     }
 }
 
-/// The lane of those who say no priority, among them all ORBs that know of none: that of the server's priority, else the first in its band, else
-/// the first of all.
+/// Returns the lane for clients that send no priority, such as ORBs without real-time CORBA. It is the lane of the
+/// server priority, else the first lane in the band of that priority, else the first lane of the pool.
 fn first_lane(policies: &Policies, pool: &Threadpool) -> usize {
     let Some(model) = policies.priority_model.filter(|_| pool.has_lanes) else {
         return 0;
@@ -96,20 +97,21 @@ impl Realtime {
         })
     }
 
-    /// Whether a request that came by a lane of this pool is served as it came, whatever its priority.
+    /// Returns whether a request that arrived at a lane of this pool is served without a check of its priority.
     #[inline]
     pub(crate) const fn is_plain_at(&self, pool: u32) -> bool {
         self.mark == pool
     }
 
-    /// The priority that the server declares for an object.
+    /// Returns the priority that the server declares for an object; `None` if clients propagate theirs.
     pub(crate) fn declared(&self, own: Option<Priority>) -> Option<Priority> {
         let model = self.model?;
         let is_declared = model.priority_model == PriorityModel::ServerDeclared;
         is_declared.then(|| own.unwrap_or(model.server_priority))
     }
 
-    /// The lanes at which an object may be asked: the one that callers come to who say no priority, then the others as the pool has them.
+    /// Returns the lanes that serve an object: the lane for clients without a priority first, then the others in pool
+    /// order. With a declared priority, returns the lane of that priority only.
     fn lanes(&self, own: Option<Priority>) -> impl Iterator<Item = &PoolLane> {
         let all = &self.pool.lanes;
         let declared = self.declared(own).filter(|_| self.pool.has_lanes);
@@ -121,7 +123,7 @@ impl Realtime {
         iter::once(&all[first]).chain(others.map(|(_, at)| at))
     }
 
-    /// The components of a reference to an object of this priority.
+    /// Returns the endpoints and components of a reference to an object of this priority.
     pub(super) fn reach(
         &self,
         policies: &Policies,
@@ -178,13 +180,13 @@ impl Realtime {
         Ok(Cow::Owned(components))
     }
 
-    /// The priority of a reference that was made before its object was active.
+    /// Returns the priority of a reference that was made before its object was active.
     pub(crate) fn reserved(&self, id: &[u8]) -> Option<Priority> {
         let kept = self.reserved.as_ref()?.look(id, |one| one.priority);
         kept.or_else(|| self.told(id))
     }
 
-    /// The priority in an id that the adapter has made.
+    /// Returns the priority in an id that the adapter has made.
     fn told(&self, id: &[u8]) -> Option<Priority> {
         let told = id.get(self.id_size?..)?;
         let number = i16::from_be_bytes(told.try_into().ok()?);
@@ -236,13 +238,13 @@ impl Realtime {
         })
     }
 
-    /// Takes the priority of a reference for an object that is being activated.
+    /// Marks the reservation as used, and returns the priority of an object that is being activated.
     pub(super) fn take_up(&self, id: &[u8]) -> Option<Priority> {
         let reserved = self.reserved.as_ref()?;
         if reserved.look(id, |one| one.is_taken_up) != Some(false) {
             return self.reserved(id);
         }
-        // Without room the reservation stays.
+        // If the directory is full, the reservation stays unmarked.
         let _ = reserved.change(id, (), |before, _| {
             let fresh = before.filter(|before| !before.is_taken_up);
             Ok(fresh.map(|before| Reservation {
@@ -261,17 +263,18 @@ impl Realtime {
     }
 }
 
-/// Where a priority has its bit.
+/// Returns the word and the bit of a priority in `Realtime::given`.
 fn place(priority: Priority) -> (usize, u64) {
     let number = usize::from(priority.value().unsigned_abs());
     (number / 64, 1 << (number % 64))
 }
 
-/// Octets of a number that the adapter gives, and of the life of the ORB behind it where references outlive that.
+/// The length of the number in an id that the adapter makes. The incarnation of the ORB, of the same length, follows it
+/// under PERSISTENT.
 const SYSTEM_ID_SIZE: usize = size_of::<u64>();
 
 impl Policies {
-    /// Where an adapter is asked, of all the places that a lane has: by its protocols, the most preferred first.
+    /// Returns the published endpoints of a lane that the server protocols allow, the most preferred first.
     pub(crate) fn places<'p>(&self, published: &'p [Endpoint]) -> Cow<'p, [Endpoint]> {
         let Some(protocols) = self.server_protocol else {
             return Cow::Borrowed(published);
@@ -331,7 +334,7 @@ fn check(policies: &Policies, pool: &Threadpool) -> Result<(), PoaError> {
     Ok(())
 }
 
-/// The priority that an object of an adapter has been given, if it has one of its own.
+/// Returns the priority of the object itself, if it has one.
 pub(super) fn priority_of(
     state: &PoaState,
     slot: Option<crate::SlotKey>,
@@ -356,7 +359,7 @@ impl Poa {
         })
     }
 
-    /// As [`Poa::create_reference`], to an object with its own priority.
+    /// As [`Poa::create_reference`], for an object with its own priority.
     ///
     /// # Errors
     /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED and SYSTEM_ID; BAD_PARAM if no lane has the priority.
@@ -370,11 +373,11 @@ impl Poa {
         self.reference_to(&id, repository_id)
     }
 
-    /// As [`Poa::create_reference_with_id`], to an object with its own priority.
+    /// As [`Poa::create_reference_with_id`], for an object with its own priority.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM if no lane has the priority, and as there; BAD_INV_ORDER
-    /// where the object has another priority.
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM if no lane has the priority; BAD_INV_ORDER if the
+    /// object has another priority; and as [`Poa::create_reference_with_id`].
     pub fn create_reference_with_id_and_priority(
         &self,
         id: &[u8],
@@ -397,7 +400,8 @@ impl Poa {
     /// As [`Poa::activate_object`], with a priority for the object.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM if no lane has the priority.
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM if no lane has the priority; and as
+    /// [`Poa::activate_object`].
     pub fn activate_object_with_priority(
         &self,
         servant: Arc<dyn Servant>,
@@ -412,8 +416,8 @@ impl Poa {
     /// As [`Poa::activate_object_with_id`], with a priority for the object.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM if no lane has the priority; BAD_INV_ORDER
-    /// where a reference to the object was made with another.
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM if no lane has the priority; BAD_INV_ORDER if a
+    /// reference to the object was made with another priority; and as [`Poa::activate_object_with_id`].
     pub fn activate_object_with_id_and_priority(
         &self,
         id: &[u8],
@@ -430,7 +434,7 @@ impl Poa {
         self.insert(&ObjectId::new(id), servant, Some(priority))
     }
 
-    /// Whether objects of the adapter may have this priority.
+    /// Checks that objects of the adapter may have this priority.
     fn require_priority(&self, priority: Priority) -> Result<(), PoaError> {
         let realtime = &self.0.realtime;
         self.require(realtime.declared(None).is_some())?;

@@ -1,4 +1,4 @@
-//! Servant managers, which provide servants at the arrival of requests (CORBA 3.3 part 1, 15.3.5 to 15.3.7).
+//! Servant managers, which provide servants when requests arrive (CORBA 3.3 part 1, 15.3.5 to 15.3.7).
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,8 @@ use crate::{ForwardRequest, Servant, SystemException};
 /// Makes the servants of an adapter with the policies USE_SERVANT_MANAGER and RETAIN: once for each object, which then
 /// stays active.
 ///
-/// The adapter calls one of the two operations at a time. Requests for an object wait while its servant is made or etherealized.
+/// The adapter calls one of the two operations at a time. Requests for an object wait while its servant is made or
+/// etherealized.
 pub trait ServantActivator: Send + Sync + 'static {
     /// Makes the servant of an object that is not active, for a request.
     ///
@@ -24,8 +25,8 @@ pub trait ServantActivator: Send + Sync + 'static {
 
     /// Takes a servant back after the last request of a deactivated object.
     ///
-    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated; otherwise only the object was deactivated.
-    /// `remaining_activations`: the servant still serves other objects of the adapter.
+    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated; otherwise only the object was
+    /// deactivated. `remaining_activations`: the servant still serves other objects of the adapter.
     fn etherealize(
         &self,
         object_id: &[u8],
@@ -36,15 +37,15 @@ pub trait ServantActivator: Send + Sync + 'static {
     );
 }
 
-/// Finds the servants of an adapter with the policies USE_SERVANT_MANAGER and NON_RETAIN, for each request again.
+/// Provides the servants of an adapter with the policies USE_SERVANT_MANAGER and NON_RETAIN, for each request again.
 ///
 /// Several threads call both operations at the same time, unless the thread policy of the adapter forbids it.
 pub trait ServantLocator: Send + Sync + 'static {
-    /// Finds the servant for one request. The value of `cookie` is passed to [`ServantLocator::postinvoke`].
+    /// Returns the servant for one request. The value of `cookie` is passed to [`ServantLocator::postinvoke`].
     ///
     /// # Errors
-    /// [`ServantManagerError::ForwardRequest`] forwards the caller; a system exception goes to the caller. In both cases
-    /// `postinvoke` is not called.
+    /// [`ServantManagerError::ForwardRequest`] forwards the caller; a system exception goes to the caller. In both
+    /// cases `postinvoke` is not called.
     fn preinvoke(
         &self,
         object_id: &[u8],

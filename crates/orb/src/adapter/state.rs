@@ -1,4 +1,5 @@
-//! The state of one adapter, which its requests share, and its life from `create_poa` to its apparent destruction.
+//! The state of one adapter, which its requests share, and its life cycle from `create_poa` to its apparent
+//! destruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -59,7 +60,7 @@ pub(super) struct Life {
     pub(super) children: AtomicUsize,
     /// The argument of the call to `destroy`.
     pub(super) etherealize: AtomicBool,
-    /// Destroyed, and every servant and activator is released.
+    /// Whether the adapter is destroyed and every servant and activator is released.
     over: AtomicBool,
 }
 
@@ -126,7 +127,7 @@ impl PoaState {
             .expect("an adapter is in the table before anybody sees it")
     }
 
-    /// The components that interceptors have added to its references.
+    /// Returns the components that interceptors have added to the adapter's references.
     pub(super) fn components(&self) -> &[TaggedComponent] {
         self.identity.components.get().map_or(&[], Vec::as_slice)
     }
@@ -144,7 +145,7 @@ impl PoaState {
         self.policies.servant_retention == ServantRetention::Retain
     }
 
-    /// Whether requests for its objects may come over connections that this ORB has opened.
+    /// Returns whether requests for its objects may arrive over connections that this ORB has opened.
     pub(crate) fn is_bidirectional(&self) -> bool {
         self.policies.bidirectional == BidirectionalPolicyValue::Both
     }
@@ -153,7 +154,7 @@ impl PoaState {
         self.policies.id_uniqueness == IdUniqueness::UniqueId
     }
 
-    /// Whether only the main thread serves it.
+    /// Returns whether only the main thread serves the adapter.
     pub(crate) fn is_for_main(&self) -> bool {
         self.policies.thread == ThreadPolicy::MainThreadModel
     }
@@ -398,7 +399,7 @@ impl PoaState {
             && self.life.children.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether the adapter is destroyed and every servant etherealized.
+    /// Returns whether the adapter is destroyed and every servant etherealized.
     pub(super) fn is_over(&self) -> bool {
         self.life.over.load(Ordering::Acquire)
     }
@@ -426,7 +427,7 @@ impl PoaState {
         }
     }
 
-    /// Whether a request is in progress.
+    /// Returns whether a request is in progress.
     pub(super) fn is_executing(&self) -> bool {
         let Some(adapter) = self.adapter.upgrade() else {
             return false;
@@ -443,7 +444,7 @@ impl PoaState {
             })
     }
 
-    /// Whether servants are to be etherealized.
+    /// Returns whether servants are to be etherealized.
     pub(super) fn is_parting(&self) -> bool {
         self.map.look(|entries| {
             let mut all = entries.ids.values();

@@ -1,5 +1,5 @@
-//! Limits how many threads of a lane may block on something other than events: a POA manager that holds requests, a servant that is
-//! being made, or a reply that another thread of the lane must read.
+//! Limits how many threads of a lane may block on something other than events: a POA manager that holds requests, a
+//! servant that is being made, or a reply that another thread of the lane must read.
 
 use crate::budget::Budget;
 use crate::{Completion, SystemException, minor, raise};
@@ -11,7 +11,8 @@ pub(crate) struct WaitPermits(Budget);
 /// The right to block. Dropping returns it.
 pub(crate) struct WaitPermit<'h>(&'h WaitPermits);
 
-/// The limit under which a thread may block: that of its lane, or `None` for a thread of the application, which has none.
+/// The limit under which a thread may block: that of its lane, or `None` for a thread of the application, which has
+/// none.
 pub(crate) type Patience<'h> = Option<&'h WaitPermits>;
 
 impl WaitPermits {

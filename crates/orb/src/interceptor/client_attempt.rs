@@ -1,5 +1,5 @@
 //! The decorator of an attempt. An ORB with client interceptors makes each attempt through this file; without
-//! interceptors no code of it runs, and no type of a call knows of it.
+//! interceptors no code of it runs, and no type of a call refers to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ pub(crate) struct AsynchronousFlows(PiMutex<HashMap<usize, ClientFlow>>);
 
 impl AsynchronousFlows {
     fn insert(&self, key: usize, flow: ClientFlow) {
-        let _ = self.0.lock("interceptor.flows").insert(key, flow); // The one before has ended.
+        let _ = self.0.lock("interceptor.flows").insert(key, flow); // The earlier attempt has ended.
     }
 
     fn take(&self, key: usize) -> Option<ClientFlow> {
@@ -148,7 +148,7 @@ impl AsynchronousFlows {
 struct ClientFlow {
     all: Arc<Registered>,
     info: ClientRequestInfo,
-    /// Interceptors whose starting point has succeeded and that have not seen the end.
+    /// The number of interceptors whose starting point has succeeded and whose ending point has not been called.
     entered: usize,
 }
 

@@ -1,4 +1,4 @@
-//! From values to octets that can travel in a service context or component, and back (CORBA 3.3 part 1, clause 16.8; IOP::Codec).
+//! Encodes values for a service context or a component, and decodes them (CORBA 3.3 part 1, clause 16.8; IOP::Codec).
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use deckwatch_cdr::{
     Version, Write, Writer,
 };
 
-/// A way of encoding (IOP::Encoding).
+/// An encoding format and its version (IOP::Encoding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
-    /// What it is: [`Encoding::CDR_ENCAPS`] is known.
+    /// The format. Only [`Encoding::CDR_ENCAPS`] is supported.
     pub format: i16,
-    /// Major version, of GIOP for encapsulations.
+    /// The major version; for encapsulations that of GIOP.
     pub major_version: u8,
     /// Minor version.
     pub minor_version: u8,
 }
 
 impl Encoding {
-    /// IOP::ENCODING_CDR_ENCAPS: an encapsulation as GIOP has it.
+    /// IOP::ENCODING_CDR_ENCAPS: a CDR encapsulation as in GIOP.
     pub const CDR_ENCAPS: i16 = 0;
 
-    /// An encapsulation of GIOP 1.`minor`.
+    /// Returns the encoding of GIOP 1.`minor` encapsulations.
     #[must_use]
     pub const fn cdr_encaps(minor: u8) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Encoding {
     }
 }
 
-/// No codec has this encoding (IOP::CodecFactory::UnknownEncoding).
+/// No codec supports this encoding (IOP::CodecFactory::UnknownEncoding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownEncoding;
 
@@ -45,12 +45,12 @@ impl fmt::Display for UnknownEncoding {
 
 impl std::error::Error for UnknownEncoding {}
 
-/// Makes codecs; `CodecFactory` among the standard's initial references.
+/// Makes codecs. It is the initial reference `CodecFactory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodecFactory;
 
 impl CodecFactory {
-    /// A codec of this encoding, with UTF-8 for `string`.
+    /// Makes a codec of this encoding, with UTF-8 for `string`.
     ///
     /// # Errors
     /// [`UnknownEncoding`].
@@ -64,12 +64,12 @@ impl CodecFactory {
     }
 }
 
-/// Why a codec refuses.
+/// Why a codec fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodecError {
-    /// The octets are none of the encoding.
+    /// The octets are not of this encoding.
     FormatMismatch(DecodeError),
-    /// The octets are none of the type.
+    /// The octets are not a value of the type.
     TypeMismatch,
     /// The encoding has no values of this type.
     InvalidTypeForEncoding(EncodeError),
@@ -103,7 +103,7 @@ impl Codec {
         form.with_chars(CharSet::Utf8)
     }
 
-    /// A value with its type.
+    /// Encodes a value with its type.
     ///
     /// # Errors
     /// [`CodecError::InvalidTypeForEncoding`].
@@ -111,7 +111,7 @@ impl Codec {
         self.encapsulation(value, |w| value.write(w))
     }
 
-    /// A value without its type.
+    /// Encodes a value without its type.
     ///
     /// # Errors
     /// [`CodecError::InvalidTypeForEncoding`].
@@ -119,7 +119,7 @@ impl Codec {
         self.encapsulation(value, |w| value.write_value(w))
     }
 
-    /// In the byte order that the value needs, where it needs one: an encapsulation tells its own.
+    /// Uses the byte order that the value requires, or the native one. An encapsulation names its byte order.
     fn encapsulation(
         self,
         value: &Any,
@@ -136,7 +136,7 @@ impl Codec {
         Ok(octets)
     }
 
-    /// Reads what [`Codec::encode`] has written.
+    /// Decodes the octets of [`Codec::encode`].
     ///
     /// # Errors
     /// [`CodecError::FormatMismatch`].
@@ -145,10 +145,10 @@ impl Codec {
         Any::parse(&mut r).map_err(CodecError::FormatMismatch)
     }
 
-    /// Reads a value of this type that [`Codec::encode_value`] has written.
+    /// Decodes the octets of [`Codec::encode_value`] as a value of this type.
     ///
     /// # Errors
-    /// [`CodecError::FormatMismatch`]; [`CodecError::TypeMismatch`] where the octets are of another type.
+    /// [`CodecError::FormatMismatch`]; [`CodecError::TypeMismatch`] if the octets are of another type.
     pub fn decode_value(self, octets: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
         let mut r = self.opened(octets)?;
         Any::read(type_code.clone(), &mut r).map_err(mismatch)
@@ -160,7 +160,7 @@ impl Codec {
     }
 }
 
-/// Too few octets for the type, or octets that none of its values has, are another type's.
+/// Too few octets for the type, or octets that no value of the type has, count as a type mismatch.
 fn mismatch(error: DecodeError) -> CodecError {
     match error.fact {
         DecodeFact::NestingTooDeep => CodecError::FormatMismatch(error),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use deckwatch_cdr::typecode::ValueModifier;
 
-    /// A custom value with a number and a text in its state.
+    /// A custom value with a number and a string in its state.
     fn opaque(order: ByteOrder) -> Any {
         let custom = TypeCode::value("IDL:C:1.0", "C", ValueModifier::Custom, None, &[]);
         let mut octets = Vec::new();

@@ -1,8 +1,9 @@
-//! `PICurrent`: slots that travel from a thread to the requests it makes, and from a request to the thread that serves it.
+//! `PICurrent`: slots that are copied from a thread to the requests it makes, and from a request to the thread that
+//! serves it.
 //!
-//! A request that goes out has a copy of its thread's slots as they were; one that comes in has slots of its own, which are the thread's while
-//! it is served. Interceptors of the client's side run with empty slots of their own, so that what they set is seen by the calls that
-//! they make and by nobody else.
+//! An outgoing request has a copy of the slots of its thread at that time. An incoming request has its own slots, which
+//! are the thread's slots while it is served. Client interceptors run with empty slots of their own: only the calls
+//! that they make see the values that they set.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,13 +14,13 @@ use deckwatch_cdr::Any;
 use super::{Registered, Registry, facts};
 use crate::SystemException;
 
-/// Names a slot; given by [`super::OrbInitInfo::allocate_slot_id`].
+/// Identifies a slot; [`super::OrbInitInfo::allocate_slot_id`] returns it.
 pub type SlotId = u32;
 
-/// Why a slot is not to be had.
+/// Why a slot cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
-    /// No slot of this number was allocated.
+    /// No slot of this id was allocated.
     InvalidSlot,
     /// BAD_INV_ORDER while the ORB is being made.
     System(SystemException),
@@ -36,12 +37,12 @@ impl fmt::Display for SlotError {
 
 impl std::error::Error for SlotError {}
 
-/// The slots of the calling thread. It does not keep the ORB: a servant may have it.
+/// The slots of the calling thread. It does not keep the ORB alive, so a servant may own it.
 #[derive(Clone)]
 pub struct PiCurrent(pub(super) Arc<Registry>);
 
 impl PiCurrent {
-    /// What is in a slot; an Any without a value where nothing was put there.
+    /// Returns the value of a slot; an empty Any if it was never set.
     ///
     /// # Errors
     /// [`SlotError`].
@@ -50,7 +51,7 @@ impl PiCurrent {
         Ok(Slots::of_thread(all).get(id))
     }
 
-    /// Puts a value into a slot.
+    /// Sets the value of a slot.
     ///
     /// # Errors
     /// [`SlotError`].
@@ -75,12 +76,12 @@ impl fmt::Debug for PiCurrent {
     }
 }
 
-/// The values of the slots of one scope; those behind the last are empty.
+/// The values of the slots of one scope. Slots beyond the end of the vector are empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots(Vec<Any>);
 
 impl Slots {
-    /// Those of the calling thread, as they are now.
+    /// Returns a copy of the calling thread's slots.
     pub(super) fn of_thread(all: &Registered) -> Self {
         SCOPES.with_borrow(|scopes| {
             let innermost = scopes.iter().rev().find(|scope| scope.orb == all.number);
@@ -107,7 +108,7 @@ struct Scope {
 }
 
 thread_local! {
-    /// The thread's own scopes, and above them those it has entered.
+    /// The scopes of the thread, outermost first: its own scope of each ORB, then the scopes entered since.
     static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -125,19 +126,19 @@ fn with_thread(orb: u32, change: impl FnOnce(&mut Slots)) {
     });
 }
 
-/// From here on the thread has these slots, until [`leave`].
+/// Makes these slots the thread's slots until [`leave`].
 pub(super) fn enter(orb: u32, slots: Slots) {
-    // Below it there is a scope of the thread's own, so that this one is not taken for it.
+    // The thread's own scope must exist below this one. Otherwise an inner `leave` could remove this one in its place.
     with_thread(orb, |_| ());
     SCOPES.with_borrow_mut(|scopes| scopes.push(Scope { orb, slots }));
 }
 
-/// The slots that were entered last; the thread has those from before.
+/// Removes the innermost scope and returns its slots. The thread has its earlier slots again.
 pub(super) fn leave(orb: u32) -> Slots {
     SCOPES.with_borrow_mut(|scopes| {
         let index = scopes.iter().rposition(|scope| scope.orb == orb);
         let left = index.map_or_else(Slots::default, |index| scopes.remove(index).slots);
-        // The thread's own scope is kept for what is in it.
+        // The thread's own scope is removed when it is the only one left and is empty.
         let mut others = scopes
             .iter()
             .enumerate()
@@ -151,12 +152,12 @@ pub(super) fn leave(orb: u32) -> Slots {
     })
 }
 
-/// The innermost scope of the thread.
+/// Sets a slot in the innermost scope of the thread.
 pub(super) fn set_here(orb: u32, id: SlotId, value: Any) {
     with_thread(orb, |slots| slots.set(id, value));
 }
 
-/// Empty slots while it lives: those of interceptors on the client's side.
+/// Gives the thread empty slots until it is dropped. Client interceptors run in it.
 pub(super) struct Apart(u32);
 
 impl Apart {

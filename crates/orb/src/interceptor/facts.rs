@@ -1,4 +1,4 @@
-//! What interceptors of client and server see in the same form.
+//! What client and server interceptors have in common.
 
 use deckwatch_cdr::typecode::Member;
 use deckwatch_cdr::value::Value;
@@ -11,7 +11,7 @@ use crate::{Completion, ServiceContext, SystemException, minor, raise};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum ReplyStatus {
-    /// It has been served; a one-way without a reply has been sent.
+    /// It was served; a one-way without a reply was sent.
     Successful = 0,
     /// A system exception.
     SystemException = 1,
@@ -54,7 +54,7 @@ pub(super) fn no_context() -> SystemException {
     raise::bad_param(minor::SERVICE_CONTEXT_UNKNOWN, Completion::No)
 }
 
-/// Adds a service context, or replaces the one of its id.
+/// Adds a service context. With `replace`, replaces an existing one of the same id.
 pub(super) fn add(
     contexts: &mut Vec<ExtraContext>,
     id: u32,
@@ -72,7 +72,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// A system exception as an Any.
+/// Returns a system exception as an Any.
 pub(super) fn any_of(exception: SystemException) -> Any {
     let completion = TypeCode::enumeration(
         "IDL:omg.org/CORBA/completion_status:1.0",
@@ -98,7 +98,7 @@ pub(super) fn any_of(exception: SystemException) -> Any {
     any.unwrap_or_default()
 }
 
-/// The exception in place of a user exception of unknown type.
+/// Returns the exception that stands for a user exception of unknown type.
 pub(super) fn any_of_unknown() -> Any {
     any_of(raise::unknown(
         minor::UNKNOWN_USER_EXCEPTION,

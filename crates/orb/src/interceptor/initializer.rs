@@ -1,4 +1,4 @@
-//! What an ORB is given while it is made (CORBA 3.3 part 1, clause 16.7; ORBInitializer and ORBInitInfo).
+//! Initializers run while an ORB is made (CORBA 3.3 part 1, clause 16.7; ORBInitializer and ORBInitInfo).
 
 use std::any::Any;
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::{Completion, ObjectRef, SystemException, minor, raise};
 
 /// Registers interceptors, initial references, slots and policy factories with an ORB that is being made.
 pub trait OrbInitializer: Send + Sync + 'static {
-    /// Before initial references can be resolved.
+    /// Called before initial references can be resolved.
     ///
     /// # Errors
-    /// Anything it raises keeps the ORB from being made.
+    /// Any error makes the creation of the ORB fail.
     fn pre_init(&self, _info: &mut OrbInitInfo) -> Result<(), OrbInitError> {
         Ok(())
     }
 
-    /// After all initializers have passed [`OrbInitializer::pre_init`].
+    /// Called after [`OrbInitializer::pre_init`] of all initializers.
     ///
     /// # Errors
-    /// Anything it raises keeps the ORB from being made.
+    /// Any error makes the creation of the ORB fail.
     fn post_init(&self, _info: &mut OrbInitInfo) -> Result<(), OrbInitError> {
         Ok(())
     }
@@ -36,19 +36,19 @@ pub trait OrbInitializer: Send + Sync + 'static {
 
 /// Makes policies from their values.
 pub trait PolicyFactory: Send + Sync + 'static {
-    /// A policy of a kind that it was registered for.
+    /// Makes a policy of a type that the factory was registered for.
     ///
     /// # Errors
     /// [`PolicyErrorCode`].
     fn create_policy(&self, kind: PolicyType, value: &AnyValue) -> Result<Policy, PolicyErrorCode>;
 }
 
-/// Why an initializer's wish is refused, or what it has refused itself.
+/// Why a registration is refused, or why an initializer refuses the ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrbInitError {
     /// An interceptor of this kind and name is registered already.
     DuplicateName,
-    /// The name of an initial reference is empty, or taken.
+    /// The name of an initial reference is empty, or in use.
     InvalidName,
     /// A system exception.
     System(SystemException),
@@ -80,10 +80,10 @@ pub struct OrbInitInfo {
     all: Registered,
 }
 
-/// Numbers ORBs that have slots.
+/// The number of ORBs with initializers so far.
 static ORBS: AtomicU32 = AtomicU32::new(0);
 
-/// Lets the initializers register what they have, and fixes it.
+/// Runs the initializers, then fixes what they have registered.
 pub(crate) fn initialise(
     orb: &Orb,
     initializers: &[Arc<dyn OrbInitializer>],
@@ -133,19 +133,19 @@ pub(crate) fn initialise(
 }
 
 impl OrbInitInfo {
-    /// The arguments that the ORB was made with, as [`crate::OrbBuilder::arguments`] was given them.
+    /// Returns the arguments of the ORB, as passed to [`crate::OrbBuilder::arguments`].
     #[must_use]
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
 
-    /// The name of the ORB.
+    /// Returns the id of the ORB.
     #[must_use]
     pub fn orb_id(&self) -> &str {
         self.orb.id()
     }
 
-    /// Makes codecs.
+    /// Returns the codec factory.
     #[must_use]
     pub const fn codec_factory(&self) -> CodecFactory {
         CodecFactory
@@ -154,7 +154,7 @@ impl OrbInitInfo {
     /// Makes `reference` an initial reference of the ORB.
     ///
     /// # Errors
-    /// [`OrbInitError::InvalidName`] for an empty name and one that is taken.
+    /// [`OrbInitError::InvalidName`] for an empty name and one that is in use.
     pub fn register_initial_reference(
         &self,
         name: &str,
@@ -173,10 +173,11 @@ impl OrbInitInfo {
         Ok(())
     }
 
-    /// An initial reference; in [`OrbInitializer::post_init`] alone.
+    /// Returns an initial reference; only in [`OrbInitializer::post_init`].
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 before that; [`OrbInitError::InvalidName`] where there is none of this name.
+    /// BAD_INV_ORDER with the standard's minor code 14 in `pre_init`; [`OrbInitError::InvalidName`] if no reference has
+    /// this name.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, OrbInitError> {
         facts::require(self.is_post)?;
         let resolved = self.orb.resolve_initial_references(name);
@@ -186,16 +187,17 @@ impl OrbInitInfo {
         })
     }
 
-    /// The ORB; in [`OrbInitializer::post_init`] alone. An interceptor that keeps it keeps it for ever.
+    /// Returns the ORB; only in [`OrbInitializer::post_init`]. An interceptor that owns this handle keeps the ORB alive
+    /// for ever.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 before that.
+    /// BAD_INV_ORDER with the standard's minor code 14 in `pre_init`.
     pub fn orb(&self) -> Result<&Orb, OrbInitError> {
         facts::require(self.is_post)?;
         Ok(&self.orb)
     }
 
-    /// Has an interceptor look at requests that go out.
+    /// Registers an interceptor for requests that this ORB sends.
     ///
     /// # Errors
     /// [`OrbInitError::DuplicateName`].
@@ -209,7 +211,7 @@ impl OrbInitInfo {
         Ok(())
     }
 
-    /// Has an interceptor look at requests that come in.
+    /// Registers an interceptor for requests that this ORB serves.
     ///
     /// # Errors
     /// [`OrbInitError::DuplicateName`].
@@ -223,7 +225,7 @@ impl OrbInitInfo {
         Ok(())
     }
 
-    /// Has an interceptor look at adapters that are made, and add components to their references.
+    /// Registers an interceptor that adds components to the references of new adapters.
     ///
     /// # Errors
     /// [`OrbInitError::DuplicateName`].
@@ -245,7 +247,7 @@ impl OrbInitInfo {
     /// Makes a local object an initial reference of the ORB; [`Orb::resolve_local_reference`] returns it.
     ///
     /// # Errors
-    /// [`OrbInitError::InvalidName`] for an empty name and one that is taken.
+    /// [`OrbInitError::InvalidName`] for an empty name and one that is in use.
     pub fn register_local_reference(
         &mut self,
         name: &str,
@@ -259,17 +261,17 @@ impl OrbInitInfo {
         Ok(())
     }
 
-    /// A slot of `PICurrent` that nobody else has.
+    /// Allocates a slot of `PICurrent`.
     #[must_use]
     pub fn allocate_slot_id(&mut self) -> SlotId {
         self.all.slots += 1;
         self.all.slots - 1
     }
 
-    /// Has a factory make the policies of a kind.
+    /// Registers a factory for the policies of a type.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 16 where that kind has one.
+    /// BAD_INV_ORDER with the standard's minor code 16 if the type has a factory.
     pub fn register_policy_factory(
         &mut self,
         kind: PolicyType,
@@ -303,7 +305,8 @@ impl Orb {
         found.map(|(_, object)| Arc::clone(object))
     }
 
-    /// A policy from its kind and value: by the factory that was registered for the kind, else as [`Policy::create`] makes it.
+    /// Makes a policy from its type and value: with the factory that is registered for the type, else with
+    /// [`Policy::create`].
     ///
     /// # Errors
     /// [`PolicyErrorCode`].
@@ -331,7 +334,7 @@ impl fmt::Debug for OrbInitInfo {
 }
 
 impl Orb {
-    /// The slots of the calling thread; `PICurrent` among the standard's initial references.
+    /// Returns the slots of the calling thread. It is the initial reference `PICurrent`.
     #[must_use]
     pub fn pi_current(&self) -> PiCurrent {
         PiCurrent(Arc::clone(&self.0.calls.client.interceptors))

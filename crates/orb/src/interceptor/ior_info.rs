@@ -1,4 +1,4 @@
-//! What goes into the references of an adapter, and what becomes of it (CORBA 3.3 part 1, clause 16.6).
+//! IOR interceptors: components of an adapter's references, and notice of its states (CORBA 3.3 part 1, clause 16.6).
 
 use deckwatch_giop::ior::{TaggedComponent, profile_tag};
 
@@ -6,52 +6,52 @@ use super::{Registered, facts};
 use crate::adapter::ManagerState;
 use crate::{Completion, Poa, PoaManager, Policies, SystemException, minor, raise};
 
-/// Adds components to the references of adapters, and hears of what becomes of these.
+/// Adds components to the references of adapters, and is notified when their state changes.
 pub trait IorInterceptor: Send + Sync + 'static {
-    /// Tells it from the others of its ORB; empty: it needs no name.
+    /// Returns the name, which is unique among the interceptors of this kind. An empty name need not be unique.
     fn name(&self) -> &str {
         ""
     }
 
-    /// An adapter is being made: components can be added to all its references.
+    /// Called while an adapter is made. Components can be added to all its references.
     ///
     /// # Errors
-    /// What it raises is passed over, as the standard says; what it has added before stays.
+    /// Errors are ignored, as the standard says. Components added before the error stay.
     fn establish_components(&self, _info: &mut IorInfo<'_>) -> Result<(), SystemException> {
         Ok(())
     }
 
-    /// All interceptors have added theirs (IORInterceptor_3_0).
+    /// Called when all interceptors have added their components (IORInterceptor_3_0).
     ///
     /// # Errors
-    /// The adapter is not made: whoever makes it gets OBJ_ADAPTER with the standard's minor code 6.
+    /// The adapter is not made. The caller of `create_poa` gets OBJ_ADAPTER with the standard's minor code 6.
     fn components_established(&self, _info: &IorInfo<'_>) -> Result<(), SystemException> {
         Ok(())
     }
 
-    /// A manager has changed its state (IORInterceptor_3_0).
+    /// Called when a manager has changed its state (IORInterceptor_3_0).
     fn adapter_manager_state_changed(&self, _manager: &PoaManager, _state: AdapterState) {}
 
-    /// Adapters are being destroyed (IORInterceptor_3_0).
+    /// Called when adapters are being destroyed (IORInterceptor_3_0).
     fn adapter_state_changed(&self, _adapters: &[Poa], _state: AdapterState) {}
 
-    /// The ORB has shut down.
+    /// Called when the ORB has shut down.
     fn destroy(&self) {}
 }
 
-/// What becomes of the requests to an adapter (PortableInterceptor::AdapterState).
+/// How an adapter treats requests (PortableInterceptor::AdapterState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum AdapterState {
-    /// They wait.
+    /// Requests wait.
     Holding = 0,
-    /// They are served.
+    /// Requests are served.
     Active = 1,
-    /// They are turned away for the time being.
+    /// Requests get TRANSIENT.
     Discarding = 2,
-    /// They are turned away for good.
+    /// Requests get OBJ_ADAPTER.
     Inactive = 3,
-    /// There is no such adapter any more.
+    /// The adapter is destroyed.
     NonExistent = 4,
 }
 
@@ -72,16 +72,16 @@ pub struct IorInfo<'a> {
     policies: &'a Policies,
     manager: &'a PoaManager,
     adapter_name: Vec<String>,
-    /// What has been added to IIOP profiles.
+    /// The components for IIOP profiles.
     components: Vec<TaggedComponent>,
     may_add: bool,
 }
 
 impl Registered {
-    /// What interceptors add to the references of an adapter that is being made.
+    /// Returns the components that interceptors add to the references of an adapter that is being made.
     ///
     /// # Errors
-    /// What keeps it from being made.
+    /// The exception of an interceptor that refuses the adapter.
     pub(crate) fn establish(
         &self,
         manager: &PoaManager,
@@ -105,14 +105,14 @@ impl Registered {
         Ok(info.components)
     }
 
-    /// A manager has changed its state.
+    /// Notifies the interceptors that a manager has changed its state.
     pub(crate) fn tell_of_manager(&self, manager: &PoaManager, state: ManagerState) {
         for interceptor in &self.ior {
             interceptor.adapter_manager_state_changed(manager, state.into());
         }
     }
 
-    /// An adapter is being destroyed.
+    /// Notifies the interceptors that an adapter is being destroyed.
     pub(crate) fn tell_of_destruction(&self, adapter: &Poa) {
         let adapters = std::slice::from_ref(adapter);
         for interceptor in &self.ior {
@@ -122,25 +122,25 @@ impl Registered {
 }
 
 impl IorInfo<'_> {
-    /// The policies of the adapter: `get_effective_policy` of all kinds at once.
+    /// Returns the policies of the adapter: `get_effective_policy` for all types at once.
     #[must_use]
     pub const fn policies(&self) -> &Policies {
         self.policies
     }
 
-    /// The names of the adapters from the root's to the one being made (`adapter_template`).
+    /// Returns the names from the root adapter to the one being made (`adapter_template`).
     #[must_use]
     pub fn adapter_name(&self) -> &[String] {
         &self.adapter_name
     }
 
-    /// The id of its manager.
+    /// Returns the id of the adapter's manager.
     #[must_use]
     pub fn manager_id(&self) -> &str {
         self.manager.id()
     }
 
-    /// The state of its manager.
+    /// Returns the state of the adapter's manager.
     #[must_use]
     pub fn state(&self) -> AdapterState {
         self.manager.state().into()
@@ -154,10 +154,11 @@ impl IorInfo<'_> {
         self.add_ior_component_to_profile(component, profile_tag::INTERNET_IOP)
     }
 
-    /// Adds a component to every profile of this tag.
+    /// Adds a component to every profile with this tag.
     ///
     /// # Errors
-    /// As [`IorInfo::add_ior_component`]; BAD_PARAM with the standard's minor code 29 for a profile that the references of this ORB do not have.
+    /// As [`IorInfo::add_ior_component`]; BAD_PARAM with the standard's minor code 29 for a profile that this ORB's
+    /// references do not have.
     pub fn add_ior_component_to_profile(
         &mut self,
         component: TaggedComponent,

@@ -1,4 +1,4 @@
-//! The way of one request through the interceptors of the server's side.
+//! Passes one request through the server interceptors.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ pub(crate) struct ServerFlow {
     pub(super) reply_contexts: Vec<ExtraContext>,
     /// The object that was found: its id and its adapter.
     pub(super) object: Option<(Vec<u8>, Poa)>,
-    /// Interceptors whose starting point has succeeded and that have not seen the end.
+    /// The number of interceptors whose starting point has succeeded and whose ending point has not been called.
     entered: usize,
-    /// Its slots while no thread has them.
+    /// The slots of the request while no thread has entered it.
     slots: Slots,
 }
 
-/// What a request has come to, in the words of interceptors.
+/// How a request ended, as interceptors see it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Served {
     Reply,
     User,
     System(SystemException),
     Forward(ObjectRef),
-    /// The caller was answered before.
+    /// The caller was answered before the servant began.
     Receipted,
 }
 
@@ -45,7 +45,7 @@ impl From<InterceptorError> for Served {
 }
 
 impl Served {
-    /// What stands in the buffer of a servant that has replied.
+    /// Returns the ending for the reply that a servant has written.
     pub(crate) fn of_reply(reply: &[u8]) -> Self {
         match Message::parse(reply) {
             Ok(Message::Reply(reply)) if reply.status == Status::UserException => Self::User,
@@ -66,17 +66,17 @@ impl ServerFlow {
         }
     }
 
-    /// The calling thread goes on with the request: its slots are the thread's.
+    /// Makes the slots of the request the calling thread's slots.
     pub(crate) fn enter(&mut self) {
         current::enter(self.all.number, std::mem::take(&mut self.slots));
     }
 
-    /// The calling thread lets go of the request.
+    /// Takes the slots back from the calling thread.
     pub(crate) fn leave(&mut self) {
         self.slots = current::leave(self.all.number);
     }
 
-    /// Passes the starting points. What it comes to where one of them raises; the ending points are still to be passed.
+    /// Calls the starting points. Returns the ending if one of them raises; the ending points must still be called.
     pub(crate) fn receive_contexts(&mut self, request: &Request<'_>) -> Option<Served> {
         for (index, interceptor) in Arc::clone(&self.all).server.iter().enumerate() {
             let call = |info: &mut ServerRequestInfo<'_>| {
@@ -91,7 +91,7 @@ impl ServerFlow {
         None
     }
 
-    /// Passes the points before the servant.
+    /// Calls the points before the servant. Returns the ending if one of them raises.
     pub(crate) fn receive_request(
         &mut self,
         request: &Request<'_>,
@@ -109,7 +109,7 @@ impl ServerFlow {
         None
     }
 
-    /// Passes the points behind the servant, and returns the exception that one of them has raised.
+    /// Calls the points after the servant. Returns the system exception that one of them has raised.
     pub(crate) fn servant_returned(
         &mut self,
         request: &Request<'_>,
@@ -130,7 +130,7 @@ impl ServerFlow {
         }
     }
 
-    /// Passes the ending points. What the interceptors have made of the end, where they have made something else of it.
+    /// Calls the ending points. Returns the new ending if an interceptor has changed it.
     pub(crate) fn end(&mut self, request: &Request<'_>, served: &Served) -> Option<Served> {
         let all = Arc::clone(&self.all);
         let mut changed: Option<Served> = None;
@@ -156,12 +156,12 @@ impl ServerFlow {
         changed
     }
 
-    /// The service contexts that interceptors have added to the reply.
+    /// Returns the service contexts that interceptors have added to the reply.
     pub(crate) fn into_reply_contexts(self) -> Vec<ExtraContext> {
         self.reply_contexts
     }
 
-    /// Calls an interceptor.
+    /// Calls one interceptor at `point`.
     fn at(
         &mut self,
         point: Point,
@@ -203,5 +203,5 @@ impl ServerFlow {
     }
 }
 
-/// One of the ending points.
+/// Calls one of the ending points.
 type Call = fn(&dyn Interceptor, &mut ServerRequestInfo<'_>) -> Result<(), InterceptorError>;

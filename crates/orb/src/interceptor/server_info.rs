@@ -1,4 +1,4 @@
-//! What an interceptor may ask of a request that comes in (CORBA 3.3 part 1, table 16.2: which question at which point).
+//! ServerRequestInfo (CORBA 3.3 part 1, clause 16.3; table 16.2 says which operation is allowed at which point).
 
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_giop::{Request, Response};
@@ -9,7 +9,7 @@ use super::server_flow::ServerFlow;
 use crate::policy::SyncScope;
 use crate::{ObjectRef, Poa, Policies, Servant, ServiceContext, SystemException};
 
-/// Where an interceptor of the server's side is called.
+/// The interception points of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     RequestServiceContexts,
@@ -20,12 +20,12 @@ pub(super) enum Point {
     SendOther,
 }
 
-/// A request that comes in, as interceptors see it.
+/// An incoming request, as interceptors see it.
 pub struct ServerRequestInfo<'r> {
     pub(super) point: Point,
     pub(super) request: &'r Request<'r>,
     pub(super) flow: &'r mut ServerFlow,
-    /// Where it is about to be called.
+    /// Set at `Point::Request` only.
     pub(super) servant: Option<&'r dyn Servant>,
     pub(super) status: ReplyStatus,
     pub(super) exception: Option<Any>,
@@ -34,29 +34,29 @@ pub struct ServerRequestInfo<'r> {
 }
 
 impl ServerRequestInfo<'_> {
-    /// Tells this request from the others that the ORB serves. It is not the number that travelled.
+    /// Returns an id that is unique among the requests that the ORB serves. It is not the id in the message.
     #[must_use]
     pub const fn request_id(&self) -> u32 {
         self.flow.request_id
     }
 
-    /// The operation's name; `_get_a` and `_set_a` for an attribute `a`.
+    /// Returns the operation's name; `_get_a` and `_set_a` for an attribute `a`.
     #[must_use]
     pub fn operation(&self) -> String {
         String::from_utf8_lossy(self.request.operation).into_owned()
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     ///
     /// # Errors
-    /// NO_RESOURCES with the standard's minor code 1: skeletons read them as they are asked for. BAD_INV_ORDER with minor code 14 where the standard
-    /// does not have them.
+    /// NO_RESOURCES with the standard's minor code 1: skeletons read arguments without keeping their values.
+    /// BAD_INV_ORDER with minor code 14 at points where the standard does not allow it.
     pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
         require(matches!(self.point, Point::Request | Point::SendReply))?;
         Err(facts::not_available())
     }
 
-    /// The exceptions that the operation may raise.
+    /// Returns the exceptions that the operation may raise.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::arguments`].
@@ -65,7 +65,7 @@ impl ServerRequestInfo<'_> {
         Err(facts::not_available())
     }
 
-    /// The names of the context that the operation declares.
+    /// Returns the names of the context that the operation declares.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::arguments`].
@@ -74,7 +74,7 @@ impl ServerRequestInfo<'_> {
         Err(facts::not_available())
     }
 
-    /// The context that travelled with the request.
+    /// Returns the context that the request carries.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::arguments`].
@@ -83,7 +83,7 @@ impl ServerRequestInfo<'_> {
         Err(facts::not_available())
     }
 
-    /// The result.
+    /// Returns the result.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::arguments`].
@@ -103,13 +103,13 @@ impl ServerRequestInfo<'_> {
         ))
     }
 
-    /// Whether the caller waits for an answer.
+    /// Returns whether a reply is expected.
     #[must_use]
     pub const fn response_expected(&self) -> bool {
         self.request.response.is_expected()
     }
 
-    /// What the caller of a one-way waits for, as far as it travels.
+    /// Returns the sync scope of a one-way, as far as the request header has it.
     #[must_use]
     pub const fn sync_scope(&self) -> SyncScope {
         match self.request.response {
@@ -119,7 +119,7 @@ impl ServerRequestInfo<'_> {
         }
     }
 
-    /// What has become of the request.
+    /// Returns how the request ended.
     ///
     /// # Errors
     /// BAD_INV_ORDER with the standard's minor code 14 before it has ended.
@@ -128,16 +128,16 @@ impl ServerRequestInfo<'_> {
         Ok(self.status)
     }
 
-    /// Where the caller is sent.
+    /// Returns the object that the caller is forwarded to.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 unless it is sent elsewhere.
+    /// BAD_INV_ORDER with the standard's minor code 14 unless the caller is forwarded.
     pub fn forward_reference(&self) -> Result<&ObjectRef, SystemException> {
         require(self.point == Point::SendOther)?;
         self.forward.as_ref().ok_or_else(facts::out_of_place)
     }
 
-    /// What is in a slot of the request.
+    /// Returns the value of a slot of the request.
     ///
     /// # Errors
     /// [`SlotError::InvalidSlot`].
@@ -146,7 +146,7 @@ impl ServerRequestInfo<'_> {
         Ok(Slots::of_thread(&self.flow.all).get(id))
     }
 
-    /// Puts a value into a slot: the servant finds it in its `PICurrent`.
+    /// Sets the value of a slot. The servant reads it from its `PICurrent`.
     ///
     /// # Errors
     /// [`SlotError::InvalidSlot`].
@@ -161,29 +161,30 @@ impl ServerRequestInfo<'_> {
         is_known.then_some(()).ok_or(SlotError::InvalidSlot)
     }
 
-    /// A service context that came with the request.
+    /// Returns a service context of the request.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 26 where there is none of this id.
+    /// BAD_PARAM with the standard's minor code 26 if there is none of this id.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
         let data = self.request.contexts.find(id);
         let data = data.ok_or_else(facts::no_context)?;
         Ok(ServiceContext { id, data })
     }
 
-    /// A service context that interceptors have added to the reply.
+    /// Returns a service context that interceptors have added to the reply.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 26 where there is none of this id, BAD_INV_ORDER with 14 before the request has ended.
+    /// BAD_PARAM with the standard's minor code 26 if there is none of this id, BAD_INV_ORDER with 14 before the
+    /// request has ended.
     pub fn reply_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
         self.has_ended()?;
         facts::find(&self.flow.reply_contexts, id)
     }
 
-    /// Adds a service context to the reply, also where that is not begun yet; `data` is its encapsulation.
+    /// Adds a service context to the reply, at any point; `data` is its encapsulation.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 15 where there is one of this id and it is not to `replace` it.
+    /// BAD_INV_ORDER with the standard's minor code 15 if there is one of this id and `replace` is false.
     pub fn add_reply_service_context(
         &mut self,
         id: u32,
@@ -193,32 +194,35 @@ impl ServerRequestInfo<'_> {
         facts::add(&mut self.flow.reply_contexts, id, data, replace)
     }
 
-    /// The exception that is sent. A user exception, whose type is not known here, shows as UNKNOWN with the standard's minor code 1.
+    /// Returns the exception that is sent. A user exception, whose type is not known here, is UNKNOWN with the
+    /// standard's minor code 1.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 where there is none.
+    /// BAD_INV_ORDER with the standard's minor code 14 if there is none.
     pub fn sending_exception(&self) -> Result<&Any, SystemException> {
         require(self.point == Point::SendException)?;
         self.exception.as_ref().ok_or_else(facts::out_of_place)
     }
 
-    /// Returns the system exception that is sent, from the return of the servant on. It is no question of the standard.
+    /// Returns the system exception that is sent; `None` if there is none, or before the servant has returned. The
+    /// standard does not have this operation.
     #[must_use]
     pub const fn raised(&self) -> Option<SystemException> {
         self.raised
     }
 
-    /// The id of the object within its adapter.
+    /// Returns the id of the object within its adapter.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 before the object has been looked for, NO_RESOURCES with 1 where it was not found.
+    /// BAD_INV_ORDER with the standard's minor code 14 before the lookup of the object, NO_RESOURCES with 1 if it was
+    /// not found.
     pub fn object_id(&self) -> Result<&[u8], SystemException> {
         self.behind_the_first_point()?;
         let found = self.flow.object.as_ref();
         Ok(&found.ok_or_else(facts::not_available)?.0)
     }
 
-    /// What tells the object's adapter from all others.
+    /// Returns an id that is unique among the adapters of the ORB.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::object_id`].
@@ -226,7 +230,7 @@ impl ServerRequestInfo<'_> {
         Ok(self.adapter()?.id())
     }
 
-    /// The names of the adapters from the root's to the object's own.
+    /// Returns the names from the root adapter to the object's adapter.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::object_id`].
@@ -240,35 +244,36 @@ impl ServerRequestInfo<'_> {
         Ok(&found.ok_or_else(facts::not_available)?.1)
     }
 
-    /// What [`crate::OrbBuilder::server_id`] or `-ORBServerId` has said.
+    /// Returns the id that [`crate::OrbBuilder::server_id`] or `-ORBServerId` has set.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 before the object has been looked for.
+    /// BAD_INV_ORDER with the standard's minor code 14 before the lookup of the object.
     pub fn server_id(&self) -> Result<&str, SystemException> {
         self.behind_the_first_point()?;
         Ok(&self.flow.all.server_id)
     }
 
-    /// The name of the ORB.
+    /// Returns the id of the ORB.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 before the object has been looked for.
+    /// BAD_INV_ORDER with the standard's minor code 14 before the lookup of the object.
     pub fn orb_id(&self) -> Result<&str, SystemException> {
         self.behind_the_first_point()?;
         Ok(&self.flow.all.orb_id)
     }
 
-    /// The repository id of the object's most derived interface.
+    /// Returns the repository id of the object's most derived interface.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 but where its servant is about to be called.
+    /// BAD_INV_ORDER with the standard's minor code 14 at all points but
+    /// [`super::ServerRequestInterceptor::receive_request`].
     pub fn target_most_derived_interface(&self) -> Result<String, SystemException> {
         let servant = self.servant()?;
         let interface = servant.primary_interface(self.object_id()?, self.adapter()?);
         Ok(interface.into_owned())
     }
 
-    /// Whether the object has an interface.
+    /// Returns whether the object has an interface.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::target_most_derived_interface`].
@@ -282,7 +287,7 @@ impl ServerRequestInfo<'_> {
         self.servant.ok_or_else(facts::out_of_place)
     }
 
-    /// The policies of the object's adapter: `get_server_policy` of all kinds at once.
+    /// Returns the policies of the object's adapter: `get_server_policy` for all types at once.
     ///
     /// # Errors
     /// As [`ServerRequestInfo::object_id`].

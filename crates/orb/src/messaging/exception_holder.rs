@@ -1,4 +1,4 @@
-//! An exception on its way to a reply handler (Messaging::ExceptionHolder, CORBA 3.3 part 1, clause 17.7).
+//! The exception of a call for its reply handler (Messaging::ExceptionHolder, CORBA 3.3 part 1, clause 17.7).
 
 use deckwatch_cdr::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer,
@@ -6,7 +6,7 @@ use deckwatch_cdr::{
 
 use crate::{Completion, SystemException, minor, raise};
 
-/// The exception of an asynchronous call. It travels as the standard's valuetype.
+/// The exception of an asynchronous call. It is marshalled as the standard's valuetype.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExceptionHolder {
     is_system: bool,
@@ -14,14 +14,15 @@ pub struct ExceptionHolder {
     codec: Codec,
     /// Repository id and members, as in a reply.
     marshaled: Vec<u8>,
-    /// Where it begins in `marshaled`: before GIOP 1.2 not where values are aligned from.
+    /// The position in `marshaled` at which the exception begins. It keeps the alignment of the reply: before
+    /// GIOP 1.2 a reply body need not begin at a multiple of 8.
     begin: usize,
 }
 
 /// The repository id of the valuetype.
 const REPOSITORY_ID: &str = "IDL:omg.org/Messaging/ExceptionHolder:1.0";
 
-/// A value with its type's repository id, not in chunks (CORBA 3.3 part 2, clause 9.3.4.1).
+/// The value tag: a single repository id, no chunks (CORBA 3.3 part 2, clause 9.3.4.1).
 const VALUE_TAG: u32 = 0x7fff_ff02;
 
 impl ExceptionHolder {
@@ -38,7 +39,7 @@ impl ExceptionHolder {
         }
     }
 
-    /// From the body of a reply.
+    /// Makes a holder from the body of a reply.
     pub(super) fn of_user(mut body: Reader<'_>) -> Self {
         let (order, codec) = (body.order(), body.codec());
         let begin = body.position() % 8;
@@ -54,14 +55,14 @@ impl ExceptionHolder {
         }
     }
 
-    /// Whether it is a system exception.
+    /// Returns whether it is a system exception.
     #[must_use]
     pub const fn is_system_exception(&self) -> bool {
         self.is_system
     }
 
-    /// The exception: a user exception as `exceptions` makes it of its repository id and its members, a system exception else. What
-    /// generated `raise_` operations stand on.
+    /// Returns the exception. `exceptions` makes a user exception from its repository id and its members; any other is
+    /// a system exception. Generated `raise_` operations call it.
     pub fn raise_exception<E: From<SystemException>>(
         &self,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
@@ -89,7 +90,7 @@ impl ExceptionHolder {
 impl Write for ExceptionHolder {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if self.begin != 0 {
-            // Its values would be read from other places than they stand at.
+            // The members would have another alignment at the receiver.
             return Err(EncodeError::TypeUnsupported);
         }
         VALUE_TAG.write(w)?;

@@ -1,4 +1,4 @@
-//! A request whose reply is fetched later: the ground for deferred dynamic requests and pollers.
+//! A request whose reply is taken later. Deferred dynamic requests and pollers use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use crate::transport::Instant64;
 use crate::wire::By;
 use crate::{ObjectRef, Orb, SystemException, current};
 
-/// A request that has been sent, and its reply once that is here. A handle that is cheap to clone.
+/// A request that has been sent, and its reply when it has arrived. A handle that is cheap to clone.
 ///
-/// The request is cancelled at its server when the last handle is dropped before the reply was taken, unless a handler is set.
+/// The request is cancelled at its server when the last handle is dropped before the reply was taken, unless a handler
+/// is set.
 ///
 /// ```
 /// # use deckwatch_orb::{ObjectRef, SystemException};
@@ -35,14 +36,15 @@ struct Pending {
 }
 
 impl PendingReply {
-    /// Waits until `is_over`, at most for `limit`; `None` waits for ever. `is_over` is called again whenever a deferred
-    /// request of the ORB has ended. `next` returns one of the requests that the caller waits for and that
-    /// [is sent](PendingReply::is_sent): the calling thread reads its connection if no other thread does. Returns false at the
-    /// limit.
+    /// Waits until `is_over`, at most for `limit`; `None` waits for ever. Returns false at the limit.
+    ///
+    /// `is_over` is called again whenever a deferred request of the ORB has ended. `next` returns one of the requests
+    /// that the caller waits for and that [is sent](PendingReply::is_sent). The calling thread reads the connection of
+    /// that request if no other thread does.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 4 after a shutdown; TRANSIENT where the calling thread is the last that could read
-    /// the reply.
+    /// BAD_INV_ORDER with the standard's minor code 4 after a shutdown; TRANSIENT if the calling thread is the last
+    /// that could read the reply.
     pub fn wait_for_any(
         orb: &Orb,
         limit: Option<Duration>,
@@ -67,37 +69,38 @@ impl PendingReply {
         Self(Arc::new(Pending { target, call }))
     }
 
-    /// The object that was called.
+    /// Returns the object that was called.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {
         &self.0.target
     }
 
-    /// The operation that was called, as it travels: an attribute `a` is `_get_a` or `_set_a`.
+    /// Returns the operation's name as in the request: `_get_a` or `_set_a` for an attribute `a`.
     #[must_use]
     pub fn operation(&self) -> &str {
         self.0.call.operation()
     }
 
-    /// The ORB that sent the request.
+    /// Returns the ORB that sent the request.
     #[must_use]
     pub fn orb(&self) -> Orb {
         Orb::of_calls(self.0.call.orb()).expect("the target keeps its ORB")
     }
 
-    /// Whether the request is on its way over a connection: not while it is to be sent again, and not after its end.
+    /// Returns whether the request has been sent over a connection and waits for its reply. Returns false while it must
+    /// be sent again, and after its end.
     #[must_use]
     pub fn is_sent(&self) -> bool {
         self.0.call.road().is_some()
     }
 
-    /// Whether the reply is here, or will never come.
+    /// Returns whether the reply has arrived or will never arrive.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.0.call.has_ended()
     }
 
-    /// Whether the reply has been taken.
+    /// Returns whether the reply has been taken.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.0.call.is_taken()
@@ -106,14 +109,14 @@ impl PendingReply {
     /// Waits for the reply, at most for `limit`; `None` waits for ever. Returns [`PendingReply::has_ended`].
     ///
     /// # Errors
-    /// TRANSIENT where the calling thread is the last that could read the reply.
+    /// TRANSIENT if the calling thread is the last that could read the reply.
     pub fn wait(&self, limit: Option<Duration>) -> Result<bool, SystemException> {
         let call = &self.0.call;
         call.wait(limit.map(|limit| call.orb().client.transport.now().after(limit)))
     }
 
-    /// Takes the reply, once: results or exception, read as for a call that waits. Returns `None` where there is no reply yet, or no
-    /// longer.
+    /// Takes the reply, once. Reads the results or the exception as a synchronous call does. Returns `None` if there is
+    /// no reply yet, or if it has been taken.
     pub fn take<T, E: From<SystemException>>(
         &self,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
@@ -123,8 +126,8 @@ impl PendingReply {
         Some(self.read(end, results, exceptions))
     }
 
-    /// As [`PendingReply::take`]. Where the request was to be sent to another place whose version of GIOP aligns its arguments
-    /// otherwise, calls the operation again with `arguments`, in the time that is left.
+    /// As [`PendingReply::take`]. If the request had to be sent to a target whose GIOP version aligns the arguments
+    /// differently, calls the operation again with `arguments`, in the time that is left.
     pub fn take_or_call_again<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
         &self,
         arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
@@ -158,14 +161,14 @@ impl PendingReply {
         }
     }
 
-    /// Whether a handler waits for the reply.
+    /// Returns whether a handler waits for the reply.
     #[must_use]
     pub fn has_handler(&self) -> bool {
         self.0.call.has_handler()
     }
 
-    /// Passes the reply to `deliver` when it comes, or has come, as [`ObjectRef::send_callback`] does; `None` leaves it to
-    /// [`PendingReply::take`].
+    /// Passes the reply to `deliver` when it arrives or if it has arrived, as [`ObjectRef::send_callback`] does. With
+    /// `None`, the reply is left to [`PendingReply::take`].
     pub fn set_handler(&self, deliver: Option<Deliver>) {
         self.0.call.set_handler(deliver.map(handler));
     }
@@ -179,7 +182,7 @@ impl Drop for Pending {
     }
 }
 
-/// Equal where both are handles of one request.
+/// Two handles are equal if they belong to the same request.
 impl PartialEq for PendingReply {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,4 +1,4 @@
-//! Two of the levels at which policies are set: the ORB's and the thread's. The third is the reference.
+//! Two of the three levels at which policies are set: the ORB's and the thread's. The third is the reference's.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -12,25 +12,25 @@ use super::{Overrides, Policy, SetOverrideType};
 use crate::SystemException;
 
 thread_local! {
-    /// One entry an ORB for which this thread has overrides: most have none, most others one.
+    /// One entry per ORB for which this thread has overrides: most threads have none, most others one.
     static OF_THREAD: RefCell<Vec<(OrbIdentity, Overrides)>> = const { RefCell::new(Vec::new()) };
 }
 
 thread_local! {
-    /// Whether it has any: what most calls ask, and no more.
+    /// Whether this thread has any overrides: most calls read only this.
     static IS_ANY_OF_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread has set anything, for calls through whichever ORB.
+/// Returns whether the calling thread has set any override, for calls through any ORB.
 #[inline]
 pub(crate) fn is_any_at_thread() -> bool {
     IS_ANY_OF_THREAD.get()
 }
 
-/// Tells one ORB from another, and whether it still exists.
+/// Identifies an ORB, and shows whether it still exists.
 pub(crate) type OrbIdentity = Weak<dyn Any + Send + Sync>;
 
-/// Returns the overrides that the calling thread has for its calls through the ORB at this address.
+/// Returns the calling thread's overrides for calls through the ORB at this address.
 pub(crate) fn at_thread(orb: *const ()) -> Overrides {
     OF_THREAD.with_borrow(|kept| {
         let of_orb = kept.iter().find(|(kept, _)| kept.as_ptr().cast() == orb);
@@ -38,7 +38,7 @@ pub(crate) fn at_thread(orb: *const ()) -> Overrides {
     })
 }
 
-/// Sets the overrides that the calling thread has for its calls through `orb`.
+/// Sets the calling thread's overrides for calls through `orb`.
 pub(crate) fn set_at_thread(orb: OrbIdentity, overrides: Overrides) {
     OF_THREAD.with_borrow_mut(|kept| {
         let is_another = |of: &OrbIdentity| of.as_ptr().cast::<()>() != orb.as_ptr().cast();
@@ -52,9 +52,9 @@ pub(crate) fn set_at_thread(orb: OrbIdentity, overrides: Overrides) {
 
 /// The ORB's overrides: written rarely, read by every call.
 pub(crate) struct AtOrb {
-    /// Which are set; 0: a call looks no further.
+    /// Bit set of the policies that are set; at 0 a call reads nothing else.
     set: AtomicU64,
-    /// Even while none is being changed, and another after each change.
+    /// Even while no change is under way; each change sets a new even number.
     version: AtomicU64,
     words: [AtomicU64; COUNT],
     details: [AtomicU64; DETAILS],
@@ -72,13 +72,13 @@ impl AtOrb {
         }
     }
 
-    /// Whether none is set.
+    /// Returns whether no policy is set.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.set.load(Ordering::Relaxed) == 0
     }
 
-    /// As they were before or after a change that is under way, none of them torn.
+    /// Returns the overrides as before or after a concurrent change, never a mix of both.
     #[inline]
     pub(crate) fn read(&self) -> Overrides {
         if self.set.load(Ordering::Relaxed) == 0 {
@@ -91,7 +91,8 @@ impl AtOrb {
         // SYNC: pairs with the release of `version` in `change`.
         let before = self.version.load(Ordering::Acquire);
         let seen = self.read_words();
-        // SYNC: pairs with the release fence in `change`: who has seen a word of it sees its odd version too.
+        // SYNC: pairs with the release fence in `change`: a reader that has seen a word of a change also sees its odd
+        // version.
         fence(Ordering::Acquire);
         if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
             return seen;

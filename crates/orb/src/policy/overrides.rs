@@ -1,4 +1,4 @@
-//! The policies of one level, or those in force, as words: copied, and put on top of each other, without memory and without a lock.
+//! The policies of one level, or those in force, as words: copied and merged without allocation and without a lock.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::{Completion, SystemException, minor, raise};
 /// The overrides of one level, or those in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overrides {
-    /// Which are set: a bit a place.
+    /// The policies that are set, one bit per place.
     pub(super) set: u64,
-    /// A word a policy, 0 where it is not set.
+    /// One word per policy; 0 if it is not set.
     pub(super) words: [u64; COUNT],
-    /// The second word of those that have two.
+    /// The second word of the policies that have two.
     pub(super) details: [u64; DETAILS],
 }
 
-/// No overrides, for whoever has none to lend.
+/// Empty overrides, for code that needs a reference to some.
 pub(crate) static NO_OVERRIDES: Overrides = Overrides {
     set: 0,
     words: [0; COUNT],
@@ -29,13 +29,13 @@ pub(crate) static NO_OVERRIDES: Overrides = Overrides {
 };
 
 impl Overrides {
-    /// Whether none is set.
+    /// Returns whether no policy is set.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.set == 0
     }
 
-    /// One override.
+    /// Returns overrides with this policy only.
     pub(crate) fn one(policy: Policy) -> Self {
         let mut one = Self::default();
         one.put(policy);
@@ -55,7 +55,7 @@ impl Overrides {
         self.set & 1 << place != 0
     }
 
-    /// These policies on top of those that are set, or in their place.
+    /// Returns these overrides with `policies` added, or only `policies`.
     ///
     /// # Errors
     /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
@@ -77,7 +77,7 @@ impl Overrides {
         })
     }
 
-    /// These where they are set, else those of the level below.
+    /// Merges two levels: these overrides take precedence over those of the level below.
     #[inline]
     pub(crate) fn over(self, below: Self) -> Self {
         match (self.set, below.set) {
@@ -111,7 +111,7 @@ impl Overrides {
             .then(|| UtcT::with_detail(self.words[place], detail))
     }
 
-    /// The absolute times.
+    /// Returns the start and end times of request and reply.
     pub(crate) fn times(&self) -> Times {
         Times {
             request_start: self.time(REQUEST_START),
@@ -121,25 +121,25 @@ impl Overrides {
         }
     }
 
-    /// Whether any absolute time is set.
+    /// Returns whether any start or end time is set.
     #[inline]
     pub(crate) const fn has_times(&self) -> bool {
         self.set & TIMED != 0
     }
 
-    /// Whether the request has an end of its own, be it relative.
+    /// Returns whether the request has an end time of its own, absolute or relative.
     #[inline]
     pub(crate) const fn has_request_end(&self) -> bool {
         self.set & (1 << REQUEST | 1 << REQUEST_END) != 0
     }
 
-    /// Whether any policy of real-time CORBA is set.
+    /// Returns whether any policy of real-time CORBA is set.
     #[inline]
     pub(crate) const fn is_real_time(&self) -> bool {
         self.set & (1 << PROTOCOLS | 1 << PRIVATE | 1 << BANDS) != 0
     }
 
-    /// Whether connections are such that servers may call back over them.
+    /// Returns whether servers may call back over the connections.
     #[inline]
     pub(crate) const fn is_bidirectional(&self) -> bool {
         self.has(BIDIRECTIONAL) && self.words[BIDIRECTIONAL] != 0
@@ -161,7 +161,7 @@ impl Overrides {
         PriorityBands::of(self.number(BANDS)).slice()
     }
 
-    /// The number of the list that is set; of an empty one where none is.
+    /// Returns the number of the list that is set; the number of an empty list if none is.
     fn number(&self, place: usize) -> u16 {
         match self.has(place) {
             true => u16::try_from(self.words[place]).unwrap_or(u16::MAX),
@@ -207,17 +207,18 @@ impl Overrides {
         }
     }
 
-    /// The policies that are set, of these kinds, or all where none is named.
+    /// Returns the policies that are set, of these kinds; of all kinds if `kinds` is empty.
     pub(crate) fn list(&self, kinds: &[PolicyType]) -> Vec<Policy> {
         let asked = |kind: &PolicyType| kinds.is_empty() || kinds.contains(kind);
         let places = PLACES.iter().enumerate().filter(|(_, kind)| asked(kind));
         places.filter_map(|(place, _)| self.policy(place)).collect()
     }
 
-    /// The policy of this kind that is in force, with the ORB's default where none is set; `None` where that is no limit.
+    /// Returns the policy of this kind in force, with the ORB's default if none is set. Returns `None` if the default
+    /// is no limit.
     ///
     /// # Errors
-    /// INV_POLICY for a kind that is not known.
+    /// INV_POLICY for an unknown kind.
     pub(crate) fn in_force(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         let place = PLACES.iter().position(|known| *known == kind);
         let place = place.ok_or(raise::inv_policy(minor::NONE, Completion::No))?;
@@ -258,7 +259,7 @@ impl Overrides {
 }
 
 impl Policy {
-    /// Its number.
+    /// Returns the number of its kind.
     #[must_use]
     pub const fn policy_type(&self) -> PolicyType {
         PLACES[self.place()]
@@ -282,7 +283,7 @@ impl Policy {
         }
     }
 
-    /// Its value as a word.
+    /// Returns its value as a word.
     fn word(self) -> u64 {
         match self {
             Self::Rebind(mode) => mode as u64,
@@ -301,7 +302,7 @@ impl Policy {
         }
     }
 
-    /// What of its value its word does not hold: inaccuracy and time zone of a point in time.
+    /// Returns the part of its value that the word does not hold: inaccuracy and time zone of a point in time.
     const fn detail(self) -> u64 {
         match self {
             Self::RequestStartTime(at)
@@ -345,11 +346,11 @@ const PLACES: [PolicyType; COUNT] = [
     PolicyType::REPLY_END_TIME,
 ];
 
-/// The first of the kinds whose values take a second word, and how many there are.
+/// The first of the kinds whose values have a second word, and the number of such kinds.
 const DETAILED: usize = REQUEST_START;
 pub(super) const DETAILS: usize = COUNT - DETAILED;
 
-/// Those that say from when or until when a request or its reply may be delivered, by a bit each.
+/// Bit set of the start and end times of request and reply.
 const TIMED: u64 = 1 << REQUEST_START | 1 << REQUEST_END | 1 << REPLY_START | 1 << REPLY_END;
 
 #[cfg(test)]

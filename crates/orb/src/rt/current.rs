@@ -19,12 +19,12 @@ pub(crate) fn priority() -> Option<Priority> {
     OF_THREAD.get()
 }
 
-/// Sets the CORBA priority of the calling thread without its native one. Returns the one that it had.
+/// Sets the CORBA priority of the calling thread, but not its native one. Returns the previous one.
 pub(crate) fn replace(priority: Option<Priority>) -> Option<Priority> {
     OF_THREAD.replace(priority)
 }
 
-/// The calling thread has another priority until this is dropped.
+/// Restores the priority of the calling thread when dropped.
 pub(crate) struct AtPriority {
     before: Option<Priority>,
     class: Option<Class>,
@@ -33,17 +33,17 @@ pub(crate) struct AtPriority {
 impl Drop for AtPriority {
     fn drop(&mut self) {
         if let Some(class) = self.class {
-            // The thread had this class before, so that it is permitted.
+            // The host permits this class: the thread had it before.
             let _ = schedule::set_class(class);
         }
         replace(self.before);
     }
 }
 
-/// How the threads of an ORB get their priorities.
+/// Sets the priorities of an ORB's threads.
 pub(crate) struct ThreadPriorities {
     pub(crate) mappings: Mappings,
-    /// Threads may work at another priority if the host does not permit the one that they should have.
+    /// A thread may work at another priority if the host refuses the intended one.
     may_fall_back: bool,
     counters: Arc<Counters>,
 }
@@ -61,11 +61,11 @@ impl ThreadPriorities {
         }
     }
 
-    /// Puts the calling thread at this priority. If the host does not permit it and the ORB allows the fallback, the thread keeps its
-    /// priority, and that is counted.
+    /// Sets the native priority of the calling thread that is mapped to this one. If the host refuses it and the ORB
+    /// allows the fallback, the thread keeps its native priority, and the fallback is counted.
     ///
     /// # Errors
-    /// NO_RESOURCES if it is not permitted, DATA_CONVERSION if no native priority is mapped to it.
+    /// NO_RESOURCES if the host refuses it, DATA_CONVERSION if no native priority is mapped to it.
     pub(crate) fn enter(&self, priority: Priority) -> Result<(), SystemException> {
         match self.mappings.enter(priority) {
             Err(denied) if denied.kind == Kind::NoPermission => {
@@ -79,7 +79,8 @@ impl ThreadPriorities {
         }
     }
 
-    /// Puts the calling thread at this priority for a while. Returns `None` if it has it already.
+    /// Sets the priority of the calling thread until the result is dropped. Returns `None` if the thread has it
+    /// already.
     ///
     /// # Errors
     /// As [`ThreadPriorities::enter`].
@@ -94,7 +95,7 @@ impl ThreadPriorities {
         Ok(Some(AtPriority { before, class }))
     }
 
-    /// As [`ThreadPriorities::at`], for work that is done also at another priority, which is counted.
+    /// As [`ThreadPriorities::at`], for work that is done even if the priority cannot be set; that is counted.
     pub(crate) fn lend(&self, priority: Option<Priority>) -> Option<AtPriority> {
         self.at(priority?).unwrap_or_else(|_denied| {
             self.counters.count(Counter::PriorityFallbacks);

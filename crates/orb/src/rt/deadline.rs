@@ -1,10 +1,13 @@
-//! Start and end times of requests and replies (CORBA 3.3 part 1, clause 17.2.4): what they say at a point in time.
+//! Start and end times of requests and replies (CORBA 3.3 part 1, clause 17.2.4), and how they compare with the clock.
 //!
-//! The caller keeps its own times by its own clock: it waits for a start, and does not send what has ended. They travel as UTC in the
-//! service context INVOCATION_POLICIES; there a clock counts that need not agree with the caller's. So a server acts on them only
-//! where the bound of its clock's error is known ([`crate::OrbBuilder::clock_bound`]), and only where they are certain within that bound
-//! and the inaccuracy that the caller has stated. For the same reason a caller puts relative timeouts into end times only where the
-//! bound of its own clock is known.
+//! The caller applies its own times by its own clock: it waits for a start time, and does not send after the end time.
+//! The times are sent as UTC in the service context INVOCATION_POLICIES.
+//!
+//! The server's clock may differ from the caller's. So a server applies the times only under two conditions:
+//! - the error bound of its clock is known ([`crate::OrbBuilder::clock_bound`]);
+//! - the result is certain within that bound and the inaccuracy that the caller states.
+//!
+//! For the same reason a caller converts relative timeouts to end times only if the bound of its own clock is known.
 
 use std::time::Duration;
 
@@ -13,18 +16,18 @@ use deckwatch_giop::invocation::Times;
 
 use crate::transport::Instant64;
 
-/// What to do with a request that has come.
+/// How to proceed with a request that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It may be given to its servant.
+    /// It may be delivered to its servant.
     Due,
-    /// Not before this has passed.
+    /// It may be delivered after this duration.
     Early(Duration),
-    /// Never: its end, or that of its reply, has passed.
+    /// It must be dropped: its end time, or that of its reply, has passed.
     Late,
 }
 
-/// One moment on the clock of the transport and in UTC.
+/// One point in time on the clock of the transport and in UTC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) now: Instant64,
@@ -33,7 +36,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// When the transport's clock shows what a clock of UTC shows at `time`, if neither is set in between.
+    /// Returns the transport's time that corresponds to the UTC time `time`, if neither clock is set in between.
     pub(crate) fn instant(&self, time: UtcT) -> Instant64 {
         let unix_ns = time.unix_ns();
         let ahead = unix_ns.saturating_sub(self.utc_ns);
@@ -41,14 +44,14 @@ impl Moment {
         Instant64(self.now.0.saturating_add(ahead).saturating_sub(behind))
     }
 
-    /// The UTC of `wait` from now, by a clock whose error has this bound.
+    /// Returns the UTC time `wait` from now, with `bound` as the error bound of this clock.
     pub(crate) fn utc_after(&self, wait: Duration, bound: Duration) -> UtcT {
         let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         UtcT::from_unix_ns(self.utc_ns.saturating_add(wait_ns), bound)
     }
 }
 
-/// What the times that came with a request say at `utc_ns` of a clock that is off by `bound` at most.
+/// Compares the times of a request with the clock: `utc_ns`, with an error of at most `bound`.
 pub(crate) fn verdict(times: &Times, has_reply: bool, utc_ns: u64, bound: Duration) -> Verdict {
     let bound_ns = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
     let latest_ns = |time: UtcT| {
@@ -76,7 +79,7 @@ pub(crate) fn verdict(times: &Times, has_reply: bool, utc_ns: u64, bound: Durati
     }
 }
 
-/// The earlier of two ends.
+/// Returns the earlier of two end times.
 pub(crate) fn earlier(one: Option<UtcT>, other: Option<UtcT>) -> Option<UtcT> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.time < one.time { other } else { one }),

@@ -1,5 +1,5 @@
-//! What a reference says of real time: the policies of its object (TAG_POLICIES) and the lanes of its server, as TAO and this ORB write
-//! them.
+//! The real-time properties in a reference: the policies of its object (TAG_POLICIES) and the lanes of its server. TAO
+//! and this ORB write them.
 
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::policies::{
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::transport::Endpoint;
 
-/// What a reference says of real time. What cannot be read is passed over.
+/// The real-time properties in a reference. Malformed data is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exposed {
     pub(crate) model: Option<PriorityModelPolicy>,
     pub(crate) bands: Vec<PriorityBand>,
     pub(crate) protocols: Vec<Protocol>,
-    /// Some address of it is that of a lane with a priority.
+    /// At least one address belongs to a lane with a priority.
     pub(crate) has_lanes: bool,
 }
 
 impl Exposed {
-    /// `None` where it says nothing.
+    /// Reads them from a reference. Returns `None` if it has none.
     pub(crate) fn of(ior: &Ior) -> Option<Self> {
         let mut exposed = Self::default();
         for profile in ior.iiop_profiles().flatten() {
@@ -56,14 +56,15 @@ impl Exposed {
         }
     }
 
-    /// Whether requests carry the priority of their caller.
+    /// Returns whether requests carry the priority of their caller.
     pub(crate) fn is_propagated(&self) -> bool {
         self.model
             .is_some_and(|model| model.priority_model == PriorityModel::ClientPropagated)
     }
 }
 
-/// The endpoints of a profile's lanes with their priorities, those of the first lane first; none where it tells of none.
+/// Returns the endpoints of a profile's lanes with their priorities. TCP endpoints come first, and each group is in the
+/// order of the lanes. Returns none if the profile lists no lanes.
 pub(crate) fn lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
     let data = profile.component(component_tag::TAO_ENDPOINTS);
     let lanes = data.and_then(|data| LaneEndpoint::list_from_octets(data).ok());

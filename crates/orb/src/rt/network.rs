@@ -1,5 +1,5 @@
-//! The priority of packets: for routers by the differentiated services codepoint, for the queues of the host by SO_PRIORITY
-//! (RTCORBA 1.2 leaves it to protocol properties; the mapping and its manager are TAO's).
+//! The priority of packets. Routers use the differentiated services codepoint, the queues of the host use SO_PRIORITY.
+//! (RTCORBA 1.2 leaves it to protocol properties; the mapping and its manager are TAO's.)
 
 use deckwatch_os::stream::PacketPriority;
 
@@ -8,9 +8,9 @@ use super::Priority;
 /// The priority of a connection's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NetworkPriority {
-    /// The differentiated services codepoint, 0 to 63, that routers look at.
+    /// The differentiated services codepoint, 0 to 63, which routers use.
     pub dscp: u8,
-    /// SO_PRIORITY, by which the host orders its own queues. Above 6 it needs CAP_NET_ADMIN.
+    /// SO_PRIORITY, which orders the host's own queues. Values above 6 need CAP_NET_ADMIN.
     pub queue: u8,
 }
 
@@ -23,18 +23,18 @@ impl From<NetworkPriority> for PacketPriority {
     }
 }
 
-/// From CORBA priorities to those of the network and back; one's own, or [`LinearNetwork`]. `None`: it has none for it, and
-/// DATA_CONVERSION is raised.
+/// Maps CORBA priorities to network priorities and back: [`LinearNetwork`], or one of the application. If it returns
+/// `None`, no priority is mapped and DATA_CONVERSION is raised.
 pub trait NetworkPriorityMapping: Send + Sync + 'static {
-    /// The network priority of a connection for calls of priority `corba`.
+    /// Returns the network priority of connections for calls of priority `corba`.
     fn to_network(&self, corba: Priority) -> Option<NetworkPriority>;
 
-    /// The lowest CORBA priority whose calls go at this network priority.
+    /// Returns the lowest CORBA priority whose calls have this network priority.
     fn to_corba(&self, network: NetworkPriority) -> Option<Priority>;
 }
 
-/// The range of CORBA priorities in equal parts on the 21 codepoints that have a name, in TAO's order; and on the seven queues that need
-/// no privilege.
+/// Maps the range of CORBA priorities in equal parts to the 21 named codepoints, in TAO's order, and to the seven
+/// queues that need no privilege.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinearNetwork;
 

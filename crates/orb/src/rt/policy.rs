@@ -1,5 +1,5 @@
-//! The policies of real-time CORBA (RTCORBA 1.2). What is a list in them is kept for the life of the process, so that
-//! a policy is a number that is copied, compared and read without a lock.
+//! The policies of real-time CORBA (RTCORBA 1.2). Lists in them are kept for the life of the process. So a policy is a
+//! number that is copied, compared and read without a lock.
 
 mod lists;
 
@@ -10,52 +10,53 @@ use lists::Lists;
 use super::Priority;
 use crate::{Completion, SystemException, minor, raise};
 
-/// Who says at which priority a request is served.
+/// The side that determines the priority at which a request is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum PriorityModel {
-    /// The caller: his priority travels with the request.
+    /// The caller: its priority is sent with the request.
     ClientPropagated = 0,
     /// The server.
     ServerDeclared = 1,
 }
 
-/// RTCORBA::PriorityModelPolicy (number 40): of an object adapter, and told to callers.
+/// RTCORBA::PriorityModelPolicy (number 40): a policy of object adapters, contained in their references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityModelPolicy {
-    /// Who says it.
+    /// The side that determines the priority.
     pub priority_model: PriorityModel,
-    /// The priority that the server declares, or at which it serves callers who have none.
+    /// The priority that the server declares, or at which it serves callers that have none.
     pub server_priority: Priority,
 }
 
-/// The number of a threadpool of an ORB, 0 for the one that it begins with: RTCORBA::ThreadpoolPolicy (number 41) of an object adapter names it.
+/// The number of a threadpool of an ORB, 0 for the default pool. RTCORBA::ThreadpoolPolicy (number 41) of an object
+/// adapter contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadpoolId(pub u32);
 
-/// Priorities whose requests share a connection.
+/// A range of priorities whose requests share a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityBand {
-    /// The lowest.
+    /// The lowest priority.
     pub low: Priority,
-    /// The highest.
+    /// The highest priority.
     pub high: Priority,
 }
 
 impl PriorityBand {
-    /// Whether a priority is one of them.
+    /// Returns whether the band contains a priority.
     #[must_use]
     pub fn holds(&self, priority: Priority) -> bool {
         (self.low..=self.high).contains(&priority)
     }
 }
 
-/// RTCORBA::PriorityBandedConnectionPolicy (number 45): a connection for each band. As a slice: the bands.
+/// RTCORBA::PriorityBandedConnectionPolicy (number 45): one connection per band. Dereferences to the slice of bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityBands(u16);
 
 impl PriorityBands {
-    /// The policy of these bands. A priority belongs to the first that holds it.
+    /// Returns the policy of these bands. A priority belongs to the first band that contains it.
     ///
     /// # Errors
     /// BAD_PARAM for a band whose lowest priority is above its highest; NO_RESOURCES at
@@ -71,7 +72,7 @@ impl PriorityBands {
         self.0
     }
 
-    /// The policy that has this number; one without bands where none has.
+    /// Returns the policy of this number; one without bands if the number is unknown.
     pub(crate) const fn of(number: u16) -> Self {
         Self(number)
     }
@@ -89,51 +90,52 @@ impl Deref for PriorityBands {
     }
 }
 
-/// Numbers of protocols: the tags of their profiles.
+/// Protocol numbers, equal to the tags of the protocols' profiles.
 pub mod protocol_type {
     /// IIOP over TCP.
     pub const TCP: u32 = 0;
-    /// GIOP over unix sockets, by TAO's number.
+    /// GIOP over unix sockets; TAO's number.
     pub const UNIX_DOMAIN: u32 = 0x5441_4F00;
-    /// GIOP over shared memory, by TAO's number.
+    /// GIOP over shared memory; TAO's number.
     pub const SHARED_MEMORY: u32 = 0x5441_4F02;
 }
 
-/// RTCORBA::Protocol: a protocol and how its connections are made.
+/// RTCORBA::Protocol: a protocol and the properties of its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Protocol {
-    /// Its number, of [`protocol_type`] or another's.
+    /// The number of the protocol: one of [`protocol_type`], or another ORB's.
     pub protocol_type: u32,
-    /// How its connections are made; `None`: as they are without a policy. (GIOP itself has no properties.)
+    /// The properties of its connections; with `None` they have the defaults. (GIOP itself has no properties.)
     pub properties: Option<ProtocolProperties>,
 }
 
-/// RTCORBA::ProtocolProperties of the transport below GIOP.
+/// RTCORBA::ProtocolProperties of the transport under GIOP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProtocolProperties {
-    /// Of TCP.
+    /// TCP.
     Tcp(TcpProtocolProperties),
-    /// Of unix sockets.
+    /// Unix sockets.
     UnixDomain(UnixDomainProtocolProperties),
-    /// Of shared memory.
+    /// Shared memory.
     SharedMemory(SharedMemoryProtocolProperties),
 }
 
 /// RTCORBA::TCPProtocolProperties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TcpProtocolProperties {
-    /// SO_SNDBUF in octets; 0: as the system has it.
+    /// SO_SNDBUF in octets; 0 keeps the system's default.
     pub send_buffer_size: i32,
-    /// SO_RCVBUF in octets; 0: as the system has it.
+    /// SO_RCVBUF in octets; 0 keeps the system's default.
     pub recv_buffer_size: i32,
-    /// SO_KEEPALIVE: a peer that has vanished is noticed.
+    /// SO_KEEPALIVE: detects a peer that has vanished.
     pub keep_alive: bool,
-    /// SO_DONTROUTE: only to hosts of the networks this one is in.
+    /// SO_DONTROUTE: reaches only hosts in the networks of this host.
     pub dont_route: bool,
-    /// TCP_NODELAY: small messages are not held back.
+    /// TCP_NODELAY: sends small messages without delay.
     pub no_delay: bool,
-    /// Packets carry the network priority that belongs to the CORBA priority of the call. Not of the standard, and not told to others.
+    /// Packets have the network priority mapped to the CORBA priority of the call. Not in the standard, and not
+    /// contained in references.
     pub enable_network_priority: bool,
 }
 
@@ -153,34 +155,34 @@ impl Default for TcpProtocolProperties {
 /// RTCORBA::UnixDomainProtocolProperties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UnixDomainProtocolProperties {
-    /// SO_SNDBUF in octets; 0: as the system has it.
+    /// SO_SNDBUF in octets; 0 keeps the system's default.
     pub send_buffer_size: i32,
-    /// SO_RCVBUF in octets; 0: as the system has it.
+    /// SO_RCVBUF in octets; 0 keeps the system's default.
     pub recv_buffer_size: i32,
 }
 
 /// RTCORBA::SharedMemoryProtocolProperties.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SharedMemoryProtocolProperties {
-    /// Octets of the memory that is taken for a connection; 0: as the transport has it.
+    /// Octets of shared memory per connection; 0 keeps the transport's default.
     pub preallocate_buffer_size: i32,
-    /// The file that is mapped; empty: as the transport names it.
+    /// The file that is mapped; if empty, the transport chooses its name.
     pub mmap_filename: String,
-    /// The lock of that file; empty: as the transport names it.
+    /// The lock of that file; if empty, the transport chooses its name.
     pub mmap_lockname: String,
 }
 
 /// A list of protocols, most preferred first: RTCORBA::ServerProtocolPolicy (number 42) of an object adapter, and
-/// RTCORBA::ClientProtocolPolicy (number 43) of a caller. As a slice: the protocols.
+/// RTCORBA::ClientProtocolPolicy (number 43) of a caller. Dereferences to the slice of protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Protocols(u16);
 
 impl Protocols {
-    /// The policy of these protocols.
+    /// Returns the policy of these protocols.
     ///
     /// # Errors
-    /// BAD_PARAM where properties are not those of the protocol, a size is negative, or a protocol stands there twice; NO_RESOURCES at
-    /// [`crate::limits::POLICY_LISTS_MAX`] different lists in the process.
+    /// BAD_PARAM if the properties belong to another protocol, a size is negative, a file name contains NUL, or a
+    /// protocol is listed twice; NO_RESOURCES at [`crate::limits::POLICY_LISTS_MAX`] different lists in the process.
     pub fn new(protocols: &[Protocol]) -> Result<Self, SystemException> {
         let is_sound = |(index, protocol): (usize, &Protocol)| {
             let is_first = |before: &Protocol| before.protocol_type != protocol.protocol_type;
@@ -196,7 +198,7 @@ impl Protocols {
         self.0
     }
 
-    /// The policy that has this number; one without protocols where none has.
+    /// Returns the policy of this number; one without protocols if the number is unknown.
     pub(crate) const fn of(number: u16) -> Self {
         Self(number)
     }

@@ -7,7 +7,7 @@ use crate::{Completion, SystemException, minor, raise};
 use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::Settable;
 
-/// A priority as CORBA knows it, on every host the same: 0 to 32767, the highest being the most urgent.
+/// A CORBA priority, the same on every host: 0 to 32767, where the highest number is the most urgent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(i16);
 
@@ -17,13 +17,13 @@ impl Priority {
     /// RTCORBA::maxPriority.
     pub const MAX: Self = Self(i16::MAX);
 
-    /// The priority of this number; `None` for a negative one.
+    /// Returns the priority of this number; `None` for a negative one.
     #[must_use]
     pub const fn new(value: i16) -> Option<Self> {
         if value < 0 { None } else { Some(Self(value)) }
     }
 
-    /// Its number, 0 to 32767.
+    /// Returns its number, 0 to 32767.
     #[must_use]
     pub const fn value(self) -> i16 {
         self.0
@@ -56,11 +56,11 @@ impl fmt::Display for NativePriority {
     }
 }
 
-/// The class in which native priorities are meant.
+/// The scheduling class of the native priorities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scheduling {
-    /// SCHED_OTHER, time sharing: it has one native priority only, so that priorities choose lanes and order queues, and the processor
-    /// is shared all the same.
+    /// SCHED_OTHER, time sharing. It has only one native priority. CORBA priorities still select lanes and order
+    /// queues, but all threads share the processors alike.
     Other,
     /// SCHED_FIFO.
     #[default]
@@ -70,7 +70,7 @@ pub enum Scheduling {
 }
 
 impl Scheduling {
-    /// The lowest native priority of the class.
+    /// Returns the lowest native priority of the class.
     #[must_use]
     pub const fn native_min(self) -> NativePriority {
         match self {
@@ -79,7 +79,7 @@ impl Scheduling {
         }
     }
 
-    /// The highest native priority of the class.
+    /// Returns the highest native priority of the class.
     #[must_use]
     pub const fn native_max(self) -> NativePriority {
         match self {
@@ -88,7 +88,7 @@ impl Scheduling {
         }
     }
 
-    /// What the scheduler is told; `None` for a native priority that the class has not.
+    /// Returns the arguments for the scheduler; `None` for a native priority outside the class.
     pub(crate) fn class(self, native: NativePriority) -> Option<Class> {
         if native < self.native_min() || native > self.native_max() {
             return None;
@@ -102,20 +102,21 @@ impl Scheduling {
     }
 }
 
-/// From CORBA priorities to native ones and back; one's own, or [`Linear`], [`Direct`], [`Continuous`]. `None`: it has none for it, and
-/// DATA_CONVERSION is raised. It is asked by every thread, at the beginning of an upcall too: it neither waits nor calls the ORB.
+/// Maps CORBA priorities to native ones and back: [`Linear`], [`Direct`], [`Continuous`], or one of the application. If
+/// it returns `None`, no priority is mapped and DATA_CONVERSION is raised. All threads call it, also at the start of an
+/// upcall: it must not block and must not call the ORB.
 pub trait PriorityMapping: Send + Sync + 'static {
-    /// The native priority of a thread that works at `corba`.
+    /// Returns the native priority of a thread that works at `corba`.
     fn to_native(&self, corba: Priority) -> Option<NativePriority>;
 
-    /// The CORBA priority of a thread whose native one is `native`.
+    /// Returns the CORBA priority of a thread whose native one is `native`.
     fn to_corba(&self, native: NativePriority) -> Option<Priority>;
 }
 
-/// The numbers are the same, where the class has them.
+/// Maps each number to itself, if the class has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Direct(
-    /// Whose native priorities are meant.
+    /// The class of the native priorities.
     pub Scheduling,
 );
 
@@ -129,11 +130,11 @@ impl PriorityMapping for Direct {
     }
 }
 
-/// The whole range of CORBA priorities on the whole range of native ones, rounded downwards, and upwards on the way back: a native
-/// priority comes back as it was.
+/// Maps the whole range of CORBA priorities to the whole range of native ones, rounded down. The way back rounds up, so
+/// that a native priority maps back to itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear(
-    /// Whose native priorities are meant.
+    /// The class of the native priorities.
     pub Scheduling,
 );
 
@@ -155,10 +156,10 @@ impl PriorityMapping for Linear {
     }
 }
 
-/// Steps of one from the lowest native priority on, which is CORBA's 0.
+/// Maps CORBA priorities 0, 1, 2 ... to the native priorities from the lowest upwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Continuous(
-    /// Whose native priorities are meant.
+    /// The class of the native priorities.
     pub Scheduling,
 );
 
@@ -174,7 +175,7 @@ impl PriorityMapping for Continuous {
     }
 }
 
-/// The mapping that an ORB begins with: the class that it is for may be chosen after it.
+/// The initial mapping of an ORB. The class it applies to may be chosen later.
 #[derive(Clone, Default)]
 pub(crate) enum MappingChoice {
     #[default]
@@ -218,7 +219,7 @@ fn within(scheduling: Scheduling, native: i32) -> Option<NativePriority> {
     i16::try_from(native).ok().map(NativePriority)
 }
 
-/// The mapping of an ORB, and the class that it is for.
+/// The mapping of an ORB, and the class of its native priorities.
 pub(crate) struct Mappings {
     scheduling: Scheduling,
     mapping: Settable<Arc<dyn PriorityMapping>>,
@@ -232,12 +233,12 @@ impl Mappings {
         }
     }
 
-    /// The class in which native priorities are meant.
+    /// The scheduling class of the native priorities.
     pub(crate) const fn scheduling(&self) -> Scheduling {
         self.scheduling
     }
 
-    /// Uses another mapping from now on.
+    /// Replaces the mapping from now on.
     pub(crate) fn set(&self, mapping: Arc<dyn PriorityMapping>) {
         self.mapping.set(mapping);
     }
@@ -248,10 +249,11 @@ impl Mappings {
         mapping.expect("a mapping is set from the beginning")
     }
 
-    /// What the scheduler is told of a thread that works at this priority.
+    /// Returns the arguments for the scheduler for a thread that works at this priority.
     ///
     /// # Errors
-    /// DATA_CONVERSION with the standard's minor code 2 where the mapping has no native priority for it, or one that the class has not.
+    /// DATA_CONVERSION with the standard's minor code 2 if the mapping has no native priority for it, or one outside
+    /// the class.
     pub(crate) fn class(&self, priority: Priority) -> Result<Class, SystemException> {
         let native = self.mapping.read(|mapping| mapping.to_native(priority));
         let class = native
@@ -263,10 +265,10 @@ impl Mappings {
         ))
     }
 
-    /// Puts the calling thread at this priority.
+    /// Sets the class and native priority of the calling thread to those mapped to this priority.
     ///
     /// # Errors
-    /// As [`Mappings::class`]; NO_PERMISSION where the host does not permit it.
+    /// As [`Mappings::class`]; NO_PERMISSION if the host does not permit it.
     pub(crate) fn enter(&self, priority: Priority) -> Result<(), SystemException> {
         schedule::set_class(self.class(priority)?)
             .map_err(|_| raise::no_permission(raise::own::PRIORITY_DENIED, Completion::No))

@@ -1,4 +1,4 @@
-//! What protocol properties mean for the connections of an endpoint, at either end.
+//! Converts protocol properties to the options of an endpoint's connections, on either side.
 
 use deckwatch_os::stream::StreamOptions;
 
@@ -6,10 +6,10 @@ use super::{NetworkPriorityMapping, Priority, Protocol, ProtocolProperties};
 use crate::transport::Endpoint;
 use crate::{Completion, SystemException, minor, raise};
 
-/// How connections of calls of this priority are made to, or taken at, an endpoint.
+/// Returns the options of connections made to, or accepted at, an endpoint for calls of this priority.
 ///
 /// # Errors
-/// DATA_CONVERSION where their packets are to have a priority and the mapping has none.
+/// DATA_CONVERSION if their packets need a network priority and the mapping has none.
 pub(crate) fn stream_options(
     protocols: &[Protocol],
     endpoint: &Endpoint,

@@ -1,4 +1,5 @@
-//! Mutexes that keep priorities (RTCORBA 1.x, clause 5.12: RTCORBA::Mutex): whoever holds one runs at the priority of the highest that waits for it.
+//! Mutexes with priority inheritance (RTCORBA 1.x, clause 5.12: RTCORBA::Mutex). The owner runs at the priority of the
+//! most urgent thread that waits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,8 +13,8 @@ use super::RtOrb;
 use crate::limits::NAMED_MUTEXES_MAX;
 use crate::{Completion, SystemException, raise, raise::own};
 
-/// A mutex of the kind that the ORB itself uses: priority inheritance by the kernel. A handle that is cheap to clone; only the thread that
-/// has locked it unlocks it, and it cannot be locked twice.
+/// A mutex of the kind that the ORB itself uses, with priority inheritance by the kernel. The handle is cheap to clone.
+/// Only the thread that has locked the mutex can unlock it, and it cannot lock it twice.
 #[derive(Clone)]
 pub struct RtMutex(Arc<Inner>);
 
@@ -45,22 +46,22 @@ impl RtMutex {
         }))
     }
 
-    /// Waits for the mutex and takes it; meanwhile its holder has at least the calling thread's native priority.
+    /// Waits for the mutex and locks it. Until then the owner has at least the calling thread's native priority.
     ///
     /// # Errors
-    /// BAD_INV_ORDER where it would wait for ever: for itself, for a thread that waits for it, or for one that has ended;
-    /// OBJECT_NOT_EXIST once it has been destroyed.
+    /// BAD_INV_ORDER if the call would wait forever: the owner is the calling thread, waits for the calling thread, or
+    /// has ended; OBJECT_NOT_EXIST once the mutex has been destroyed.
     pub fn lock(&self) -> Result<(), SystemException> {
         self.require_life()?;
         self.0.lock.lock().map_err(never)?;
         self.taken()
     }
 
-    /// Takes the mutex if it can be had within `max_wait` (in the standard a TimeBase::TimeT); zero does not wait. Whether it was had:
-    /// not by the thread that has it already.
+    /// Locks the mutex if it becomes free within `max_wait` (in the standard a TimeBase::TimeT); zero does not wait.
+    /// Returns whether it is locked now. Returns false to a thread that owns it already.
     ///
     /// # Errors
-    /// As [`RtMutex::lock`], but for a thread that would wait for itself.
+    /// As [`RtMutex::lock`], except for a thread that would wait for itself.
     pub fn try_lock(&self, max_wait: Duration) -> Result<bool, SystemException> {
         self.require_life()?;
         let lock = &self.0.lock;
@@ -74,16 +75,16 @@ impl RtMutex {
         Ok(is_taken)
     }
 
-    /// Gives the mutex to the highest of those who wait, and with it the priority that came from them.
+    /// Unlocks the mutex. The most urgent waiting thread gets it, and the caller loses the inherited priority.
     ///
     /// # Errors
-    /// BAD_INV_ORDER where the calling thread does not hold it.
+    /// BAD_INV_ORDER if the calling thread does not own it.
     pub fn unlock(&self) -> Result<(), SystemException> {
         let not_held = |_| raise::bad_inv_order(own::MUTEX_NOT_HELD, Completion::No);
         self.0.lock.unlock().map_err(not_held)
     }
 
-    /// Its name, where it was made with one.
+    /// Returns its name, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
@@ -99,7 +100,7 @@ impl RtMutex {
         Ok(())
     }
 
-    /// Its lock has been taken, perhaps after its end.
+    /// Called after the lock has been taken. Releases it and fails if the mutex has been destroyed meanwhile.
     fn taken(&self) -> Result<(), SystemException> {
         self.require_life().inspect_err(|_| {
             let unlocked = self.0.lock.unlock();
@@ -116,7 +117,7 @@ fn never(never: NeverFree) -> SystemException {
     raise::bad_inv_order(minor, Completion::No)
 }
 
-/// Two handles are equal where they are of one mutex.
+/// Two handles are equal if they refer to the same mutex.
 impl PartialEq for RtMutex {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -134,21 +135,21 @@ impl fmt::Debug for RtMutex {
     }
 }
 
-/// The mutexes of an ORB that have names.
+/// The named mutexes of an ORB.
 #[derive(Debug, Default)]
 pub(crate) struct NamedMutexes(PiMutex<HashMap<String, RtMutex>>);
 
 impl RtOrb {
-    /// A mutex without a name, unlocked.
+    /// Creates a mutex without a name, unlocked.
     #[must_use]
     pub fn create_mutex(&self) -> RtMutex {
         RtMutex::new(None)
     }
 
-    /// Ends a mutex: whoever has a handle of it gets OBJECT_NOT_EXIST from now on, and its name is free.
+    /// Destroys a mutex: all handles of it raise OBJECT_NOT_EXIST from now on, and its name is free.
     ///
     /// # Errors
-    /// BAD_INV_ORDER while a thread holds it; OBJECT_NOT_EXIST where that has been done before.
+    /// BAD_INV_ORDER while a thread owns it; OBJECT_NOT_EXIST if it is already destroyed.
     pub fn destroy_mutex(&self, mutex: &RtMutex) -> Result<(), SystemException> {
         mutex.require_life()?;
         if !mutex.0.lock.try_lock() {
@@ -165,10 +166,10 @@ impl RtOrb {
         mutex.unlock()
     }
 
-    /// The mutex of this name, made where there was none; whether it was.
+    /// Returns the mutex of this name, and whether this call has created it.
     ///
     /// # Errors
-    /// IMP_LIMIT where the ORB has [`NAMED_MUTEXES_MAX`] already.
+    /// IMP_LIMIT if the ORB has [`NAMED_MUTEXES_MAX`] already.
     pub fn create_named_mutex(&self, name: &str) -> Result<(RtMutex, bool), SystemException> {
         let mut named = self.mutexes.0.lock("mutex.create");
         if let Some(mutex) = named.get(name) {
@@ -182,7 +183,7 @@ impl RtOrb {
         Ok((mutex, true))
     }
 
-    /// The mutex of this name.
+    /// Returns the mutex of this name.
     ///
     /// # Errors
     /// [`MutexNotFound`].

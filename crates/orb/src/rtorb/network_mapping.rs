@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::call_side::CallSide;
 use crate::rt::NetworkPriorityMapping;
 
-/// The network priority mapping of an ORB; `NetworkPriorityMappingManager` among TAO's initial references. It is used for connections
-/// that have network priorities enabled in their protocol properties.
+/// The network priority mapping of an ORB; `NetworkPriorityMappingManager` among TAO's initial references. It applies
+/// to connections whose protocol properties enable network priorities.
 #[derive(Clone)]
 pub struct NetworkPriorityMappingManager(pub(crate) Arc<CallSide>);
 
@@ -18,7 +18,7 @@ impl NetworkPriorityMappingManager {
         self.0.client.network_mapping()
     }
 
-    /// Uses another mapping for connections that are made from now on.
+    /// Replaces the mapping for connections made from now on.
     pub fn set_mapping(&self, mapping: impl NetworkPriorityMapping) {
         self.0.client.network.set(Arc::new(mapping));
     }

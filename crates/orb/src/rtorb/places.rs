@@ -1,4 +1,4 @@
-//! Where lanes listen, and where others reach them.
+//! The endpoints at which lanes listen, and those published in references.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::lane::LaneShape;
 use crate::rt::Protocols;
 use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
 
-/// How the lanes of an ORB are made, as the builder was told.
+/// The builder's settings for the lanes of an ORB.
 pub(crate) struct LaneSettings {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published: Vec<Endpoint>,
@@ -16,18 +16,18 @@ pub(crate) struct LaneSettings {
     pub(crate) dynamic_thread_idle: Duration,
 }
 
-/// Endpoints for a lane, as the user has said (`-ORBLaneListenEndpoints`).
+/// Endpoints for a lane, set by the user (`-ORBLaneListenEndpoints`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LanePlace {
-    /// The number of the pool; none: of every one.
+    /// The number of the pool; `None` for every pool.
     pub(crate) pool: Option<u32>,
-    /// The lane's number within it; none: every one.
+    /// The lane's number within the pool; `None` for every lane.
     pub(crate) lane: Option<usize>,
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
 impl LanePlace {
-    /// Reads `pool:lane`, either of which may be `*` for all, and a list of endpoints.
+    /// Parses `pool:lane`, where either may be `*` for all, and a list of endpoints.
     pub(crate) fn parse(which: &str, endpoints: &str) -> Option<Self> {
         let (pool, lane) = which.split_once(':')?;
         let number = |text: &str| match text {
@@ -47,7 +47,7 @@ impl LanePlace {
     }
 }
 
-/// Where the lane of the default pool listens.
+/// Returns the endpoints at which the lane of the default pool listens.
 pub(crate) fn of_default(settings: &LaneSettings) -> Vec<Endpoint> {
     if settings.endpoints.is_empty() {
         return vec![Endpoint::tcp(ANY_ADDRESS, 0)];
@@ -55,8 +55,9 @@ pub(crate) fn of_default(settings: &LaneSettings) -> Vec<Endpoint> {
     settings.endpoints.clone()
 }
 
-/// Where a lane of another pool listens: as the user has said, else at the hosts of the default pool, at ports of its own; a unix
-/// socket, or one of shared memory, beside the default pool's has the numbers of pool and lane behind its name.
+/// Returns the endpoints at which a lane of another pool listens. Without endpoints set by the user, the lane uses the
+/// hosts of the default pool, at ports of its own. The paths of its unix sockets and shared memory are those of the
+/// default pool, followed by the numbers of pool and lane.
 pub(crate) fn of_lane(settings: &LaneSettings, pool: u32, lane: usize) -> Vec<Endpoint> {
     let mut said = settings.lane_places.iter().rev();
     if let Some(place) = said.find(|place| place.is_of(pool, lane)) {
@@ -82,7 +83,7 @@ pub(crate) fn of_lane(settings: &LaneSettings, pool: u32, lane: usize) -> Vec<En
     endpoints
 }
 
-/// Published names for a lane that has ports of its own.
+/// Returns the published hosts without their ports, for a lane that has ports of its own.
 pub(crate) fn without_ports(published: &[Endpoint]) -> Vec<Endpoint> {
     let hosts = published.iter().filter_map(|endpoint| match endpoint {
         Endpoint::Tcp { host, .. } => Some(Endpoint::tcp(host, 0)),
@@ -91,8 +92,9 @@ pub(crate) fn without_ports(published: &[Endpoint]) -> Vec<Endpoint> {
     hosts.collect()
 }
 
-/// What references carry: what is to be `published` in place of the TCP endpoints `listened` at, or these as others reach them;
-/// and unix sockets and shared memory, which nobody else reaches anyway.
+/// Returns the endpoints for references. `published` replaces the TCP endpoints in `listened`. If it is empty, the
+/// latter are used, with the addresses at which other hosts reach them. Unix sockets and shared memory are always
+/// included: only this host can use them.
 pub(crate) fn publish(
     listened: &[Endpoint],
     published: &[Endpoint],

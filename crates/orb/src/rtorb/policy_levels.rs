@@ -1,4 +1,4 @@
-//! The handles by which policies of the ORB and of the calling thread are set.
+//! The handles that set the policies of the ORB and of the calling thread.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -7,12 +7,12 @@ use crate::SystemException;
 use crate::call_side::CallSide;
 use crate::policy::{Policy, PolicyType, SetOverrideType, at_thread, set_at_thread};
 
-/// Policies of all calls of an ORB (CORBA::PolicyManager).
+/// The policies of all calls of an ORB (CORBA::PolicyManager).
 #[derive(Clone)]
 pub struct PolicyManager(pub(crate) Arc<CallSide>);
 
 impl PolicyManager {
-    /// Sets policies for every call of the ORB. Those of the thread and of the reference override them.
+    /// Sets policies for every call of the ORB. Policies of the thread and of the reference override them.
     ///
     /// # Errors
     /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
@@ -24,7 +24,7 @@ impl PolicyManager {
         self.0.policies.change(policies, how)
     }
 
-    /// Returns the overrides of these kinds, of all kinds if none is named.
+    /// Returns the overrides of these kinds; of all kinds if `kinds` is empty.
     #[must_use]
     pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
         self.0.policies.read().list(kinds)
@@ -38,12 +38,12 @@ impl fmt::Debug for PolicyManager {
     }
 }
 
-/// Policies of the calls that the calling thread makes through an ORB (CORBA::PolicyCurrent).
+/// The policies of the calls that the calling thread makes through an ORB (CORBA::PolicyCurrent).
 #[derive(Clone)]
 pub struct PolicyCurrent(pub(crate) Weak<CallSide>);
 
 impl PolicyCurrent {
-    /// Sets policies for every call of this thread. Those of the reference override them.
+    /// Sets policies for every call of this thread. Policies of the reference override them.
     ///
     /// # Errors
     /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
@@ -57,7 +57,7 @@ impl PolicyCurrent {
         Ok(())
     }
 
-    /// Returns the overrides of these kinds, of all kinds if none is named.
+    /// Returns the overrides of these kinds; of all kinds if `kinds` is empty.
     #[must_use]
     pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
         at_thread(self.0.as_ptr().cast()).list(kinds)

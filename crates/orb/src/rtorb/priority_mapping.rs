@@ -17,12 +17,12 @@ impl PriorityMappingManager {
         self.0.mappings.mapping()
     }
 
-    /// Uses another mapping from now on. Threads keep their native priorities until they are set again.
+    /// Replaces the mapping from now on. Threads keep their native priorities until these are set again.
     pub fn set_mapping(&self, mapping: impl PriorityMapping) {
         self.0.mappings.set(Arc::new(mapping));
     }
 
-    /// Returns the class in which native priorities are meant; the builder chooses it.
+    /// Returns the class of the native priorities; the builder chooses it.
     #[must_use]
     pub fn scheduling(&self) -> Scheduling {
         self.0.mappings.scheduling()

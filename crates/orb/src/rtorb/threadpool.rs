@@ -17,32 +17,33 @@ use crate::transport::{Endpoint, Listener, TransportError};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// One lane of a pool that is to be made.
+/// The parameters of one lane of a new pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadpoolLane {
-    /// Of its threads, for good; no other lane of the pool has it.
+    /// The fixed priority of its threads; lanes of one pool have different priorities.
     pub lane_priority: Priority,
-    /// Threads that it always has; at least one.
+    /// The number of threads that the lane always has; at least one.
     pub static_threads: u32,
-    /// Threads that it may add while all serve; they end after [`crate::OrbBuilder::dynamic_thread_idle`].
+    /// The number of threads that the lane may add while all serve; they end after
+    /// [`crate::OrbBuilder::dynamic_thread_idle`].
     pub dynamic_threads: u32,
 }
 
-/// Requests may wait while all threads of their lane serve (`allow_request_buffering`), up to these limits; 0: none but the ORB's own
-/// ([`crate::limits::REQUESTS_BUFFERED_MAX`], [`crate::limits::REQUEST_BUFFER_SIZE_MAX`]). Beyond them TRANSIENT is raised at once.
-/// Without it they wait in the buffers of the system.
+/// Limits of the requests queued while all threads of their lane serve (`allow_request_buffering`). With 0 only the
+/// ORB's own limits apply ([`crate::limits::REQUESTS_BUFFERED_MAX`], [`crate::limits::REQUEST_BUFFER_SIZE_MAX`]).
+/// Beyond the limits TRANSIENT is raised at once. Without buffering, requests wait in the buffers of the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestBuffering {
-    /// Requests of all its lanes.
+    /// Queued requests of all lanes of the pool.
     pub max_buffered_requests: u32,
-    /// Octets of their messages together.
+    /// Octets of their messages, in total.
     pub max_request_buffer_size: u32,
 }
 
-/// No pool of this ORB has the id (RTCORBA::RTORB::InvalidThreadpool).
+/// The reason why an operation on a threadpool failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadpoolError {
-    /// There is none of this id.
+    /// No pool of this ORB has the id (RTCORBA::RTORB::InvalidThreadpool).
     InvalidThreadpool,
     /// A system exception.
     System(SystemException),
@@ -71,38 +72,38 @@ pub(crate) struct Threadpools {
     server_orb: ServerOrb,
     thread_start: Option<ThreadStart>,
     settings: LaneSettings,
-    /// The one that it begins with, made when first asked for.
+    /// The default pool, made at the first request for it.
     default: OnceLock<Arc<Threadpool>>,
     others: RwLock<Vec<Arc<Threadpool>>>,
-    /// Held by whoever makes one; how many have been made.
+    /// The number of pools made; locked while a pool is made.
     making: Mutex<u32>,
 }
 
 /// A pool with its lanes.
 pub(crate) struct Threadpool {
     pub(crate) id: ThreadpoolId,
-    /// At least one, as the pool was asked for.
+    /// At least one, in the order of the request to make the pool.
     pub(crate) lanes: Box<[PoolLane]>,
-    /// Made of lanes, whose threads keep their priority.
+    /// The pool was made with lanes, whose threads keep their priority.
     pub(crate) has_lanes: bool,
-    /// Adapters that it serves.
+    /// The number of adapters that the pool serves.
     users: AtomicUsize,
 }
 
-/// A lane with where others reach it, most preferred first.
+/// A lane and its published endpoints, most preferred first.
 pub(crate) struct PoolLane {
     pub(crate) lane: Arc<Lane>,
     pub(crate) published: Vec<Endpoint>,
 }
 
-/// Why the pool that an ORB begins with cannot be made.
+/// The reason why the default pool cannot be made.
 pub(crate) enum CannotMakePool {
     Listen(Endpoint, TransportError),
     StartThread,
     SpinInRealTime,
 }
 
-/// What a pool is to be.
+/// The parameters of a new pool.
 struct Plan<'p> {
     stack_size: u32,
     lanes: &'p [ThreadpoolLane],
@@ -112,7 +113,7 @@ struct Plan<'p> {
 }
 
 impl Plan<'_> {
-    /// Threads that a lane of this priority may borrow.
+    /// Returns how many threads a lane of this priority may borrow.
     fn lenders_to(&self, priority: Priority) -> usize {
         let lanes = self.lanes.iter().filter(|_| self.allow_borrowing);
         let lower = lanes.filter(|lane| lane.lane_priority < priority);
@@ -123,13 +124,13 @@ impl Plan<'_> {
 }
 
 impl Threadpool {
-    /// The lane whose threads have this priority.
+    /// Returns the lane whose threads have this priority.
     pub(crate) fn lane_at(&self, priority: Priority) -> Option<&PoolLane> {
         let is_it = |at: &&PoolLane| at.lane.id.priority == Some(priority);
         self.lanes.iter().find(is_it)
     }
 
-    /// An adapter that had entered it is not served by it any more.
+    /// Ends the use of the pool by an adapter; see [`Threadpools::enter`].
     pub(crate) fn leave(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
@@ -162,14 +163,14 @@ impl Threadpools {
         others.clone()
     }
 
-    /// Every pool there is.
+    /// Returns every pool, except one that is being made.
     pub(crate) fn all(&self) -> Vec<Arc<Threadpool>> {
         let mut all: Vec<_> = self.default.get().cloned().into_iter().collect();
         all.append(&mut self.read_others());
         all
     }
 
-    /// Every pool there is, and whichever is being made.
+    /// Returns every pool; waits for one that is being made.
     pub(crate) fn all_made(&self) -> Vec<Arc<Threadpool>> {
         let _none_is_being_made = self.lock_making();
         self.all()
@@ -183,9 +184,9 @@ impl Threadpools {
         self.default.get()
     }
 
-    /// The pool of this id, which an adapter is served by until it gives [`Threadpool::leave`] back.
+    /// Returns the pool of this id, as the pool of an adapter until [`Threadpool::leave`].
     pub(crate) fn enter(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
-        // Who unmakes a pool looks for its users under the same lock.
+        // `unmake_threadpool` checks the users of a pool under the same lock.
         let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.default.get().into_iter().chain(others.iter());
         let pool = all.find(|pool| pool.id == id)?;
@@ -193,7 +194,7 @@ impl Threadpools {
         Some(Arc::clone(pool))
     }
 
-    /// The first lane of which this is so.
+    /// Returns the first lane for which `is_it` returns true.
     pub(crate) fn find_lane(&self, is_it: impl Fn(&Arc<Lane>) -> bool) -> Option<Arc<Lane>> {
         let first = |pool: &Arc<Threadpool>| {
             let mut lanes = pool.lanes.iter().map(|at| &at.lane);
@@ -206,7 +207,7 @@ impl Threadpools {
         })
     }
 
-    /// Returns the pool that the ORB begins with, made and started when first asked for.
+    /// Returns the default pool; makes and starts it at the first call.
     pub(crate) fn default_pool(&self) -> Result<&Arc<Threadpool>, CannotMakePool> {
         let _one_at_a_time = self.lock_making();
         if let Some(pool) = self.default.get() {
@@ -256,7 +257,7 @@ impl Threadpools {
         )
     }
 
-    /// Listens at an endpoint as the server's protocols have it, for calls of this priority.
+    /// Listens at an endpoint with the options of the server's protocols, for calls of this priority.
     fn listen(
         &self,
         at: &Endpoint,
@@ -274,7 +275,7 @@ impl Threadpools {
         self.orb.require_life()?;
         check(plan.lanes)?;
         let mut made = self.lock_making();
-        // Behind the lock: who shuts the ORB down has said so before it looks for pools, and would not see this one.
+        // Checked under the lock: a shutdown sets the state before it collects the pools, and would not see this one.
         if self.orb.life.get() != Life::Lives {
             return Err(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         }
@@ -342,7 +343,7 @@ impl Threadpools {
         let lane = self
             .new_lane(shape, id, &endpoints)
             .map_err(|(_, error)| match error {
-                // A port that is not permitted comes here too: both are permissions that the process lacks.
+                // A port that is not permitted causes this too: in both cases the process lacks a permission.
                 TransportError::Denied if self.settings.server_protocols.is_some() => {
                     raise::no_permission(own::NETWORK_PRIORITY_DENIED, Completion::No)
                 }
@@ -378,7 +379,7 @@ impl Threadpools {
 }
 
 /// # Errors
-/// BAD_PARAM for lanes that no pool can have, IMP_LIMIT for more than there may be.
+/// BAD_PARAM for invalid lanes, IMP_LIMIT for too many lanes or threads.
 fn check(lanes: &[ThreadpoolLane]) -> Result<(), SystemException> {
     let priorities = || lanes.iter().map(|lane| lane.lane_priority);
     let is_twice = |(at, priority)| priorities().take(at).any(|before| before == priority);
@@ -398,7 +399,8 @@ fn check(lanes: &[ThreadpoolLane]) -> Result<(), SystemException> {
 }
 
 impl RtOrb {
-    /// A pool whose threads work at `default_priority`, and for a request of another priority at that one.
+    /// Creates a pool whose threads work at `default_priority`, and at the priority of the request while they serve one
+    /// of another priority.
     ///
     /// # Errors
     /// As [`RtOrb::create_threadpool_with_lanes`].
@@ -424,15 +426,18 @@ impl RtOrb {
         })
     }
 
-    /// A pool with a lane for each priority that it serves.
+    /// Creates a pool with a lane for each priority.
     ///
     /// # Errors
-    /// BAD_PARAM without lanes, for a lane without static threads, and for two of one priority; IMP_LIMIT for more than
-    /// [`LANES_MAX`] lanes, or [`POOL_THREADS_MAX`] threads of one; NO_RESOURCES where a thread or a listener is not to be had, where
-    /// the host does not permit the priority of a lane (unless [`crate::OrbBuilder::allow_priority_fallback`]), and at
-    /// [`THREADPOOLS_MAX`] pools; DATA_CONVERSION where no native priority is mapped to it; BAD_PARAM where lanes spin
-    /// ([`crate::OrbBuilder::spinning_lanes`]) and this one's threads have a real-time class; BAD_INV_ORDER with minor code 4 once the ORB
-    /// shuts down.
+    /// The exceptions are:
+    /// - BAD_PARAM without lanes, for a lane without static threads, and for two lanes of one priority;
+    /// - BAD_PARAM if lanes spin ([`crate::OrbBuilder::spinning_lanes`]) and this one's threads have a real-time class;
+    /// - IMP_LIMIT for more than [`LANES_MAX`] lanes, or [`POOL_THREADS_MAX`] threads of one lane;
+    /// - NO_RESOURCES if a thread or a listener cannot be made, and at [`THREADPOOLS_MAX`] pools;
+    /// - NO_RESOURCES if the host does not permit the priority of a lane (unless
+    ///   [`crate::OrbBuilder::allow_priority_fallback`]);
+    /// - DATA_CONVERSION if no native priority is mapped to the priority of a lane;
+    /// - BAD_INV_ORDER with minor code 4 once the ORB shuts down.
     pub fn create_threadpool_with_lanes(
         &self,
         stacksize: u32,
@@ -449,10 +454,10 @@ impl RtOrb {
         })
     }
 
-    /// Ends a pool: its requests in progress finish, its threads end.
+    /// Destroys a pool: its requests in progress finish, then its threads end.
     ///
     /// # Errors
-    /// [`ThreadpoolError::InvalidThreadpool`]; BAD_INV_ORDER while an adapter is served by it, or it serves the caller.
+    /// [`ThreadpoolError::InvalidThreadpool`]; BAD_INV_ORDER while the pool serves an adapter or the calling thread.
     pub fn destroy_threadpool(&self, threadpool: ThreadpoolId) -> Result<(), ThreadpoolError> {
         self.pools.unmake_threadpool(threadpool)
     }

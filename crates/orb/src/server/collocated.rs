@@ -1,4 +1,5 @@
-//! Requests of this process: the calling thread serves them through [`Server::answer`], as if they came over a connection.
+//! Requests of this process: the calling thread serves them through [`Server::answer`], as if they came over a
+//! connection.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ thread_local! {
     static OF_SERVER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A caller of this process, whose own thread serves its request.
+/// A caller in this process. Its own thread serves its request.
 struct LocalCaller<'c> {
     server: &'c Server,
     /// How the request is encoded. Within a process no code sets are announced.
@@ -94,7 +95,7 @@ impl Server {
         OF_SERVER.set(std::ptr::from_ref(self).addr());
     }
 
-    /// Whether the calling thread belongs to the lane of this server.
+    /// Returns whether the calling thread belongs to the lane of this server.
     pub(crate) fn is_own_thread(&self) -> bool {
         OF_SERVER.get() == std::ptr::from_ref(self).addr()
     }

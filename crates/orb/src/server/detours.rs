@@ -1,5 +1,5 @@
-//! Requests that do not reach an active object directly: held by a POA manager, passed to the main thread, forwarded, or served by a
-//! servant that a servant manager provides.
+//! Requests that do not reach an active object directly: held by a POA manager, passed to the main thread, forwarded,
+//! or served by a servant that a servant manager provides.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,8 @@ use crate::raise;
 use crate::{Completion, SystemException, current, minor};
 
 impl Server {
-    /// Serves a request for a plain key if its reference leads to an object of this ORB. Forwards the caller to it otherwise.
+    /// Serves a request for a plain key if its reference leads to an object of this ORB. Forwards the caller to it
+    /// otherwise.
     #[inline(never)]
     pub(super) fn upcall_elsewhere<C: ServantCall>(
         &self,
@@ -37,7 +38,8 @@ impl Server {
         outcome.unwrap_or(Outcome::Forward(elsewhere.target))
     }
 
-    /// Waits for managers that hold the request and for servants that are made. Looks the key up again after each wait.
+    /// Waits for managers that hold the request and for servants that are being made. Looks the key up again after each
+    /// wait.
     #[inline(never)]
     pub(super) fn upcall_with_detours<'k, C: ServantCall>(
         &'k self,
@@ -98,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Has the main thread serve a copy of the request, and waits for its reply.
+    /// Passes a copy of the request to the main thread, and waits for the reply.
     fn upcall_on_main<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
         let Some(server) = self.this.upgrade() else {
             let ended = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
@@ -151,7 +153,7 @@ impl Server {
         }
     }
 
-    /// Serves a request on the main thread, as if that had read the message.
+    /// Serves a request on the main thread, as if the main thread had read the message.
     fn upcall_here<C: ServantCall>(
         &self,
         message: &Divided<'_>,
@@ -228,7 +230,8 @@ impl Server {
         }
     }
 
-    /// Serves a request by the servant that a locator provides for it alone. `postinvoke` follows every `preinvoke` that succeeds.
+    /// Serves a request by the servant that a locator provides for it alone. `postinvoke` follows every `preinvoke`
+    /// that succeeds.
     fn upcall_located<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,

@@ -1,4 +1,5 @@
-//! The decorator for interceptors: a servant is called between their interception points (CORBA 3.3 part 1, clause 16.3.6).
+//! The decorator for interceptors: a servant is called between their interception points (CORBA 3.3 part 1, clause
+//! 16.3.6).
 //!
 //! [`Server::answer`] uses it only if the ORB has interceptors.
 
@@ -15,7 +16,7 @@ use crate::{Servant, current};
 /// The call of a servant between the points `receive_request` and the ending points.
 #[derive(Default)]
 pub(super) struct InterceptedCall {
-    /// `None` while another thread has it.
+    /// `None` while the main thread has it.
     flow: Option<Box<ServerFlow>>,
 }
 
@@ -60,7 +61,7 @@ impl ServantCall for InterceptedCall {
 }
 
 impl InterceptedCall {
-    /// Serves a request. Returns what it comes to, and the service contexts that interceptors have added to the reply.
+    /// Serves a request. Returns its outcome, and the service contexts that interceptors have added to the reply.
     #[inline(never)]
     pub(super) fn serve(
         server: &Server,

@@ -11,16 +11,16 @@ use crate::{Completion, SystemException, SystemExceptionKind};
 pub(crate) enum Outcome {
     /// The reply, if one is expected, is in the buffer.
     Replied,
-    /// The caller got a receipt before the request was served, and waits for nothing more.
+    /// The caller got a receipt before the request was served, and waits for nothing else.
     Receipted,
     /// The reply is this exception.
     Raise(SystemException),
-    /// The caller is to send the request to another object.
+    /// The caller must send the request to another object.
     Forward(crate::ObjectRef),
 }
 
-/// Writes the reply for an outcome, with the service contexts that interceptors have added. Returns whether the caller has its answer
-/// already.
+/// Writes the reply for an outcome, with the service contexts that interceptors have added. Returns whether the caller
+/// has its answer already.
 #[inline(never)]
 pub(super) fn conclude(
     server: &Server,
@@ -66,7 +66,7 @@ pub(super) fn conclude(
     is_answered
 }
 
-/// Returns whether an exception means that octets could not be read as values.
+/// Returns whether an exception means that octets could not be decoded.
 fn is_of_octets(exception: SystemException) -> bool {
     use SystemExceptionKind as Kind;
     let is_of_values = matches!(

@@ -13,10 +13,10 @@ use crate::transport::Instant64;
 
 /// The sender of a request. Answering is generic over it; only cold paths use it as a `dyn Peer`.
 pub(crate) trait Peer {
-    /// The number of its connection in the trace.
+    /// Returns the number of its connection in the trace.
     fn number(&self) -> u32;
 
-    /// Whether its requests are still taken. Asked after the request has been counted as in progress.
+    /// Returns whether the server still accepts its requests. Called after the request has been counted as in progress.
     fn may_enter(&self, server: &Server) -> bool;
 
     /// Notes the code sets that a request announces, and decodes the request by those of the connection.
@@ -25,13 +25,13 @@ pub(crate) trait Peer {
     /// MARSHAL if the request announces other code sets than an earlier one.
     fn agree_on_code_sets(&self, request: &mut Request<'_>) -> Result<(), SystemException>;
 
-    /// The state of its connection, if that is bidirectional.
+    /// Returns the state of its connection, if that is bidirectional.
     fn bidirectional(&self) -> Option<&Arc<Bidirectional>>;
 
     /// Returns how a request of it may wait.
     fn wait<'w>(&'w self, server: &'w Server) -> Wait<'w>;
 
-    /// Takes a request that has come before its start time.
+    /// Queues a request that has arrived before its start time, or waits for that time.
     ///
     /// # Errors
     /// TRANSIENT at the limit of waiting requests.
@@ -47,13 +47,13 @@ pub(crate) trait Peer {
     where
         Self: Sized;
 
-    /// Sends a reply. For threads at the priority of the lane.
+    /// Sends a reply. The calling thread must have the priority of the lane.
     fn write(&self, reply: &[u8]);
 
     /// Sends a receipt from a thread of any priority.
     fn write_receipt(&self, receipt: &[u8]);
 
-    /// Returns whether the request is a call of this thread.
+    /// Returns whether the request is a call by this thread.
     fn is_local(&self) -> bool;
 }
 
@@ -70,6 +70,6 @@ pub(crate) enum Early {
 pub(crate) enum Unanswered {
     /// It cannot be read: the connection must be closed.
     Unreadable,
-    /// The server takes no requests any more.
+    /// The server accepts no requests any more.
     Closed,
 }

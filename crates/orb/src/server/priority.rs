@@ -1,7 +1,8 @@
-//! The priority at which a request is served, and the lane that serves it (RTCORBA 1.2: PriorityModelPolicy, threadpools).
+//! The priority at which a request is served, and the lane that serves it (RTCORBA 1.2: PriorityModelPolicy,
+//! threadpools).
 //!
-//! The threads of a lane keep their priority, and clients send a request to the lane of its priority. The threads of a pool without
-//! lanes take the priority of each request while they serve it.
+//! The threads of a lane keep their priority, and clients send a request to the lane of its priority. The threads of a
+//! pool without lanes take the priority of each request while they serve it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ impl ServerPriority {
         realtime.is_plain_at(self.place.pool)
     }
 
-    /// Raises the calling thread to the priority of a request. Returns the outcome as an error if this lane cannot serve it.
+    /// Raises the calling thread to the priority of a request. Returns the outcome as an error if this lane cannot
+    /// serve it.
     pub(super) fn enter(
         &self,
         request: &Request<'_>,
@@ -97,13 +99,15 @@ impl ServerPriority {
         self.at_priority(priority).map_err(Outcome::Raise)
     }
 
-    /// Returns whether this lane belongs to the pool of the adapter and has the priority that the server declares, if it declares one.
+    /// Returns whether this lane belongs to the pool of the adapter and has the priority that the server declares, if
+    /// it declares one.
     fn has_ground_for(&self, realtime: &Realtime, declared: Option<Priority>) -> bool {
         realtime.pool.id.0 == self.place.pool
             && (!realtime.pool.has_lanes || declared.is_none() || declared == self.place.priority)
     }
 
-    /// Returns whether this lane serves requests for an object. `own` is the priority of the object itself, if it has one.
+    /// Returns whether this lane serves requests for an object. `own` is the priority of the object itself, if it has
+    /// one.
     pub(super) fn serves(&self, realtime: &Realtime, own: Option<Priority>) -> bool {
         self.is_plain(realtime) || self.has_ground_for(realtime, realtime.declared(own))
     }

@@ -42,7 +42,8 @@ impl RequestTimes {
     /// Returns when an early request may be served; `None` if it may be served now.
     ///
     /// # Errors
-    /// TIMEOUT if the end time of the request or of its reply has passed, TRANSIENT if the start time is too far ahead. Both are counted.
+    /// TIMEOUT if the end time of the request or of its reply has passed, TRANSIENT if the start time is too far ahead.
+    /// Both are counted.
     #[inline]
     pub(super) fn start_of(
         &self,

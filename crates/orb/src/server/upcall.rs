@@ -1,4 +1,4 @@
-//! From a request to its servant: the lookup of the object key, and the call.
+//! The lookup of a request's object key, and the call of its servant.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +20,7 @@ use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
 pub(super) struct Upcall<'u> {
-    /// `None` on the main thread, which gets requests from other threads.
+    /// `None` on the main thread, to which other threads pass requests.
     pub(super) peer: Option<&'u dyn Peer>,
     /// The request came over a connection that this ORB opened: the adapter must permit bidirectional requests.
     pub(super) needs_bidirectional: bool,
@@ -50,10 +50,10 @@ pub(super) trait ServantCall: Default + Send + 'static {
         id: &[u8],
     ) -> Outcome;
 
-    /// The calling thread continues with the request.
+    /// Called when the calling thread continues with the request.
     fn enter_thread(&mut self);
 
-    /// Another thread continues with the request.
+    /// Called before another thread continues with the request.
     fn leave_thread(&mut self);
 }
 
@@ -94,7 +94,7 @@ impl<'u> Upcall<'u> {
         contexts
     }
 
-    /// Returns whether the request is a call of this thread.
+    /// Returns whether the request is a call by this thread.
     pub(super) fn is_local(&self) -> bool {
         self.peer.is_some_and(|peer| peer.is_local())
     }
@@ -112,7 +112,7 @@ impl<'u> Upcall<'u> {
 }
 
 impl Server {
-    /// Looks up the object of a request and has its servant called.
+    /// Looks up the object of a request and calls its servant through `call`.
     pub(super) fn upcall<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
@@ -230,11 +230,11 @@ impl Server {
 /// How the caller of a request with SYNC_WITH_SERVER gets its receipt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Receipt {
-    /// The caller asks for none, or the thread that has read the request sends it.
+    /// The caller expects none, or the thread that has read the request sends it.
     None,
     /// It has been sent.
     Sent,
-    /// The reply is one.
+    /// The reply is the receipt.
     InReply,
 }
 

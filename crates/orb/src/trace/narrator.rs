@@ -42,7 +42,7 @@ impl Narrator {
         }
     }
 
-    /// The text of a record: whole lines, or nothing.
+    /// Returns the text of a record: whole lines, or an empty string.
     pub(super) fn tell(&mut self, record: &Record) -> String {
         self.bound();
         let mut out = String::new();
@@ -112,7 +112,7 @@ impl Narrator {
             } => {
                 let trials = self.trials.remove(&record.call).unwrap_or_default();
                 if self.answers.remove(&record.call) == Some(exception) {
-                    // The server has raised it: the line of its reply shows it.
+                    // The server has raised the exception: the line of its reply already shows it.
                     out.clear();
                     return Ok(());
                 }

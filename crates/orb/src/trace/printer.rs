@@ -85,7 +85,7 @@ impl Printer {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until all earlier records are written, up to a limit: the sink may not be read.
+    /// Waits until all earlier records are written, up to a limit: the reader of the sink may be blocked.
     pub(super) fn flush(&self) {
         let taken = self.shared.taken.load(Ordering::Relaxed);
         let written = self
@@ -105,7 +105,7 @@ impl Drop for Printer {
     fn drop(&mut self) {
         self.flush();
         self.shared.ring.close();
-        // A sink that is not read would block the thread for ever: it is not joined then.
+        // A sink that is not read would block the thread for ever. In that case the thread is not joined.
         let is_done = {
             let written = self
                 .shared

@@ -1,5 +1,5 @@
-//! Fragments that lie, stop, or never end, in GIOP 1.1 and 1.2: the standard's answer, a counter, and a server that
-//! still serves.
+//! Fragments that are malformed, stop, or never end, in GIOP 1.1 and 1.2: the standard's response, a counter, and a
+//! server that still serves.
 
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ impl Peer {
         let _server_may_have_closed = self.stream.write_all(octets);
     }
 
-    /// The next message; none where the server has closed.
+    /// Reads the next message. Returns `None` if the server has closed the connection.
     fn hear(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Frame::Message(_, size) = Frame::parse(&self.octets, usize::MAX).unwrap() {
@@ -47,7 +47,7 @@ impl Peer {
         }
     }
 
-    /// A message error, and the end.
+    /// Whether the server sends MessageError and closes the connection.
     fn hears_complaint(&mut self) -> bool {
         self.hear()
             .is_some_and(|message| message[7] == MESSAGE_ERROR)
@@ -64,7 +64,7 @@ fn format(version: Version, order: ByteOrder) -> Format {
     }
 }
 
-/// A request for `octets`, which come back.
+/// A request for the operation that echoes `octets`.
 fn request(key: &[u8], id: u32, format: Format, octets: &[u8]) -> Vec<u8> {
     let header = RequestHeader {
         id,
@@ -197,7 +197,7 @@ fn a_cancelled_train_of_either_version_is_forgotten_and_what_follows_of_it_is_re
         let mut peer = Peer::of(&server);
         peer.say(&parts[0]);
         peer.say(&cancel);
-        // The number is free again, and in 1.1 the connection.
+        // The request id can be used again, and in GIOP 1.1 the connection too.
         self::parts(&request(key, 7, format, b"again"))
             .iter()
             .for_each(|part| peer.say(part));
@@ -240,7 +240,7 @@ fn a_value_that_is_broken_across_two_fragments_of_1_1_is_marshal() {
         ..format(Version::V1_1, ByteOrder::NATIVE)
     };
     let message = request(key, 7, whole, &[]);
-    // The count of octets is the last value: two of its four octets stay behind.
+    // The length of the octet sequence is the last value; two of its four octets go into the next fragment.
     let cut = message.len() - 2;
     let mut first = message[..cut].to_vec();
     first[6] |= 2;

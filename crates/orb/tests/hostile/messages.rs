@@ -1,4 +1,4 @@
-//! Octets that are no GIOP, or lie: a message error or a closed connection, a counter, and a server that still serves.
+//! Octets that are not valid GIOP: a MessageError or a closed connection, a counter, and a server that still serves.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 use deckwatch_orb::{Counter, SystemExceptionKind as Kind};
 
-/// A GIOP 1.2 request header, whatever follows.
+/// A GIOP 1.2 message with this type and any body.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut octets = b"GIOP\x01\x02\x00".to_vec();
     octets.push(kind);
@@ -16,7 +16,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Sends octets, ends our side, and returns all that the server answers before it closes.
+/// Sends octets, closes the sending direction, and returns all that the server sends before it closes.
 fn say(server: &Server, octets: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let _server_may_close_early = stream.write_all(octets);
@@ -201,7 +201,7 @@ fn a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not() {
     }
     assert_eq!(server.orb.counters().read(Counter::ArrivalsTimedOut), 3);
     wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 3);
-    // Who has sent nothing owes nothing.
+    // A connection without a message in progress has no time limit for one.
     idle.write_all(&message(77, b"")).unwrap();
     let mut answer = [0; 12];
     idle.read_exact(&mut answer).unwrap();
@@ -270,7 +270,7 @@ fn a_request_that_came_in_two_parts_and_is_served_for_long_is_not_taken_for_one_
     wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == accepted + 1);
     slow.write_all(&request[20..]).unwrap();
     server.bench.gate.wait_for_arrivals(1);
-    // Another begins later and is given up: the time of the first would be over too.
+    // Another message starts later and times out; by then, the time limit of the first would have passed too.
     let mut stalled = TcpStream::connect(server.address()).unwrap();
     stalled.write_all(&request[..20]).unwrap();
     let _reset = stalled.read_to_end(&mut Vec::new());

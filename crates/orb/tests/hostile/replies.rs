@@ -1,5 +1,5 @@
-//! Replies of which any octet may be wrong, whole and in fragments: each call ends, with results or an exception, and
-//! the ORB can still call.
+//! Replies with any one octet wrong, whole and in fragments: each call ends with results or an exception, and the ORB
+//! can still call.
 
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,13 +16,13 @@ use deckwatch_orb::{Completion, Counter, ObjectRef, SystemExceptionKind as Kind}
 const FRAGMENT_SIZE: usize = 32;
 const TEXTS: [&str; 3] = ["fair", "", "winds"];
 
-/// What a server answers.
+/// A reply of the server.
 #[derive(Clone, Copy)]
 struct Answer {
     status: ReplyStatus,
     is_divided: bool,
     order: ByteOrder,
-    /// Which octet is wrong, and how.
+    /// Position and value of the wrong octet.
     wrong: Option<(usize, u8)>,
 }
 
@@ -73,7 +73,7 @@ impl Answer {
     }
 }
 
-/// The id and version of the next request; none where the client has gone.
+/// The id and GIOP version of the next request. Returns `None` if the client has closed the connection.
 fn next_request(stream: &mut TcpStream) -> Option<(u32, Version)> {
     let mut octets = vec![0; 12];
     stream.read_exact(&mut octets).ok()?;
@@ -87,7 +87,8 @@ fn next_request(stream: &mut TcpStream) -> Option<(u32, Version)> {
     }
 }
 
-/// Answers requests; closes the connection behind a wrong reply, so that one which claims too much ends.
+/// Replies to requests. Closes the connection after a wrong reply, so that a client that expects more data does not
+/// wait.
 fn answer_all(listener: &TcpListener, mut answers: impl Iterator<Item = Answer>) {
     loop {
         let (mut stream, _) = listener.accept().unwrap();
@@ -164,8 +165,8 @@ fn every_single_octet_of_a_reply_may_be_wrong() {
                 ..form
             });
             let calls = answers.clone().count();
-            // A reply whose status has become a forward or a close leads nowhere and is tried again: there are
-            // answers enough.
+            // If the wrong octet makes the status a forward or the message a CloseConnection, the client tries again.
+            // So there are more replies than calls.
             let answers = answers.cycle();
             let (orb, reference) =
                 fake_listener(version, move |listener| answer_all(&listener, answers));
@@ -189,7 +190,7 @@ fn fragments_of_a_reply_that_lie_end_the_call_and_its_connection() {
         lie
     };
     for version in [Version::V1_1, Version::V1_2] {
-        // A fragment of nothing, and one of another request, in place of a reply.
+        // In place of a reply: a fragment without data, and fragments for other requests.
         for octets in [&[][..], &[0xFF; 4], &[0xFF; 400]] {
             let lie = lie(version, octets);
             let text = version.to_string();

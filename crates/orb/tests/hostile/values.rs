@@ -1,5 +1,6 @@
-//! Arguments that lie: lengths, nesting, TypeCodes, discriminators, references. Each is answered by the exception of
-//! its fact, not completed, and counted; the connection goes on, and the server still serves.
+//! Malformed arguments: lengths, nesting, TypeCodes, discriminators, references. For each, the server raises the
+//! exception of its `DecodeFact` with COMPLETED_NO and counts it. The connection stays open, and the server still
+//! serves.
 
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
@@ -15,7 +16,7 @@ use deckwatch_giop::{
 };
 use deckwatch_orb::{Counter, ObjectRef, Orb, Servant, ServerRequest, SystemExceptionKind as Kind};
 
-/// Takes one value of each type, and gives nothing back.
+/// A servant that reads one value of each type and returns nothing.
 struct Taker;
 
 impl Servant for Taker {
@@ -40,7 +41,7 @@ impl Servant for Taker {
     }
 }
 
-/// A connection to the taker, over which octets are sent as the arguments of a request.
+/// A connection to the taker; tests send octets over it as the arguments of a request.
 struct Wire {
     server: Server,
     key: Vec<u8>,
@@ -61,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// What the server raises; nothing where it served the request.
+    /// The exception that the server raises. Returns `None` if it served the request.
     fn ask(
         &mut self,
         operation: &str,
@@ -122,13 +123,13 @@ const TK_ALIAS: u32 = 21;
 const TK_SEQUENCE: u32 = 19;
 const TK_LONG: u32 = 3;
 
-/// An alias of no name whose content is an indirection by so many octets.
+/// An alias without a name whose content is an indirection with this offset.
 fn alias_of_indirection(offset: i32) -> Vec<u8> {
     let content = [INDIRECTION, offset.cast_unsigned()];
     longs(&[&[TK_ALIAS, 28, 0, 1, 0, 1, 0][..], &content].concat())
 }
 
-/// Anys within Anys, the innermost a long.
+/// Nested Anys; the innermost contains a long.
 fn anys_within_anys(depth: usize) -> Vec<u8> {
     const TK_ANY: u32 = 11;
     let mut words = vec![TK_ANY; depth];
@@ -136,7 +137,7 @@ fn anys_within_anys(depth: usize) -> Vec<u8> {
     longs(&words)
 }
 
-/// A union by an enumeration of two, in an Any, with this discriminator.
+/// An Any with a union over an enumeration of two values, with this discriminator.
 fn union_any(number: u32) -> Vec<u8> {
     let colour = TypeCode::enumeration("IDL:C:1.0", "C", &["red", "green"]);
     let cases = [Case {
@@ -169,7 +170,7 @@ fn reference_with_profiles(count: u32) -> Vec<u8> {
 fn each_lie_is_answered_by_its_exception_and_counted_and_the_connection_goes_on() {
     use DecodeFact as Fact;
     let long_any = longs(&[TK_LONG, 7]);
-    // An Any of a sequence of longs, 20 octets; an indirection behind it that would lead into it.
+    // An Any of a sequence of longs, 20 octets, then an indirection into it, which is invalid.
     let sequence_any = longs(&[TK_SEQUENCE, 12, 0, TK_LONG, 0, 0]);
     let into_the_first = [
         &sequence_any[..],
@@ -325,7 +326,7 @@ fn what_looks_like_a_lie_and_is_none_is_served() {
             "{depth}"
         );
     }
-    // Red has no case and needs none.
+    // Red has no case; the value is valid without one.
     for number in [0, 1] {
         assert_eq!(wire.ask("any", ByteOrder::Big, &union_any(number)), None);
     }
@@ -348,7 +349,7 @@ fn a_reference_of_a_hundred_profiles_is_refused_as_text_and_in_a_message_alike()
     let octets = reference_with_profiles(100);
     let fact = Ior::parse(&mut Reader::new(&octets, ByteOrder::Big)).map_err(|error| error.fact);
     assert_eq!(fact, Err(DecodeFact::ReferenceMalformed));
-    // An encapsulation: a byte order, and what was just read, 4 octets further on.
+    // An encapsulation: the byte order, then the same octets at offset 4.
     let hex: String = [&[0; 4][..], &octets]
         .concat()
         .iter()

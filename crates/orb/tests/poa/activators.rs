@@ -1,4 +1,4 @@
-//! Adapter activators: adapters that are made when a request or `find_poa` first asks for them.
+//! Adapter activators: adapters created when a request or `find_poa` first needs them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
 }
 
-/// Makes adapters with one active object each; a name says what goes wrong.
+/// An adapter activator: each adapter gets one active object; the adapter's name selects an error.
 #[derive(Default)]
 struct Maker {
     asked: Mutex<Vec<String>>,
-    /// Opened by the test, where a child is to be made slowly.
+    /// The test opens the gate; a slow child waits for it.
     gate: Gate,
     overlaps: AtomicUsize,
-    /// Children are given an activator of the same kind.
+    /// Whether children get an activator of the same kind.
     deep: bool,
 }
 
@@ -59,7 +59,7 @@ impl AdapterActivator for Handle {
     }
 }
 
-/// References to `bench` below the given paths, from an earlier server at the same endpoint.
+/// References to `bench` below these adapter paths, from an earlier server at the same endpoint.
 fn references(paths: &[&[&str]]) -> (String, Vec<String>) {
     let server = Server::start();
     let endpoint = server.orb.endpoints()[0].to_string();
@@ -118,7 +118,7 @@ fn an_adapter_that_is_not_made_does_not_exist_and_an_activator_that_raises_is_ob
     let (_server, client) = restart(&endpoint, &maker);
     let unknown = raised(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN);
     assert_eq!(call(&read(&client, &texts[0]), "ping"), Err(unknown));
-    // It says that it has made the adapter, and has not.
+    // The activator returns true but has not created the adapter.
     assert_eq!(call(&read(&client, &texts[1]), "ping"), Err(unknown));
     let failed = raised(Kind::ObjAdapter, minor::ADAPTER_UNAVAILABLE);
     assert_eq!(call(&read(&client, &texts[2]), "ping"), Err(failed));
@@ -181,7 +181,7 @@ fn requests_wait_until_the_activator_is_done_with_the_adapter() {
         })
         .collect();
     maker.gate.wait_for_arrivals(1);
-    // The adapter exists and its object is active, but nobody is served yet.
+    // The adapter exists and its object is active, but requests are not served yet.
     let slow = server.root.find_poa("slow", false).unwrap();
     let servant = slow.id_to_servant(b"bench").unwrap();
     let fourth = read(&client, &texts[0]);
@@ -223,7 +223,7 @@ fn names_longer_than_an_adapter_may_have_do_not_reach_the_activator() {
         call(&forged(&client, &server, &key), "ping")
     };
     assert_eq!(ask(&vec![b'x'; ADAPTER_PATH_SIZE_MAX + 1]), Err(unknown));
-    // No name is empty, and every name is text.
+    // A name must not be empty, and must be text.
     for path in [&b"\xff"[..], b"\0x", b""] {
         assert_eq!(ask(path), Err(unknown));
     }

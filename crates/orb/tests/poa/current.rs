@@ -1,4 +1,4 @@
-//! `POACurrent`: what a servant is told of the request it serves.
+//! `POACurrent`: what a servant can read about the request it serves.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +10,11 @@ use deckwatch_orb::{
     ServantRetention, ServerRequest, SystemException, SystemExceptionKind as Kind, ThreadPolicy,
 };
 
-/// Notes what `POACurrent` tells it.
+/// A servant that records the values of `POACurrent`.
 struct Witness {
     current: PoaCurrent,
     seen: Mutex<Vec<Seen>>,
-    /// Called within a request, where there is one.
+    /// If set, called within the next request.
     next: Mutex<Option<ObjectRef>>,
 }
 
@@ -56,7 +56,7 @@ impl Servant for Witness {
         if request.operation() == b"leave" {
             let poa = self.current.poa().unwrap();
             poa.deactivate_object(&before.id).unwrap();
-            // The request goes on with what it began with.
+            // The request keeps the object id it started with.
             assert_eq!(self.look().id, before.id);
         }
         let next = self.next.lock().unwrap().take();
@@ -200,7 +200,7 @@ fn a_request_within_a_request_of_one_thread_and_one_single_threaded_adapter_is_s
     world.end();
 }
 
-/// Looks in both of its operations.
+/// Records the values in both of its operations.
 struct Looking {
     current: PoaCurrent,
     servant: Arc<Witness>,
@@ -271,7 +271,7 @@ fn a_servant_locator_and_its_servant_see_the_request() {
     assert_eq!(locator.servant.seen.lock().unwrap()[0].id, b"it");
 }
 
-/// Asks its adapter about itself while it serves.
+/// A servant that calls operations of its adapter within a request.
 struct Asking(Poa, Mutex<Vec<Vec<u8>>>);
 
 impl Servant for Asking {

@@ -1,4 +1,4 @@
-//! Objects and adapters from their making to their end, and what references to them mean meanwhile and afterwards.
+//! Objects and adapters from creation to destruction, and what references to them mean during and after their life.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,7 @@ fn a_request_in_progress_outlives_the_deactivation_of_its_object() {
     bench.gate.wait_for_arrivals(1);
     poa.deactivate_object(b"id").unwrap();
     assert_eq!(call(&object, "ping"), Err(unknown()));
-    // Its servant may be active anew at once, under another id.
+    // Its servant can be activated again at once, under another id.
     poa.activate_object_with_id(b"other", bench.clone())
         .unwrap();
     let next = std::thread::spawn({
@@ -100,7 +100,7 @@ fn a_request_in_progress_outlives_the_deactivation_of_its_object() {
     assert_eq!(call(&object, "ping"), Ok(()));
 }
 
-/// Does to its adapter what the operation says, and tells what came of it by a minor code.
+/// A servant that does to its adapter what the operation names, and returns the outcome as a minor code.
 struct Selfish(Poa);
 
 impl Servant for Selfish {
@@ -142,7 +142,7 @@ fn a_servant_may_not_wait_for_its_own_end_and_may_begin_it() {
     assert_eq!(call(&object, "swap"), Err(deadlock));
     let object = activate();
     assert_eq!(call(&object, "destroy"), Err(deadlock));
-    // The adapter has not been destroyed by that.
+    // That did not destroy the adapter.
     assert_eq!(call(&object, "nothing"), Ok(()));
     assert_eq!(call(&object, "leave"), Ok(()));
     wait_for(|| server.root.find_poa("selfish", false).is_err());
@@ -175,7 +175,7 @@ fn a_dying_adapter_finishes_what_it_serves_turns_the_rest_away_and_frees_its_nam
     poa.destroy(false, false).unwrap();
     let dying = raised(Kind::Transient, minor::ADAPTER_DESTROYED);
     assert_eq!(call(&object, "ping"), Err(dying));
-    // A parent ends after its children.
+    // A parent is destroyed after its children.
     assert_eq!(call(&above, "ping"), Err(dying));
     let refused = raised(Kind::BadInvOrder, minor::ADAPTER_BEING_DESTROYED);
     assert_eq!(
@@ -227,7 +227,7 @@ fn a_destroyed_adapter_does_nothing_any_more_and_its_transient_references_lead_n
         poa.create_reference_with_id(b"id", TEST_ID).err(),
         Some(gone)
     );
-    // Another adapter of the same name is another adapter.
+    // A new adapter with the same name is a different adapter.
     let next = child(&server.root, "gone", &user_ids());
     next.activate_object_with_id(b"id", Arc::new(Bench::default()))
         .unwrap();
@@ -257,7 +257,7 @@ fn adapters_know_their_names_parents_children_and_ids() {
     names.sort();
     assert_eq!(names, ["b", "b/c \u{2693}"]);
     assert_eq!(a.find_poa("b", false), Ok(b.clone()));
-    // What is below `b` is not the child of the name with the stroke.
+    // A slash in a name is no separator: the adapter named `b/c \u{2693}` is not a child of `b`.
     assert_eq!(
         b.find_poa("c \u{2693}", false),
         Err(PoaError::AdapterNonExistent)
@@ -326,10 +326,10 @@ fn of_many_objects_that_are_found_by_name_all_are_found_and_none_for_another() {
     }
 }
 
-/// Ids, and whether all ended with them.
+/// Object ids, and the `cleanup_in_progress` argument.
 type Back = Mutex<Vec<(Vec<u8>, bool)>>;
 
-/// Notes who goes back to it.
+/// A servant activator that records calls of `etherealize`.
 #[derive(Default)]
 struct Keeper(Arc<Back>);
 
@@ -339,7 +339,7 @@ impl ServantActivator for Keeper {
     }
 
     fn etherealize(&self, id: &[u8], poa: &Poa, _: Arc<dyn Servant>, cleanup: bool, _: bool) {
-        // The adapter is gone already where it is destroyed.
+        // If the adapter is being destroyed, it accepts no new objects.
         let is_gone = poa.activate_object(Arc::new(Bench::default())).is_err();
         assert!(is_gone || !cleanup);
         self.0.lock().unwrap().push((id.to_vec(), cleanup));

@@ -1,4 +1,4 @@
-//! MAIN_THREAD_MODEL: servants and servant managers are called on the one thread that the application lends.
+//! MAIN_THREAD_MODEL: servants and servant managers are called on the one thread that the application provides.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, ThreadPolicy, minor,
 };
 
-/// Notes on which threads it is called, and how many are within it.
+/// A servant that records the threads it is called on, and how many are in it.
 #[derive(Default)]
 struct Witness {
     bench: Bench,
@@ -65,7 +65,7 @@ fn at(client: &Orb, poa: &Poa, id: &[u8]) -> ObjectRef {
     seen_by(client, &made)
 }
 
-/// The thread that serves, as a program's main thread does.
+/// A thread that calls `run`, as a program's main thread does.
 fn run(orb: &Orb) -> thread::JoinHandle<()> {
     let orb = orb.clone();
     thread::spawn(move || orb.run().unwrap())
@@ -84,7 +84,7 @@ fn every_request_is_served_on_the_thread_that_runs_the_orb_one_at_a_time() {
             at(&client, &poa, b"id")
         })
         .collect();
-    // The first request waits until there is a main thread; others do not wait for it.
+    // The first request waits for a main thread; requests for other objects do not.
     let first = thread::spawn({
         let object = objects[0].clone();
         move || call(&object, "ping")
@@ -159,7 +159,7 @@ fn a_thread_that_performs_work_by_hand_serves_when_it_likes() {
 
 struct Keeper(Arc<Witness>, AtomicUsize);
 
-/// An adapter of the main thread whose servants this makes.
+/// An adapter with MAIN_THREAD_MODEL and a servant activator.
 fn kept(server: &Server) -> (Poa, Arc<Keeper>) {
     let with_manager = Policies {
         request_processing: RequestProcessing::UseServantManager,
@@ -198,7 +198,7 @@ fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_ada
     assert_eq!(caller.join().unwrap(), Ok(()));
     poa.destroy(true, true).unwrap();
     assert_eq!(keeper.1.load(Ordering::SeqCst), 1);
-    // Made, asked, given back.
+    // `incarnate`, the request and `etherealize`, all on the main thread.
     assert_eq!(
         *keeper.0.threads.lock().unwrap(),
         [thread::current().id(); 3]
@@ -232,7 +232,7 @@ fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to
             thread::spawn(move || call(&object, "ping").unwrap_err())
         })
         .collect();
-    // One waits, the others find no thread to wait with.
+    // One request waits; for the others there is no thread that could wait.
     while callers.iter().filter(|caller| caller.is_finished()).count() < 2 {
         assert_eq!(call(&bench, "ping"), Ok(()));
     }

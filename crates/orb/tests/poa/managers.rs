@@ -1,4 +1,5 @@
-//! Managers: what becomes of requests in each state, what is waited for, and the factory that finds managers by name.
+//! POA managers: the treatment of requests in each state, the operations that wait, and the factory that finds managers
+//! by name.
 
 use std::sync::Arc;
 
@@ -196,7 +197,7 @@ fn the_end_of_the_orb_turns_held_requests_away() {
     let (_client, bench) = client_of(&server);
     server.root.the_poa_manager().hold_requests(true).unwrap();
     let held = std::thread::spawn(move || call(&bench, "ping"));
-    // Whether it has been held by then or comes too late: it is not served, and it ends.
+    // The request may be held already or come after the shutdown. In both cases it is not served, and it ends.
     server.orb.shutdown(true).expect("it ends");
     assert!(held.join().unwrap().is_err());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The policies of an adapter: which go together, and what each operation does or refuses under them.
+//! The policies of an adapter: valid combinations, and what each operation does or refuses under them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn child(parent: &Poa, name: &str, policies: &Policies) -> Poa {
         .unwrap()
 }
 
-/// Every combination of the policies that contradict one another in some of them.
+/// Every combination of the policies for which some combinations are invalid.
 fn combinations() -> impl Iterator<Item = Policies> {
     let retentions = [ServantRetention::Retain, ServantRetention::NonRetain];
     let processings = [
@@ -46,7 +46,7 @@ fn combinations() -> impl Iterator<Item = Policies> {
     })
 }
 
-/// What the standard says of a combination (15.3.8).
+/// Whether the standard allows a combination (15.3.8).
 fn is_allowed(policies: &Policies) -> bool {
     let retains = policies.servant_retention == ServantRetention::Retain;
     let needs_map = policies.request_processing == RequestProcessing::UseActiveObjectMapOnly;
@@ -169,7 +169,7 @@ fn a_servant_is_active_once_under_unique_id_and_often_under_multiple_id() {
     assert_eq!(unique.reference_to_id(&reference), Ok(id.clone()));
     let found = unique.reference_to_servant(&reference).unwrap();
     assert!(Arc::ptr_eq(&found, &servant));
-    // Each adapter has its own map.
+    // Each adapter has a map of its own.
     let multiple = child(
         &server.root,
         "multiple",
@@ -287,7 +287,7 @@ fn a_default_servant_serves_every_id_that_is_not_active() {
         assert_eq!(object.non_existent(), Ok(false));
         assert_eq!(default.calls.load(Ordering::SeqCst), 1);
         assert!(poa.id_to_servant(b"any").is_ok());
-        // Outside of a request it has no id.
+        // Outside a request, the default servant has no id.
         let known: Arc<dyn Servant> = default.clone();
         assert_eq!(poa.servant_to_id(&known), Err(PoaError::ServantNotActive));
         if servant_retention == ServantRetention::Retain {
@@ -304,7 +304,7 @@ fn a_default_servant_serves_every_id_that_is_not_active() {
     }
 }
 
-/// Says how many are within it at the same time.
+/// A servant that records how many threads are in it at the same time.
 #[derive(Default)]
 struct Crowd {
     within: AtomicUsize,
@@ -320,7 +320,7 @@ impl Servant for Crowd {
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let within = self.within.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(within, Ordering::SeqCst);
-        // Where others may come, they are waited for.
+        // Waits for other threads if the adapter lets them in.
         while self.within.load(Ordering::SeqCst) < self.meet.load(Ordering::SeqCst)
             && self.most.load(Ordering::SeqCst) < self.meet.load(Ordering::SeqCst)
         {

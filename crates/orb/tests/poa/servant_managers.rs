@@ -1,5 +1,4 @@
-//! Servant activators and servant locators: when they are asked, what becomes of what they raise, and when they are
-//! told.
+//! Servant activators and servant locators: when they are called, and how their exceptions reach the client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +18,7 @@ fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
 }
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);
 
@@ -38,12 +37,12 @@ impl Log {
     }
 }
 
-/// Makes benches; an id says what goes wrong.
+/// A servant activator that creates benches; the object id selects an error.
 #[derive(Default)]
 struct Activator {
     log: Log,
     elsewhere: Mutex<Option<ObjectRef>>,
-    /// What `etherealize` waits for.
+    /// The gate that `etherealize` waits for.
     gate: Option<Arc<Gate>>,
     shared: Option<Arc<Bench>>,
     within: AtomicUsize,
@@ -135,7 +134,7 @@ fn poa_with(server: &Server, policies: &Policies, manager: ServantManager) -> Po
     poa
 }
 
-/// A reference of `poa` as a client of its own holds it.
+/// A reference of `poa` in another client.
 fn reference(client: &deckwatch_orb::Orb, poa: &Poa, id: &[u8]) -> ObjectRef {
     let made = poa.create_reference_with_id(id, TEST_ID).unwrap();
     seen_by(client, &made)
@@ -182,7 +181,7 @@ fn what_an_activator_raises_goes_to_the_caller_and_a_panic_is_unknown() {
         (Kind::Unknown, Completion::Maybe)
     );
     assert_eq!(server.orb.counters().read(Counter::ServantPanics), 1);
-    // Nothing is left behind: the next request asks again.
+    // No state remains: the next request calls `incarnate` again.
     assert!(call(&panics, "ping").is_err());
     assert_eq!(call(&reference(&client, &poa, b"fine"), "ping"), Ok(()));
     let elsewhere = reference(&client, &poa, b"elsewhere");
@@ -292,7 +291,7 @@ fn an_activator_is_told_whether_the_servant_serves_other_objects_and_whether_all
         ends,
         ["etherealize ? true false", "etherealize ? true true"]
     );
-    // Nothing holds the manager any more.
+    // Nothing holds a reference to the manager any more.
     assert_eq!(Arc::strong_count(&activator), 1);
 }
 
@@ -327,7 +326,7 @@ fn reactivation_by_hand_waits_until_the_servant_has_gone_back() {
     let poa = poa_with(&server, &activator_policies(), manager);
     let object = reference(&client, &poa, b"one");
     assert_eq!(call(&object, "ping"), Ok(()));
-    // Does not wait for the activator, which waits for the gate.
+    // `deactivate_object` does not wait for `etherealize`, which waits for the gate.
     poa.deactivate_object(b"one").unwrap();
     gate.wait_for_arrivals(1);
     let by_hand = std::thread::spawn({
@@ -340,7 +339,7 @@ fn reactivation_by_hand_waits_until_the_servant_has_gone_back() {
     assert_eq!(activator.log.read().len(), 2);
 }
 
-/// Evicts the object before the last.
+/// A servant activator that deactivates the object before the last.
 #[derive(Default)]
 struct Evictor {
     last: Mutex<Option<Vec<u8>>>,
@@ -378,7 +377,7 @@ fn an_activator_may_deactivate_other_objects_while_it_makes_one() {
     assert_eq!(evictor.log.await_len(3), ["a", "b", "a"]);
 }
 
-/// Gives each request a bench; an id says what goes wrong.
+/// A servant locator that gives each request a bench; the object id selects an error.
 #[derive(Default)]
 struct Locator {
     log: Log,
@@ -493,7 +492,7 @@ fn what_a_locator_raises_goes_to_the_caller_before_and_after_the_servant() {
     let elsewhere = reference(&client, &poa, b"elsewhere");
     assert_eq!(call(&elsewhere, "ping"), Ok(()));
     assert_eq!(server.bench.calls.load(Ordering::SeqCst), 1);
-    // None of the three had a servant: there was nothing to end.
+    // None of the three requests had a servant, so `postinvoke` is not called.
     assert!(
         locator
             .log

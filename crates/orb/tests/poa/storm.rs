@@ -1,5 +1,5 @@
-//! Many threads call while objects and adapters come and go: every call ends in one of the ways it may, every servant
-//! that was made goes back once, and nothing waits for ever.
+//! Many threads call while objects and adapters are created and destroyed. Every call ends in one of the allowed ways,
+//! every servant is etherealized once, and nothing waits forever.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ const OBJECTS: usize = 6;
 const CALLERS: usize = 4;
 const CALLS: usize = 150;
 
-/// What has been made and given back.
+/// Counts: servants incarnated and etherealized, adapters created, errors found.
 #[derive(Default)]
 struct Book {
     made: AtomicUsize,
@@ -26,10 +26,10 @@ struct Book {
     served_twice: AtomicUsize,
 }
 
-/// The activator of one adapter; another of the same name has one of its own.
+/// The servant activator of one adapter. A later adapter of the same name has another.
 struct Keeper {
     book: Arc<Book>,
-    /// Calls now.
+    /// Calls in progress.
     within: AtomicUsize,
     alive: Mutex<HashSet<Vec<u8>>>,
 }
@@ -89,7 +89,7 @@ impl AdapterActivator for Maker {
 fn is_expected(exception: SystemException) -> bool {
     matches!(
         (exception.kind, exception.minor),
-        // The adapter was being destroyed, or another thread was making it anew as it went.
+        // The adapter was being destroyed, or another thread was creating it again meanwhile.
         (
             Kind::Transient,
             minor::ADAPTER_DESTROYED | minor::REQUEST_DISCARDED
@@ -112,7 +112,7 @@ fn callers(objects: &[ObjectRef], served: &Arc<AtomicUsize>) -> Vec<std::thread:
     callers.collect()
 }
 
-/// A server whose adapter `storm` is made when it is asked for, and what is noted of it.
+/// A server that creates its adapter `storm` on demand, and the counts.
 fn stormy() -> (Server, Arc<Book>) {
     let server = Server::start();
     let book = Arc::new(Book::default());
@@ -163,7 +163,7 @@ fn objects_that_are_deactivated_under_load_are_made_anew_and_every_servant_goes_
     for caller in callers {
         caller.join().unwrap();
     }
-    // Nobody was turned away but for want of a thread to wait.
+    // Calls were refused only for want of a thread that could wait.
     assert!(served.load(Ordering::SeqCst) > CALLERS * CALLS / 2);
     assert!(book.made.load(Ordering::SeqCst) > OBJECTS);
     check(&server, &book);

@@ -1,6 +1,6 @@
-//! After the seal neither side takes memory for a call: counted, and the count shown to catch one that does.
+//! After the seal, neither side allocates memory for a call. The count is also checked to detect an allocation.
 //!
-//! The test has a process of its own: the allocator counts the whole process.
+//! The test has a process of its own, because the allocator counts the whole process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef
     allocations_with(|_, _, bench| bench.clone(), prepare, one)
 }
 
-/// The same, through the reference that `configure` makes of the server's, or to another object of the server.
+/// The same for another reference: `configure` derives it from the first object's, or it denotes another object.
 fn allocations_with(
     configure: impl Fn(&Server, &Orb, &ObjectRef) -> ObjectRef,
     prepare: impl Fn(&Server, &ObjectRef),
@@ -42,7 +42,7 @@ fn allocations_at(
     prepare: impl Fn(&Server, &ObjectRef),
     one: impl Fn(&ObjectRef),
 ) -> usize {
-    // Threads that are added under load are memory too: a sealed server of fixed shape adds none.
+    // Threads started under load allocate memory; a sealed server with a fixed number of threads starts none.
     let fixed = Orb::builder()
         .listen(endpoint)
         .unwrap()
@@ -62,7 +62,7 @@ fn allocations_at(
     prepare(&server, &bench);
     server.orb.seal();
     client.seal();
-    // Threads, connections, adoption.
+    // First, threads are started, connections opened and adopted.
     for _ in 0..200 {
         one(&bench);
     }
@@ -75,7 +75,7 @@ fn allocations_at(
     counted
 }
 
-/// Echoes octets and looks at what comes back without keeping it.
+/// Echoes octets and compares the result without copying it.
 fn octets_borrowed(reference: &ObjectRef, octets: &[u8]) {
     let equal: Result<bool, SystemException> = reference.invoke(
         "octets",
@@ -119,7 +119,7 @@ fn calls_through_shared_memory_take_no_memory() {
     );
 }
 
-/// Their fragments are joined where messages are written.
+/// The fragments are joined in the buffer that messages are written to.
 fn fragmented_calls_take_no_memory() {
     for len in [8_000, 20_000, 60_000] {
         let octets = vec![7; len];
@@ -141,7 +141,7 @@ fn oneways_take_no_memory() {
     assert_eq!(allocations_of(reserve, one), 0);
 }
 
-/// Policies at every level are put together anew for each call; a one-way that waits for its receipt has a reply.
+/// The policies of all levels are combined again for each call. A one-way with one of these scopes has a reply.
 fn policies_take_no_memory() {
     let timeout = |seconds| Policy::RelativeRoundtripTimeout(Duration::from_secs(seconds));
     let add = SetOverrideType::AddOverride;
@@ -168,7 +168,7 @@ fn policies_take_no_memory() {
     }
 }
 
-/// One-ways that lie in a box meanwhile, in memory that is lent.
+/// One-ways that wait in a queue, in borrowed buffers.
 fn posted_oneways_take_no_memory() {
     let reserve =
         |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
@@ -226,7 +226,7 @@ fn objects_of_every_adapter_take_no_memory() {
     }
 }
 
-/// Of the server's own ORB: no network, one marshalling each way.
+/// Objects of the caller's own ORB: no network, and one marshalling in each direction.
 fn collocated_calls_take_no_memory() {
     let own = |server: &Server, _: &Orb, _: &ObjectRef| {
         server.orb.string_to_object(&server.text).unwrap().unwrap()
@@ -248,8 +248,8 @@ fn collocated_calls_take_no_memory() {
     assert_eq!(sent, 0);
 }
 
-/// By the threads of lanes, by those of a pool without, which take another priority for each call, and with requests
-/// that wait.
+/// Requests served by threads of lanes; by threads of a pool without lanes, which change their priority for each call;
+/// and requests that wait.
 fn requests_of_threadpools_take_no_memory() {
     let priority = |number| Priority::new(number).expect("not negative");
     let model = |priority_model| {
@@ -293,7 +293,7 @@ fn requests_of_threadpools_take_no_memory() {
     }
 }
 
-/// Bands, a private connection, protocols, and a caller whose priority goes from lane to lane.
+/// Bands, a private connection, client protocols, and a caller that changes its priority and so its lane.
 fn ways_of_real_time_take_no_memory() {
     let priority = |number| Priority::new(number).expect("not negative");
     let band = |low, high| PriorityBand {
@@ -348,7 +348,7 @@ fn ways_of_real_time_take_no_memory() {
     assert_eq!(allocations_with(refer, |_, _| {}, one), 0);
 }
 
-/// As many requests as may be put aside until their start, and calls beside them.
+/// As many requests as may be kept until their start time, and calls meanwhile.
 fn requests_that_come_too_early_take_no_memory() {
     let second_ns = 1_000_000_000;
     let fixed = Orb::builder()
@@ -359,7 +359,7 @@ fn requests_that_come_too_early_take_no_memory() {
         .scheduling(Scheduling::Other)
         .clock_bound(Duration::ZERO);
     let server = Server::with(fixed.build().unwrap());
-    // Its caller does not wait for what its own clock has passed.
+    // The caller does not wait: the start time has passed by the caller's clock.
     let hasty = Around::with_utc_ahead(50 * second_ns);
     let start_ns = hasty.utc_ns().saturating_add_signed(-second_ns);
     let start = Policy::RequestStartTime(UtcT::from_unix_ns(start_ns, Duration::ZERO));
@@ -377,7 +377,7 @@ fn requests_that_come_too_early_take_no_memory() {
             std::thread::yield_now();
         }
     };
-    // Connections.
+    // Opens the connections.
     call(&bench, "ping").unwrap();
     put_one_aside(1);
     let before = counting::allocations();
@@ -409,7 +409,7 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
         objects_of_every_adapter_take_no_memory();
         collocated_calls_take_no_memory();
         requests_of_threadpools_take_no_memory();
-        // The thread keeps the priority that it is given.
+        // In a thread of its own, because the thread keeps the priority that the test sets.
         std::thread::scope(|scope| {
             scope
                 .spawn(ways_of_real_time_take_no_memory)

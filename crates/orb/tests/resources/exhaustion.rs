@@ -1,6 +1,6 @@
-//! Descriptors that run out: accepting rests, is counted, and goes on when some are given back.
+//! No descriptors left: the server stops accepting, counts this, and accepts again when descriptors are free.
 //!
-//! The test has a process of its own: the limit is the whole process's.
+//! The test has a process of its own, because the limit is that of the process.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -24,13 +24,13 @@ fn a_server_without_descriptors_serves_on_and_accepts_again_when_it_has_some() {
 
         let mut fillers: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
         drop(fillers.pop());
-        // The last descriptor goes to this end; there is none for the server's.
+        // The client's end takes the last descriptor; there is none for the server's end.
         let waiting = TcpStream::connect(server.address()).unwrap();
         wait_for(|| server.orb.counters().read(Counter::AcceptsExhausted) != 0);
-        // The connections there are serve on.
+        // The open connections still work.
         call(&bench, "ping").unwrap();
         assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
-        // Until one has been idle for long: it makes way.
+        // Later an idle connection is evicted.
         wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
         assert_eq!(server.orb.counters().read(Counter::ConnectionsEvicted), 1);
 

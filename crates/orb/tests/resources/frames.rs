@@ -1,4 +1,5 @@
-//! The road of a request is short: at most ten functions of lane, connection and server stand between the poller and the servant.
+//! The call path of a request is short: at most ten functions of `lane`, `connection` and `server` between the poller
+//! and the servant.
 
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
@@ -20,10 +21,10 @@ impl Servant for Witness {
             .lines()
             .filter(|line| !line.trim_start().starts_with("at "));
         let below_turn = functions.take_while(|line| !line.contains("::turn"));
-        // The name stands behind the frame's number; the standard library's frames may hold ours as a parameter.
+        // The name is after the number of the frame. Frames of the standard library may have our types as parameters.
         let names = below_turn.filter_map(|line| line.split_once(": ").map(|(_, name)| name));
         let rooms = ["lane", "connection", "server"].map(|room| format!("deckwatch_orb::{room}"));
-        // Of a method it is the type that is named first, in brackets where the method is a trait's.
+        // The name of a method starts with its type, in angle brackets for a method of a trait.
         let is_own = |name: &str| {
             let name = name.trim_start_matches('<');
             rooms.iter().any(|room| name.starts_with(room)) && !name.contains("{{closure}}")

@@ -1,7 +1,7 @@
-//! What open connections hold: ten thousand of them, each used once, take no more memory than is stated for a
+//! Memory of open connections: ten thousand connections, each used once, take no more than the documented amount per
 //! connection.
 //!
-//! The test has a process of its own: the allocator counts the whole process.
+//! The test has a process of its own, because the allocator counts the whole process.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,10 +14,10 @@ use deckwatch_testkit::alone;
 
 const CONNECTIONS: usize = 10_000;
 
-/// Descriptors that the test needs besides its connections.
+/// Descriptors that the test needs besides those of its connections.
 const OTHERS: usize = 128;
 
-/// As many connections as the process may have with both their ends.
+/// The number of connections that the process may open, with both ends.
 fn connections() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let files = limits
@@ -28,7 +28,7 @@ fn connections() -> usize {
     ((soft - OTHERS) / 2).min(CONNECTIONS)
 }
 
-/// Resident memory of this process, octets.
+/// Resident memory of this process in octets.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
@@ -65,7 +65,7 @@ fn ten_thousand_idle_connections_hold_no_more_than_is_stated() {
         let request = ping(&bench);
         let count = connections();
         let mut clients = Vec::with_capacity(count);
-        // Buffers and threads' own memory are there before the first is counted.
+        // Buffers and the memory of threads are allocated before the first measurement.
         for _ in 0..100 {
             call(&bench, "ping").unwrap();
         }

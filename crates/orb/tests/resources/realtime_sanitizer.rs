@@ -1,9 +1,9 @@
-//! The road of a request under RealtimeSanitizer: from the seal on, neither the thread that serves nor the one that
-//! calls comes to anything that may take memory, wait for a lock or ask the C library to wait. `sanitize/run
-//! realtime` builds and runs it.
+//! The call path of a request under RealtimeSanitizer. After the seal, neither the serving thread nor the calling
+//! thread may allocate memory, wait for a lock or call a function of the C library that waits. `sanitize/run realtime`
+//! builds and runs the test.
 //!
-//! The sanitizer sees the calls of the C library. The system calls of the road itself (a read and a write of the
-//! connection) go to the kernel directly; `strace` counts those elsewhere.
+//! The sanitizer sees calls of the C library only. The system calls of the path itself (a read and a write of the
+//! connection) go to the kernel directly; other tests count those.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn __rtsan_realtime_exit();
 }
 
-/// From here on the calling thread may not wait.
+/// From here on, the sanitizer reports calls of this thread that may wait.
 fn enter() {
     // SAFETY: it counts up a number of the calling thread.
     unsafe { __rtsan_realtime_enter() }
@@ -35,11 +35,11 @@ thread_local! {
     static IS_WATCHED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// A servant that puts the thread that serves it under watch: from its next request on.
+/// A servant that turns the sanitizer on for its thread, from its next request on.
 struct Watched {
     bench: Bench,
     is_on: AtomicBool,
-    /// It takes memory, as a servant must not.
+    /// Whether it allocates memory, which a servant must not do.
     takes_memory: bool,
 }
 
@@ -59,14 +59,14 @@ impl Servant for Watched {
     }
 }
 
-/// The caller's.
+/// The priority of the caller.
 const PRIORITY: i16 = 90;
 
 fn priority(number: i16) -> Priority {
     Priority::new(number).unwrap()
 }
 
-/// An adapter of two lanes, whose callers say their priority.
+/// An adapter of two lanes, whose callers send their priority (CLIENT_PROPAGATED).
 fn of_lanes(server: &Orb, root: &Poa) -> Poa {
     let lanes = [5, PRIORITY].map(|number| ThreadpoolLane {
         lane_priority: priority(number),
@@ -87,7 +87,8 @@ fn of_lanes(server: &Orb, root: &Poa) -> Poa {
     root.create_poa("lanes", Some(manager), &policies).unwrap()
 }
 
-/// Calls of every kind, with both ends under watch; `by_lanes`: to the lane of the caller's priority.
+/// Makes calls of every kind with the sanitizer on for both threads. `by_lanes`: the lane of the caller's priority
+/// serves them.
 fn serve_watched(by_lanes: bool, takes_memory: bool) {
     let server = Orb::builder()
         .scheduling(Scheduling::Other)
@@ -125,7 +126,7 @@ fn serve_watched(by_lanes: bool, takes_memory: bool) {
     let bench = client.string_to_object(&text).unwrap().unwrap();
     server.seal();
     client.seal();
-    // Threads, connections, adoption.
+    // First, threads are started, connections opened and adopted.
     for number in 0..200 {
         call(&bench, "ping").unwrap();
         note(&bench, number).unwrap();
@@ -139,11 +140,11 @@ fn serve_watched(by_lanes: bool, takes_memory: bool) {
         assert!(call(&bench, "fail").is_err());
     }
     leave();
-    // Results that the caller owns are his own memory: only the server is under watch here.
+    // The caller allocates memory for results that it owns, so here the sanitizer is on for the server only.
     for size in [1, 8_000, 60_000] {
         assert_eq!(call_octets(&bench, &vec![1; size]).unwrap().len(), size);
     }
-    // Threads and connections that end give memory back: under watch they stay until the process ends.
+    // Threads and connections that end free memory. So they are kept until the process ends.
     std::mem::forget((server, poa, client, bench));
 }
 

@@ -1,8 +1,8 @@
-//! After the seal a request takes no lock at the server, and two or three system calls; each count is shown to catch
-//! one too many.
+//! After the seal, the server takes no lock for a request and makes two or three system calls. Each count is also
+//! checked to detect one more.
 //!
-//! The test has a process of its own: locks are counted in the whole process. The client is a socket that sends the
-//! same octets again.
+//! The test has a process of its own, because locks are counted in the whole process. The client is a socket that sends
+//! the same octets again and again.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_sync::PiMutex;
 use deckwatch_testkit::alone;
 
-/// Does what it is told besides answering.
+/// A servant that can do one thing besides its reply.
 #[derive(Default)]
 struct Doer {
     /// [`NOTHING`], [`LOCK`] or [`CALL`].
@@ -46,37 +46,37 @@ impl Servant for Doer {
     }
 }
 
-/// How the lane waits for the next request of a connection.
+/// Where the lane waits for the next request of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Road {
     OwnThread,
     SharedPoller,
 }
 
-/// How the adapter comes to the servant.
+/// How the adapter finds the servant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Object {
-    /// Its key tells the slot.
+    /// The object key contains the slot.
     Slot,
     Name,
-    /// It is not active: the default servant serves it.
+    /// The object is not active: the default servant serves it.
     Default,
-    /// One of two lanes serves it: that of the priority which the request says.
+    /// One of two lanes serves it: that of the priority in the request.
     OfLane,
 }
 
-/// Of the lane that is asked, and of the other.
+/// The priority of the called lane, and of the other lane.
 const PRIORITIES: [i16; 2] = [90, 5];
 
 impl Object {
-    /// The service context of the request that says its priority, which comes back with the reply.
+    /// The service context with the priority of the request; the reply has it too.
     fn context(self) -> Option<(u32, &'static [u8])> {
         const RT_CORBA_PRIORITY: u32 = 10;
         (self == Self::OfLane).then_some((RT_CORBA_PRIORITY, &[0, 0, 0, 90]))
     }
 }
 
-/// A reference to what `doer` serves.
+/// A reference to an object that `doer` serves.
 fn object((orb, root): (&Orb, &Poa), doer: &Arc<Doer>, (road, by): (Road, Object)) -> ObjectRef {
     let servant: Arc<dyn Servant> = doer.clone();
     let persistent = |request_processing| {
@@ -110,7 +110,7 @@ fn object((orb, root): (&Orb, &Poa), doer: &Arc<Doer>, (road, by): (Road, Object
     }
 }
 
-/// An adapter of two lanes with so many threads each, whose callers say their priority.
+/// An adapter of two lanes with this many threads each, whose callers send their priority (CLIENT_PROPAGATED).
 fn of_lanes(orb: &Orb, root: &Poa, static_threads: u32) -> Poa {
     let priority = |number| Priority::new(number).unwrap();
     let lanes = PRIORITIES.map(|number| ThreadpoolLane {
@@ -132,7 +132,7 @@ fn of_lanes(orb: &Orb, root: &Poa, static_threads: u32) -> Poa {
     root.create_poa("lanes", Some(manager), &policies).unwrap()
 }
 
-/// A sealed server, and a connection to it that has been busy for a while.
+/// A sealed server, and a connection that has been busy for a while.
 struct Served {
     orb: Orb,
     _root: Poa,
@@ -147,7 +147,7 @@ impl Served {
         let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
         let builder = match road {
             Road::OwnThread => builder.dynamic_threads(0),
-            // The only thread of a lane never leaves the poller for one connection.
+            // The only thread of a lane does not leave the poller to wait for one connection.
             Road::SharedPoller => builder.threads(1).dynamic_threads(0),
         };
         let orb = builder.scheduling(Scheduling::Other).build().unwrap();
@@ -166,7 +166,7 @@ impl Served {
             doer,
             stream,
             request,
-            // A context has a number and a length.
+            // A service context has an id and a length, 8 octets.
             reply: vec![0; REPLY_SIZE + by.context().map_or(0, |(_, data)| 8 + data.len())],
         };
         served.ask(REHEARSAL);
@@ -183,9 +183,9 @@ impl Served {
         }
     }
 
-    /// Locks of [`LOCK_BATCH`] requests: those of a batch in which no thread lost the processor between its write and
-    /// giving the right to write back. Who serves the next request meanwhile leaves his reply in the queue, which has
-    /// a lock.
+    /// Locks of [`LOCK_BATCH`] requests, the least of all batches. A batch has more if a thread loses the processor
+    /// between its write and its release of the writer: the thread that serves the next request then queues its reply,
+    /// which takes a lock.
     fn locks(&mut self, does: u8) -> u64 {
         self.doer.does.store(does, Ordering::Relaxed);
         let batch = |served: &mut Self| {
@@ -199,7 +199,8 @@ impl Served {
         least.unwrap()
     }
 
-    /// System calls of a request: those of a batch in which nobody took the processor or the connection away.
+    /// System calls of one request, from the batch with the fewest: no other thread took the processor or the
+    /// connection.
     fn calls(&mut self, does: u8, counts: &[EventCount]) -> u64 {
         self.doer.does.store(does, Ordering::Relaxed);
         let sum = || {
@@ -214,24 +215,24 @@ impl Served {
             sum() - before
         };
         let least = (0..BATCHES).map(|_| batch(self)).min().unwrap();
-        // The call in which it waits for the next request may fall before a reading or behind it.
+        // The call that waits for the next request may fall before or after a reading of the counters.
         (least + BATCH / 2) / BATCH
     }
 }
 
-/// A reply of GIOP 1.2 without results.
+/// Size of a GIOP 1.2 reply without results.
 const REPLY_SIZE: usize = 24;
-/// Requests until the connection has its thread.
+/// Number of requests until a thread has adopted the connection.
 const REHEARSAL: u64 = 200;
-/// Requests of a batch, and batches of a count: on a busy machine one of many small ones is left alone.
+/// Requests per batch, and number of batches. On a busy machine, one of many small batches runs undisturbed.
 const BATCH: u64 = 10;
 const BATCHES: u64 = 400;
-/// The same of locks: what takes one now and then is found in each batch.
+/// The same for locks; a batch is larger, to contain every request that takes a lock now and then.
 const LOCK_BATCH: u64 = 200;
 const LOCK_BATCHES: u64 = 40;
 
-/// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not
-/// permit it.
+/// Counters of system calls of the server's threads. Returns `None` and counts a skip with its reason if the host does
+/// not permit them.
 fn counts_of_lanes() -> Option<Vec<EventCount>> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let mut counts = Vec::new();

@@ -1,4 +1,4 @@
-//! Lanes and callers that look for what comes instead of sleeping.
+//! Lanes and callers that spin (poll without sleeping) for the next message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,7 +85,7 @@ fn threads_of_a_real_time_class_do_not_spin() {
         let class = schedule::set_class(Class::Fifo(1));
         let may = class.is_ok();
         if may {
-            // A caller of this class sleeps, so that a server of any class answers it.
+            // A caller in the real-time class does not spin, so that a server in any class can run.
             let server = Server::at("127.0.0.1:0");
             let client = Orb::builder().spinning_calls(SPIN_FOREVER).build().unwrap();
             let bench = client.string_to_object(&server.text).unwrap().unwrap();
@@ -104,7 +104,7 @@ fn threads_of_a_real_time_class_do_not_spin() {
         .build();
     assert_eq!(refused.unwrap_err(), BuildError::SpinsInRealTime);
 
-    // One thread of the two may spin: it ends with the lane that is not made, which gives its place up.
+    // One of the two threads may spin. The lane cannot be created; its thread ends and releases the permission to spin.
     let place = format!("unix:{}", socket_path());
     let is_first = AtomicBool::new(true);
     let refused = Orb::builder()

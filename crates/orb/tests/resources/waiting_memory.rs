@@ -1,7 +1,7 @@
-//! What requests hold while they wait for a thread: no more than they count against the limits of their pool, and a
-//! buffer as the slab has them. A small one that has come into the buffer of a large message does not keep that.
+//! Memory of requests that wait for a thread: no more than they count against the limits of their pool, and a buffer of
+//! the slab. A small request that was read into the buffer of a large message does not keep that buffer.
 //!
-//! The test has a process of its own: the allocator counts the whole process.
+//! The test has a process of its own, because the allocator counts the whole process.
 
 use crate::common::lanes::{LaneWorld, priority, propagated};
 use crate::common::message::{NO_EXCEPTION, SYNC_NONE};
@@ -53,7 +53,7 @@ fn a_small_request_that_waits_does_not_hold_the_buffer_of_a_large_one() {
             wire.say(rest);
         }
         wait_for(|| count(Counter::RequestsBuffered) == waited + CONNECTIONS);
-        // What the slab keeps of their buffers is not theirs any more.
+        // The slab may keep free buffers, but the waiting requests do not own them.
         let held = counting::held() - before;
         assert!(held < LARGE as i64, "{held} octets");
         world.witness.probe.gate.open();

@@ -1,4 +1,4 @@
-//! The server protocol policy: what the sockets of accepted connections are, as the kernel tells it.
+//! The server protocol policy: the socket options of accepted connections, as the kernel reports them.
 
 use crate::nobody::alone_as_nobody;
 use deckwatch_orb::transport::Endpoint;
@@ -72,7 +72,7 @@ fn small() -> TcpProtocolProperties {
     }
 }
 
-/// What `ss` tells of the server's end of a connection from this port; none where there is no `ss`.
+/// The output of `ss` for the server's end of a connection from this port. Returns `None` if `ss` is not installed.
 fn server_end(client: u16) -> Option<String> {
     deckwatch_testkit::program("ss")?;
     let filter = format!("dport = :{client}");
@@ -107,7 +107,7 @@ fn connections_of_a_lane_have_the_buffers_and_the_keep_alive_of_its_policy() {
     ) else {
         return;
     };
-    // The kernel doubles what it is asked for.
+    // The kernel doubles the requested sizes.
     let buffers = |told: &str| {
         let has = |word: &str, octets: i32| told.contains(&format!("{word}{}", 2 * octets));
         (has(",rb", RECEIVE), has(",tb", SEND))
@@ -187,7 +187,7 @@ fn protocols_that_the_pool_does_not_have_or_that_contradict_another_adapter_make
 
 #[test]
 fn protocols_that_cannot_be_had_leave_the_pool_to_others() {
-    /// Of the priority 5 alone.
+    /// Maps priority 5 only.
     struct Five;
     impl NetworkPriorityMapping for Five {
         fn to_network(&self, corba: Priority) -> Option<NetworkPriority> {
@@ -219,7 +219,7 @@ fn protocols_that_cannot_be_had_leave_the_pool_to_others() {
     orb.shutdown(true).expect("once");
 }
 
-/// Every priority has the highest queue, which the kernel gives to CAP_NET_ADMIN alone.
+/// Maps every priority to the highest queue, which needs CAP_NET_ADMIN.
 struct Highest;
 
 impl NetworkPriorityMapping for Highest {
@@ -260,7 +260,7 @@ fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
             Err(PoaError::System(exception)) => assert_eq!(exception, denied),
             other => panic!("a system exception: {:?}", other.map(drop)),
         }
-        // The object asks for nothing, the caller does.
+        // The object asks for no packet priority; the caller does.
         let usual = Protocol::tcp(TcpProtocolProperties::default());
         let poa = adapter(&orb, "b", Some(pool(&orb)), &[usual]).expect("permitted");
         let client = Orb::builder().scheduling(Scheduling::Other).build();
@@ -291,7 +291,7 @@ fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
     });
 }
 
-/// Over sockets of the host too a caller finds the lane of its priority.
+/// With unix sockets alone too, a caller finds the lane of its priority.
 #[test]
 fn lanes_that_listen_at_sockets_of_the_host_alone_are_told_apart() {
     let path = std::env::temp_dir().join(format!("deckwatch-rt-lanes-{}", std::process::id()));
@@ -341,7 +341,7 @@ fn lanes_that_listen_at_sockets_of_the_host_alone_are_told_apart() {
     orb.shutdown(true).expect("once");
 }
 
-/// Tells the priority of its thread.
+/// A servant that returns the priority of its thread.
 struct Witness(Orb);
 
 impl Servant for Witness {

@@ -1,5 +1,5 @@
-//! Many callers at a threadpool that is too small for them: each call has one outcome, and none is left behind,
-//! however threads, keepers and borrowed threads come and go.
+//! Many callers at a threadpool that is too small for them: each call has one outcome and none is lost, however threads
+//! start, end and are borrowed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use deckwatch_orb::{
     RequestBuffering, Scheduling, SystemExceptionKind as Kind, ThreadpoolLane,
 };
 
-/// The longest that anything may take on a loaded machine.
+/// Time limit for each wait, long enough for a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CALLERS: u64 = 8;
 const CALLS: u64 = 250;
 
-/// What callers have seen.
+/// Counts of outcomes.
 #[derive(Default)]
 struct Seen {
     served: AtomicU64,
@@ -32,7 +32,7 @@ fn lane(number: i16, dynamic_threads: u32) -> ThreadpoolLane {
     }
 }
 
-/// Two objects, of the low lane and of the high one, called by many at once.
+/// Many clients call two objects, one in the low lane and one in the high lane.
 fn storm(dynamic_threads: u32, allow_borrowing: bool, buffering: Option<RequestBuffering>) -> Seen {
     let builder = Orb::builder().scheduling(Scheduling::Other);
     let builder = builder.dynamic_thread_idle(Duration::from_millis(1));
@@ -171,7 +171,7 @@ fn one_ways_of_many_callers_keep_their_order_and_none_is_lost() {
         for caller in callers {
             caller.join().expect("all are sent");
         }
-        // They may be on their way still.
+        // One-ways may still be in transit.
         let begun = std::time::Instant::now();
         let count = || bench.order.lock().expect("nobody panics with it").len();
         while count() < 800 {

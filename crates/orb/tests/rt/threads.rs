@@ -1,4 +1,4 @@
-//! The threads of threadpools as the host sees them: their priorities, their stacks, their coming and going.
+//! The threads of threadpools as the operating system sees them: priorities, stacks, start and end.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use deckwatch_orb::{
 use deckwatch_os::schedule::{self, Class};
 use deckwatch_testkit::alone;
 
-/// Tells what its thread is: scheduling class, size of the stack.
+/// A servant that returns the scheduling class and the stack size of its thread.
 #[derive(Default)]
 struct Witness {
     bench: Bench,
@@ -52,7 +52,7 @@ impl Servant for Witness {
     }
 }
 
-/// Octets of the mapping of this process that an address lies in.
+/// Size in octets of the memory mapping of this process that contains an address.
 fn mapping_around(address: usize) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the kernel tells");
     let range = |line: &str| {
@@ -96,7 +96,8 @@ impl World {
         Self { orb, witness }
     }
 
-    /// Native priorities are CORBA's. Threads that would not block end the process.
+    /// Native priorities are equal to CORBA priorities. A thread that does not block ends the process (see
+    /// `limit_real_time`).
     fn real_time(scheduling: Scheduling) -> Option<Self> {
         if !may_be_real_time() {
             return None;
@@ -109,7 +110,7 @@ impl World {
         self.orb.rt_orb()
     }
 
-    /// An object of an adapter that a pool serves at a priority that the server declares, as a client sees it.
+    /// A SERVER_DECLARED object of a new adapter with this pool, as a client sees it.
     fn declared(&self, name: &str, pool: ThreadpoolId, number: i16) -> ObjectRef {
         let policies = Policies {
             threadpool: Some(pool),
@@ -157,7 +158,7 @@ fn stack(object: &ObjectRef) -> usize {
     size.expect("it is served") as usize
 }
 
-/// Threads of this process whose name begins so.
+/// The number of threads of this process whose name begins with `name`.
 fn threads_named(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
     let comm = |task: std::io::Result<std::fs::DirEntry>| {
@@ -169,7 +170,7 @@ fn threads_named(name: &str) -> usize {
         .count()
 }
 
-/// Calls in a thread of its own.
+/// Calls in another thread.
 fn call_apart(object: &ObjectRef, operation: &'static str) -> std::thread::JoinHandle<()> {
     let object = object.clone();
     std::thread::spawn(move || call(&object, operation).expect("it is served"))
@@ -213,7 +214,7 @@ fn a_thread_of_a_pool_without_lanes_has_the_native_priority_of_its_request_while
         assert_eq!(class(&other), "SCHED_FIFO 9");
     }
     assert_eq!(world.orb.counters().read(Counter::PriorityChanges), 3);
-    // The pool that the ORB begins with is no real-time one but while it serves such a request.
+    // Threads of the default pool are real-time threads only while they serve such a request.
     let object = world.declared("default", ThreadpoolId(0), 4);
     assert_eq!(class(&object), "SCHED_FIFO 4");
     let root = world.orb.root_poa().expect("it lives");
@@ -230,7 +231,7 @@ fn a_priority_that_a_servant_takes_is_its_threads_no_longer_than_the_request() {
     if World::real_time(Scheduling::Fifo).is_none() {
         return;
     }
-    // One thread, so that the next request finds what this one has left.
+    // With one thread, the next request gets the thread as this request left it.
     let builder = Orb::builder().threads(1).dynamic_threads(0);
     let world = World::new(builder.priority_mapping(Direct(Scheduling::Fifo)));
     let pool = world.rt().create_threadpool(0, 1, 0, priority(2), None);
@@ -306,7 +307,7 @@ fn threads_that_were_added_end_when_they_have_nothing_to_do() {
                 .scheduling(Scheduling::Other)
                 .dynamic_thread_idle(Duration::from_millis(20)),
         );
-        // A number that no pool of another test in this process has.
+        // Creates pools until the next pool number is unused by other tests in this process.
         for _ in 1..17 {
             let pool = world.rt().create_threadpool(0, 1, 0, priority(1), None);
             world

@@ -1,5 +1,5 @@
-//! The sockets of the system with a test around them: it is asked before each comes about, may set the clock
-//! forward, and have that of UTC be wrong.
+//! A wrapper around the operating system's sockets. A test decides whether each socket may be created, may move the
+//! clock forward, and may set the UTC clock wrong.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -21,7 +21,7 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Sockets that connect or listen where `before` has nothing against it.
+    /// Calls `before` for each socket that connects or listens; its error is returned in place of the socket.
     pub(crate) fn asking(
         before: impl Fn(&Endpoint, &StreamOptions) -> Result<(), TransportError> + Send + Sync + 'static,
     ) -> Self {
@@ -33,7 +33,7 @@ impl Around {
         }
     }
 
-    /// Sockets with a clock of UTC that is ahead by so much, or behind.
+    /// The UTC clock is ahead by `ns`; a negative value sets it behind.
     pub(crate) fn with_utc_ahead(ns: i64) -> Self {
         Self {
             utc_ahead_ns: ns,
@@ -41,7 +41,7 @@ impl Around {
         }
     }
 
-    /// Has so much time pass at once.
+    /// Moves the clock forward by `time`.
     pub(crate) fn pass(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).expect("less than a lifetime");
         self.ahead_ns.fetch_add(ns, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! An allocator that counts: for the whole process, where a test has one of its own, and for each thread.
+//! An allocator that counts, per thread and for the whole process. A test that uses the process's count must run alone
+//! in its process.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -6,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-/// Whether the process is counted: other tests are not slowed down.
+/// Whether the process is counted. Other tests are not, so that they are not slowed down.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 
 /// Allocations of the process since [`start`].
@@ -22,7 +23,7 @@ thread_local! {
     pub(crate) static THREAD_HELD_MAX: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Begins to count the process, which must be the test's own.
+/// Starts to count the whole process. The test must be alone in its process.
 pub(crate) fn start() {
     IS_COUNTING.store(true, Ordering::SeqCst);
 }
@@ -44,7 +45,7 @@ fn count(allocations: usize, octets: i64) {
         ALLOCATIONS.fetch_add(allocations, Ordering::SeqCst);
         HELD.fetch_add(octets, Ordering::SeqCst);
     }
-    // A thread that ends frees memory after its counters are gone.
+    // A thread that ends frees memory after its thread-local counters are dropped.
     let _ = THREAD_HELD.try_with(|held| {
         held.set(held.get() + octets);
         let _ = THREAD_HELD_MAX.try_with(|max| max.set(max.get().max(held.get())));

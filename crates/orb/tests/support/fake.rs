@@ -1,16 +1,16 @@
-//! Servers that a test writes octet by octet.
+//! Servers that a test implements octet by octet.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use deckwatch_orb::{ObjectRef, Orb};
 
-/// A server of the test's own, for one connection, asked in GIOP 1.2.
+/// A hand-written server for one connection, called with GIOP 1.2.
 pub fn fake_server(serve: impl FnOnce(TcpStream) + Send + 'static) -> (Orb, ObjectRef) {
     fake_listener("1.2", move |listener| serve(listener.accept().unwrap().0))
 }
 
-/// A server of the test's own for as many connections as it accepts, asked in this version of GIOP.
+/// A hand-written server that accepts as many connections as it wants, called with this GIOP version.
 pub fn fake_listener(
     version: &str,
     serve: impl FnOnce(TcpListener) + Send + 'static,
@@ -24,12 +24,12 @@ pub fn fake_listener(
     (orb, reference)
 }
 
-/// The next message without its header; none where the client has ended.
+/// Reads the next message, without its header. Returns `None` if the client has closed the connection.
 pub fn try_read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     read_kind(stream).map(|(_, body)| body)
 }
 
-/// The next message: the number of its kind, and what follows the header.
+/// Reads the next message: its message type, and the octets after the header.
 pub fn read_kind(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 12];
     stream.read_exact(&mut header).ok()?;
@@ -43,7 +43,7 @@ pub fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     try_read_message(stream).unwrap()
 }
 
-/// Answers a request of GIOP 1.2 with this status and body.
+/// Replies to a GIOP 1.2 request with this status and body.
 pub fn reply(stream: &mut TcpStream, request: &[u8], status: u8, body: &[u8]) {
     let size = u32::try_from(12 + body.len()).unwrap();
     let message = [
@@ -56,7 +56,7 @@ pub fn reply(stream: &mut TcpStream, request: &[u8], status: u8, body: &[u8]) {
     stream.write_all(&message.concat()).unwrap();
 }
 
-/// A reference as the body of a forward in little-endian order.
+/// A reference as the body of a LOCATION_FORWARD reply, in little-endian order.
 pub fn ior_octets(reference: &ObjectRef) -> Vec<u8> {
     let mut body = Vec::new();
     let mut writer =

@@ -1,5 +1,5 @@
-//! What the integration tests share: a servant written by hand against the surface that generated code uses,
-//! and its caller.
+//! Shared code of the integration tests: a servant written by hand against the interface that generated code uses, and
+//! its client.
 
 #![allow(
     dead_code,
@@ -23,16 +23,16 @@ use deckwatch_orb::{
 
 pub const TEST_ID: &str = "IDL:deckwatch.test/Bench:1.0";
 
-/// The tests' interface.
+/// The servant of the tests.
 #[derive(Default)]
 pub struct Bench {
     pub calls: AtomicU64,
     pub order: Mutex<Vec<u32>>,
-    /// What `meet` waits for.
+    /// The gate that the operation `meet` waits for.
     pub gate: Gate,
 }
 
-/// A door that a test opens.
+/// A gate that a test opens.
 #[derive(Default)]
 pub struct Gate {
     open: Mutex<bool>,
@@ -47,7 +47,7 @@ impl Gate {
         drop(self.changed.wait_while(open, |open| !*open).unwrap());
     }
 
-    /// As it was before anybody came.
+    /// Closes the gate again.
     pub fn close(&self) {
         *self.open.lock().unwrap() = false;
         self.arrived.store(0, Ordering::SeqCst);
@@ -214,14 +214,14 @@ pub fn call_back(reference: &ObjectRef, peer: &ObjectRef) -> Result<Vec<u8>, Sys
     reference.invoke("call_back", |w| Some(peer).write(w), read, no_exception)
 }
 
-/// A request of GIOP 1.2 for the operation `octets` with so many of them.
+/// A GIOP 1.2 request for the operation `octets` with an argument of this many octets.
 pub fn request(bench: &ObjectRef, id: u32, octets: u32) -> Vec<u8> {
     let mut arguments = octets.to_be_bytes().to_vec();
     arguments.resize(arguments.len() + octets as usize, 1);
     request_of(bench, (id, 3), "octets", &arguments)
 }
 
-/// A request of GIOP 1.2 by its number and response flags.
+/// A GIOP 1.2 request with this request id and these response flags.
 pub fn request_of(
     bench: &ObjectRef,
     id_and_flags: (u32, u8),
@@ -231,7 +231,7 @@ pub fn request_of(
     request_saying(bench, id_and_flags, operation, None, arguments)
 }
 
-/// The same with a service context.
+/// As `request_of`, with a service context.
 pub fn request_saying(
     bench: &ObjectRef,
     (id, flags): (u32, u8),
@@ -263,7 +263,7 @@ pub fn request_saying(
     message
 }
 
-/// A path for a unix socket that no other test uses, in the folder for temporary files.
+/// A path for a unix socket that no other test uses, in the directory for temporary files.
 pub fn socket_path() -> String {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     let number = TAKEN.fetch_add(1, Ordering::Relaxed);
@@ -271,7 +271,7 @@ pub fn socket_path() -> String {
     std::env::temp_dir().join(name).display().to_string()
 }
 
-/// A server on loopback with one `Bench`, and the reference to it as text.
+/// A server on loopback with one `Bench`, and its stringified reference.
 pub struct Server {
     pub orb: Orb,
     pub root: Poa,
@@ -288,7 +288,7 @@ impl Server {
         Self::with(Orb::builder().listen(endpoint).unwrap().build().unwrap())
     }
 
-    /// One on loopback whose ORB is built with this too.
+    /// A server on loopback; `shape` changes the ORB builder.
     pub fn shaped(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Self {
         let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
         Self::with(shape(builder).build().unwrap())
@@ -313,10 +313,10 @@ impl Server {
     }
 }
 
-/// The longest that anything of a test may take on a loaded machine.
+/// Time limit for each wait of a test, long enough for a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for what another thread brings about.
+/// Waits until another thread makes the condition true.
 #[track_caller]
 pub fn wait_for(what: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -326,7 +326,7 @@ pub fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
-/// A client's ORB and its reference to the server.
+/// A client ORB and its reference to the server.
 pub fn client_of(server: &Server) -> (Orb, ObjectRef) {
     let orb = Orb::builder()
         .round_trip_timeout(Duration::from_secs(20))
@@ -336,26 +336,26 @@ pub fn client_of(server: &Server) -> (Orb, ObjectRef) {
     (orb, reference)
 }
 
-/// The object as another ORB holds it.
+/// The reference to the object in another ORB.
 pub fn seen_by(client: &Orb, object: &ObjectRef) -> ObjectRef {
     let text = object.to_string();
     client.string_to_object(&text).unwrap().unwrap()
 }
 
-/// A reference that somebody made up: this key at the server's endpoint.
+/// A forged reference: this object key at the server's endpoint.
 pub fn forged(client: &Orb, server: &Server, key: &[u8]) -> ObjectRef {
     let key: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let url = format!("corbaloc::{}/{key}", server.orb.endpoints()[0]);
     client.string_to_object(&url).unwrap().unwrap()
 }
 
-/// Has every kind of call made at a server that listens at `endpoint`; another, which is called back, listens at
+/// Makes every kind of call to a server that listens at `endpoint`. Another server, which is called back, listens at
 /// `other`.
 pub fn make_every_kind_of_call(endpoint: &str, other: &str, notes: u32) {
     let server = Server::at(endpoint);
     let (client, bench) = client_of(&server);
     assert_eq!(call(&bench, "ping"), Ok(()));
-    // More than sockets and rings hold, both ways.
+    // More than the socket buffers and rings can hold, in both directions.
     let large = vec![7; 3 << 20];
     assert_eq!(call_octets(&bench, &large), Ok(large));
     assert_eq!(
@@ -372,15 +372,15 @@ pub fn make_every_kind_of_call(endpoint: &str, other: &str, notes: u32) {
         *server.bench.order.lock().unwrap(),
         (0..notes).collect::<Vec<_>>()
     );
-    // A servant that calls back goes the other way over a connection of its own.
+    // The servant's call back uses another connection, in the other direction.
     let other = Server::at(other);
     let peer = client.string_to_object(&other.text).unwrap().unwrap();
     assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
-    // One connection for two-ways, one for one-ways.
+    // One connection for two-way requests, one for one-way requests.
     assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
 }
 
-/// That nobody can listen at these places of a protocol, for these reasons.
+/// Checks that listening at each of these addresses of a protocol fails, with this error.
 #[track_caller]
 pub fn expect_no_listener(protocol: &str, places: &[(&str, TransportError)]) {
     for &(path, expected) in places {

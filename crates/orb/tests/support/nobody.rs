@@ -1,4 +1,4 @@
-//! Tests that a user without any permission runs.
+//! Tests that run as a user without permissions.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -10,19 +10,19 @@ const NOBODY: u32 = 65_534;
 
 static COPIES: AtomicU32 = AtomicU32::new(0);
 
-/// A copy of this program, which is removed at the end.
+/// A copy of this program; its file is removed on drop.
 struct Copy(PathBuf);
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // The child has no copy.
+        // The child process has no copy, so its removal fails.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Runs `body` in a process of its own: as nobody if this user is root, else as this user.
+/// Runs `body` in a process of its own: as the user nobody if this user is root, else as this user.
 pub(crate) fn alone_as_nobody<F: FnOnce()>(body: F) {
-    // Nobody may not read the folder of this program.
+    // The user nobody cannot read the directory of this program.
     let folder = std::env::temp_dir();
     let number = COPIES.fetch_add(1, Ordering::Relaxed);
     let name = format!("deckwatch-nobody-{}-{number}", std::process::id());

@@ -1,7 +1,7 @@
 //! A simulated transport: two or more ORBs in one thread, in virtual time.
 //!
-//! Octets take a latency that the seed decides. Whoever would block in a read runs the world forward instead: first
-//! every ORB that has something to serve, then time, up to the next arrival or the reader's deadline.
+//! The seed decides the latency of octets. A read that would block runs the simulation forward instead: first every ORB
+//! that has work, then the clock, up to the next arrival or the deadline of the read.
 
 mod poller;
 mod stream;
@@ -18,29 +18,29 @@ use deckwatch_orb::{Orb, OrbBuilder};
 use poller::SimPoller;
 use stream::{SimListener, SimStream};
 
-/// What is shared, and by how many nanoseconds the clock of UTC is ahead that is seen through this handle.
+/// A handle to the shared state. The number is how many nanoseconds the UTC clock of this handle is ahead.
 #[derive(Clone)]
 pub struct World(Arc<Mutex<State>>, i64);
 
-/// When the world began by its clocks of UTC: nanoseconds since 1970.
+/// Start time of the simulation by its UTC clocks: nanoseconds since 1970.
 pub const BEGUN_UTC_NS: u64 = 1_800_000_000_000_000_000;
 
 struct State {
     now: u64,
     latency_ns: (u64, u64),
     random: u64,
-    /// Octets sent from now on are lost.
+    /// Whether octets sent from now on are lost.
     is_cut: bool,
-    /// Octets that may be under way to one end, or wait there.
+    /// How many octets may be in transit to one end or unread there.
     window: usize,
     next: u64,
     ends: BTreeMap<u64, End>,
     listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
-    /// By their hosts.
+    /// The ORBs, by host.
     orbs: BTreeMap<String, Orb>,
-    /// Until when the ORB of a host does nothing.
+    /// The time until which the ORB of a host does nothing.
     stalls: BTreeMap<String, u64>,
-    /// What happened, to compare runs by.
+    /// The events so far, to compare runs.
     trace: Vec<(u64, u64, usize)>,
 }
 
@@ -48,13 +48,13 @@ struct State {
 struct End {
     peer: u64,
     inbox: VecDeque<(u64, Vec<u8>)>,
-    /// When the peer's end comes through.
+    /// When the close of the peer's end arrives.
     ended_at: Option<u64>,
-    /// The poller has told of all that had arrived by then; none: it tells of whatever is there.
+    /// The poller has reported all arrivals until this time. `None`: the poller reports any unread data.
     told: Option<u64>,
-    /// The poller has told of the room that there is to write into.
+    /// Whether the poller has reported that there is room to write.
     is_room_told: bool,
-    /// The connection has been reset.
+    /// Whether the connection has been reset.
     is_broken: bool,
 }
 
@@ -65,7 +65,7 @@ impl End {
             || self.has_ended(now)
     }
 
-    /// Whether something has arrived that the poller has not told of.
+    /// Whether something has arrived that the poller has not reported.
     fn has_news(&self, now: u64) -> bool {
         let Some(told) = self.told else {
             return self.is_readable(now);
@@ -88,7 +88,7 @@ impl End {
 }
 
 impl State {
-    /// Octets that can be sent from this end now.
+    /// How many octets this end can send now.
     fn room(&self, end: &End) -> usize {
         let waiting = self.ends.get(&end.peer).map_or(0, End::len);
         self.window.saturating_sub(waiting)
@@ -124,12 +124,12 @@ impl World {
         )
     }
 
-    /// The same world for hosts whose clock of UTC is ahead by so much, or behind.
+    /// The same world, for hosts whose UTC clock is ahead by `ahead_ns`; a negative value sets it behind.
     pub fn with_clock_ahead(&self, ahead_ns: i64) -> Self {
         Self(Arc::clone(&self.0), ahead_ns)
     }
 
-    /// An ORB of this world at a host of its own.
+    /// Creates an ORB at a host of its own.
     pub fn orb(&self, host: &str) -> Orb {
         self.orb_with(host, |builder| builder)
     }
@@ -155,8 +155,7 @@ impl World {
         self.state().is_cut = false;
     }
 
-    /// Resets one of the connections that there are: what is under way on it is lost, and neither end can use it any
-    /// more.
+    /// Resets one of the open connections. Its data in transit is lost, and neither end can use it any more.
     pub fn reset(&self, pick: usize) {
         let mut state = self.state();
         let count = state.ends.len().max(1);
@@ -173,34 +172,34 @@ impl World {
         }
     }
 
-    /// The ORB of this host does nothing for so long.
+    /// Stops the ORB of this host for `time`.
     pub fn stall(&self, host: &str, time: Duration) {
         let mut state = self.state();
         let until = Instant64(state.now).after(time);
         state.stalls.insert(host.to_owned(), until.0);
     }
 
-    /// Ends the ORB of this host; another may be made there.
+    /// Shuts down the ORB of this host; a new one may be created there.
     pub fn end_one(&self, host: &str) {
         let orb = self.state().orbs.remove(host);
         orb.unwrap().shutdown(true).unwrap();
     }
 
-    /// Connections that somebody still holds an end of.
+    /// The number of connections with an end that is not dropped yet.
     pub fn connections(&self) -> usize {
         self.state().ends.len().div_ceil(2)
     }
 
-    /// No more octets than these fit between a writer and its reader.
+    /// Limits the octets between a writer and its reader.
     pub fn narrow(&self, window: usize) {
         self.state().window = window;
     }
 
-    /// Lets so much time pass, and what happens in it happen.
+    /// Runs the simulation for `time`.
     pub fn pass(&self, time: Duration) {
         let until = Instant64(self.state().now).after(time);
         while self.now() < until {
-            // What the ORBs do by the clock they do when they are turned.
+            // Timers of an ORB run only when the ORB is turned.
             let next = self.now().after(Duration::from_secs(1)).min(until);
             self.step(Some(next.0));
         }
@@ -222,7 +221,7 @@ impl World {
         self.state().trace.clone()
     }
 
-    /// Forgets the ORBs, which hold this world in turn.
+    /// Shuts down and drops the ORBs, which hold references to this world.
     pub fn end(&self) {
         let orbs = std::mem::take(&mut self.state().orbs);
         orbs.values().for_each(|orb| orb.shutdown(true).unwrap());
@@ -232,7 +231,7 @@ impl World {
         self.0.lock().unwrap()
     }
 
-    /// Lets somebody serve, else lets time pass. False: nothing will ever happen before `until`.
+    /// Lets an ORB work, else advances the clock. Returns false if nothing will ever happen before `until`.
     fn step(&self, until: Option<u64>) -> bool {
         if self.turn() {
             return true;
@@ -252,7 +251,7 @@ impl World {
         true
     }
 
-    /// Lets everything happen that is under way.
+    /// Runs the simulation until nothing is in progress.
     pub fn settle(&self) {
         while self.step(None) {}
     }

@@ -1,8 +1,8 @@
-//! The filter run on an interpreter of the few instructions that it uses.
+//! Runs the filter on an interpreter of the instructions that it uses.
 
 use super::*;
 
-/// The few instructions of the machine that the filter uses, by linux/filter.txt.
+/// Interprets the instructions that the filter uses, by linux/filter.txt.
 fn run(program: &[libc::sock_filter], packet: &[u8]) -> u32 {
     let half = |at: usize| {
         Some(u32::from(u16::from_be_bytes([

@@ -1,5 +1,5 @@
-//! How a connection through shared memory comes about: over a unix socket, the client sends one greeting with the memory and the
-//! second socket. Nobody waits for the other.
+//! The set-up of a connection through shared memory: over a unix socket, the client sends one greeting with the memory
+//! and the second socket. Neither end waits for the other.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,13 +18,13 @@ use super::memory::Memory;
 use super::stream::{Counted, Shared, SharedStream};
 use crate::unix::{self, UnixListener};
 
-/// What a client says. The number changes with the form of the memory.
+/// The client's greeting. The last octet is the version of the memory layout.
 const GREETING: [u8; 8] = *b"DWRING\0\x01";
 
-/// Descriptors that come with it: the memory, and the socket that tells of room.
+/// Descriptors sent with the greeting: the memory, and the socket that notifies of room.
 const DESCRIPTORS: usize = 2;
 
-/// Where connections through shared memory come in: a unix socket.
+/// The listener for connections through shared memory: a unix socket.
 #[derive(Debug)]
 pub struct SharedListener {
     listener: UnixListener,
@@ -33,8 +33,8 @@ pub struct SharedListener {
 }
 
 impl SharedListener {
-    /// Listens at `path`, as [`UnixListener::listen`] does. At most `connections_max` are open at once, since each holds memory:
-    /// a client beyond them finds its connection refused when it reads.
+    /// Listens at `path`, as [`UnixListener::listen`] does. At most `connections_max` are open at once, since each
+    /// holds memory. The connection of a further client is refused; that client gets the error when it reads.
     ///
     /// # Errors
     /// As [`UnixListener::listen`].
@@ -51,10 +51,11 @@ impl SharedListener {
         })
     }
 
-    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    /// Accepts one pending connection. Returns `None` if none is pending (or the client has closed it again, or the
+    /// maximum is open).
     ///
     /// # Errors
-    /// What the kernel answers; see [`crate::stream::is_exhaustion`].
+    /// The kernel's error; see [`crate::stream::is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<SharedStream>> {
         let Some(socket) = self.listener.accept()? else {
             return Ok(None);
@@ -63,7 +64,7 @@ impl SharedListener {
         Ok(counted.map(|counted| SharedStream::accepted(socket.into_descriptor(), counted)))
     }
 
-    /// Where it listens.
+    /// The path at which it listens.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.listener.path()
@@ -76,11 +77,11 @@ impl AsFd for SharedListener {
     }
 }
 
-/// Connects to the server that listens at `path`, giving up at `deadline_ns`. What is written reaches the server once it has taken
-/// the connection.
+/// Connects to the server that listens at `path`, giving up at `deadline_ns`. Octets that are written reach the server
+/// once it has accepted the connection.
 ///
 /// # Errors
-/// As [`unix::connect`], or that descriptors or memory have run out.
+/// As [`unix::connect`]; or descriptors or memory have run out.
 pub fn connect(path: &Path, deadline_ns: Option<u64>) -> io::Result<SharedStream> {
     let arrival = unix::connect(path, deadline_ns)?.into_descriptor();
     let (memory, descriptor) = Memory::create()?;
@@ -100,7 +101,10 @@ fn greet(socket: &OwnedFd, descriptors: [BorrowedFd<'_>; DESCRIPTORS]) -> io::Re
     Ok(())
 }
 
-/// What a client has sent; none yet, an end, or the error of one that is none of ours.
+/// Reads a client's greeting: it has not arrived yet, the client has closed the socket, or it has arrived.
+///
+/// # Errors
+/// `InvalidData` for a greeting that is not of this protocol, else the kernel's error.
 pub(super) fn hear_greeting(socket: &OwnedFd) -> io::Result<Greeting> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -128,7 +132,7 @@ pub(super) fn hear_greeting(socket: &OwnedFd) -> io::Result<Greeting> {
     Ok(Greeting::Heard(Shared { memory, room }))
 }
 
-/// What has come of a client's greeting.
+/// The result of reading a client's greeting.
 pub(super) enum Greeting {
     NotYet,
     Ended,

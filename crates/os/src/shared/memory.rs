@@ -1,4 +1,4 @@
-//! The memory of one connection: made and sealed by the client, checked by the server before it is touched.
+//! The memory of one connection: created and sealed by the client, checked by the server before it is used.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::ring::Ring;
 
-/// Both rings, mapped. The first leads from the client to the server.
+/// Both rings, mapped. The first carries octets from the client to the server.
 #[derive(Debug)]
 pub(super) struct Memory {
     rings: NonNull<[Ring; 2]>,
@@ -20,22 +20,23 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Whole pages, so that what lies behind the rings is the same memory's.
+/// Whole pages, so that the rest of the last page belongs to the same memory.
 const SIZE: usize = size_of::<[Ring; 2]>().next_multiple_of(4096);
 
-/// What a memory must be sealed with: it can become neither shorter nor longer, and this does not change.
+/// The seals that a memory must have: its size cannot change, and no seal can be removed.
 fn seals() -> SealFlags {
     SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL
 }
 
-/// The kernel's file system in memory with pages of ordinary size, as `statfs` names it. A page of a huge file may fail to come.
+/// The magic number that `statfs` returns for the kernel's memory file system with pages of ordinary size. A page of a
+/// huge-page file may fail to be allocated.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 impl Memory {
-    /// New memory, and the descriptor by which another process maps it.
+    /// Creates memory. Returns it with the descriptor by which another process maps it.
     ///
     /// # Errors
-    /// What the kernel answers, most often that descriptors or memory have run out.
+    /// The kernel's error, most often that descriptors or memory have run out.
     pub(super) fn create() -> io::Result<(Self, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("deckwatch-rings", flags)?;
@@ -44,10 +45,10 @@ impl Memory {
         Ok((Self::map(&fd)?, fd))
     }
 
-    /// The memory of a client.
+    /// Maps the memory of a client.
     ///
     /// # Errors
-    /// `InvalidData` where it is not what a client of ours makes, else what the kernel answers.
+    /// `InvalidData` if it is not the memory that our client creates, else the kernel's error.
     pub(super) fn of_client(fd: &OwnedFd) -> io::Result<Self> {
         let is_sealed = rustix::fs::fcntl_get_seals(fd).is_ok_and(|found| found.contains(seals()));
         let size = rustix::fs::fstat(fd)?.st_size;
@@ -58,10 +59,10 @@ impl Memory {
         Self::map(fd)
     }
 
-    /// Its pages are present, so that no message waits for them.
+    /// Maps the memory with its pages present, so that no message waits for a page fault.
     fn map(fd: impl AsFd) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory. The file is as long as the
-        // mapping and can become no shorter.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory. The file is as long as
+        // the mapping and can become no shorter.
         let start = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -76,15 +77,15 @@ impl Memory {
         Ok(Self { rings })
     }
 
-    /// The rings, in memory that nobody else has.
+    /// Creates the rings in memory that no other process has.
     #[cfg(test)]
     pub(super) fn private() -> io::Result<Self> {
         Self::create().map(|(memory, _)| memory)
     }
 
     pub(super) fn rings(&self) -> &[Ring; 2] {
-        // SAFETY: the mapping is as long and, beginning at a page, as aligned as the rings; it lives as long as `self`. They
-        // consist of atomics, for which any content is valid and any other writer allowed.
+        // SAFETY: the mapping is as long and, beginning at a page, as aligned as the rings; it lives as long as `self`.
+        // They consist of atomics, for which any content is valid and any other writer allowed.
         unsafe { self.rings.as_ref() }
     }
 }

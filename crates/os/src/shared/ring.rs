@@ -1,85 +1,86 @@
-//! A ring of octets with one writer and one reader, in memory that both may spoil.
+//! A ring of octets with one writer and one reader, in memory that either end may corrupt.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Octets that may be on their way in one direction: a message of 64 KiB fits whole while another is being read.
+/// Octets that may be in transit in one direction: a whole message of 64 KiB fits while another is being read.
 pub const RING_SIZE: usize = 128 << 10;
 
 const WORD: usize = size_of::<u64>();
 
-/// One direction, as it lies in the memory. Zeros are an empty ring. Positions count all octets ever written or read.
+/// The memory layout of one direction. All zeros are an empty ring. Positions count all octets ever written or read.
 #[repr(C)]
 pub(super) struct Ring {
-    /// The writer's line.
+    /// Written by the writer.
     pub(super) written: Line<Written>,
-    /// What the reader has read; the writer looks only where it knows of too little room.
+    /// The reader's position. The writer loads it only when the room that it knows of is too small.
     read: Line<AtomicU64>,
-    /// What the writer looks at each time, and the reader seldom changes.
+    /// The reader's state: the writer loads it on each write, and the reader seldom changes it.
     pub(super) reader: Line<Reader>,
-    /// How the writer waits for room, likewise.
+    /// How the writer waits for room: the reader loads it, and the writer seldom changes it.
     pub(super) writer_waits: Line<AtomicU32>,
     octets: [AtomicU64; RING_SIZE / WORD],
 }
 
-/// Alone on its two cache lines: processors fetch them in pairs.
+/// A value with two cache lines of its own: processors fetch cache lines in pairs.
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
 #[repr(C)]
 pub(super) struct Written {
     position: AtomicU64,
-    /// Not 0: nothing more comes.
+    /// Not 0 if the writer has ended its direction.
     pub(super) ended: AtomicU32,
 }
 
 #[repr(C)]
 pub(super) struct Reader {
-    /// How it waits for octets: one of the [`wait`] words. It sets it; the writer takes it away.
+    /// How the reader waits for octets: one of the [`wait`] words. The reader sets it; the writer resets it.
     pub(super) waits: AtomicU32,
-    /// Not 0: nothing more is read.
+    /// Not 0 if the reader reads no more.
     pub(super) deaf: AtomicU32,
-    /// Not 0: the reader has the memory. What is written before is lost where it never does.
+    /// Not 0 once the reader has mapped the memory. If that never happens, octets already written are lost.
     pub(super) taken: AtomicU32,
 }
 
-/// What a writer keeps to itself.
+/// The writer's private state.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     position: AtomicU64,
-    /// Room that it knows of; there may be more.
+    /// Room that the writer knows of; there may be more.
     room: AtomicUsize,
 }
 
 /// How an end waits.
 pub(super) mod wait {
-    /// It does not: it will look for itself.
+    /// The end is awake and checks the ring by itself.
     pub(in super::super) const AWAKE: u32 = 0;
-    /// In a futex on this word.
+    /// It sleeps in a futex on this word.
     pub(in super::super) const SLEEPS: u32 = 1;
-    /// In a poller that watches its socket.
+    /// A poller watches its socket.
     pub(in super::super) const WATCHES: u32 = 2;
 }
 
-/// The other end's position makes no sense.
+/// The other end's position is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spoiled;
 
 impl Ring {
-    /// Octets that wait for a reader who has read up to `position`.
+    /// Returns the octets available to a reader that has read up to `position`.
     pub(super) fn waiting(&self, position: u64) -> Result<usize, Spoiled> {
-        // SYNC: pairs with the store in `put`: the octets before the position are there.
+        // SYNC: pairs with the store in `put`: the octets before the position are visible.
         let written = self.written.0.position.load(Ordering::Acquire);
         within(written.wrapping_sub(position))
     }
 
-    /// Octets that a writer who has written up to `position` may add.
+    /// Returns the octets that a writer may add that has written up to `position`.
     fn room(&self, position: u64) -> Result<usize, Spoiled> {
-        // SYNC: pairs with the store in `take`: what was read may be overwritten.
+        // SYNC: pairs with the store in `take`: the octets up to that position have been read and may be overwritten.
         let read = self.read.0.load(Ordering::Acquire);
         within(position.wrapping_sub(read)).map(|used| RING_SIZE - used)
     }
 
-    /// Takes out what fits `into`, for the reader whose `position` this is; how much that was, and how much waited before.
+    /// Copies octets out `into` the buffer and advances the reader's `position`. Returns how many octets were copied,
+    /// and how many were available before.
     pub(super) fn take(
         &self,
         position: &AtomicU64,
@@ -98,7 +99,8 @@ impl Ring {
         Ok((count, waited))
     }
 
-    /// Adds those of `octets` that there is room for, for the writer who has this; how many those were.
+    /// Copies in those of `octets` that there is room for, and advances the writer's position. Returns how many octets
+    /// were copied.
     pub(super) fn put(&self, writer: &Writer, octets: &[u8]) -> Result<usize, Spoiled> {
         let from = writer.position.load(Ordering::Relaxed);
         let mut room = writer.room.load(Ordering::Relaxed);
@@ -117,7 +119,8 @@ impl Ring {
         Ok(count)
     }
 
-    /// The octets of one whole word and what lies before and behind it, from a position on: `first` is in a word that has begun.
+    /// Splits a position. Returns the index of its word, the offset in that word, and the octets (at most `len`) up to
+    /// the next whole word if the offset is not 0.
     fn place(position: u64, len: usize) -> (usize, usize, usize) {
         let at = (position % RING_SIZE as u64) as usize;
         let offset = at % WORD;
@@ -129,14 +132,14 @@ impl Ring {
         (at / WORD, offset, first)
     }
 
-    /// `count` words from `index` on: those up to the end of the ring, and those from its beginning.
+    /// Returns `count` words from `index` on: those up to the end of the ring, and those from its beginning.
     fn words(&self, index: usize, count: usize) -> [&[AtomicU64]; 2] {
         let (before, from) = self.octets.split_at(index % self.octets.len());
         let first = count.min(from.len());
         [&from[..first], &before[..(count - first).min(before.len())]]
     }
 
-    /// Writes a position over both of the true ones, as a hostile end may.
+    /// Overwrites both positions, as a hostile end may.
     #[cfg(test)]
     pub(super) fn spoil(&self, position: u64) {
         self.written.0.position.store(position, Ordering::Relaxed);
@@ -191,7 +194,7 @@ impl Ring {
     }
 }
 
-/// Writes a part of a word. Only the writer of a ring writes words, so that the octets beside them stay what they are.
+/// Writes a part of a word. Only the writer of a ring stores words, so that the other octets of the word do not change.
 fn merge(word: &AtomicU64, offset: usize, octets: &[u8]) {
     let mut whole = word.load(Ordering::Relaxed).to_ne_bytes();
     whole[offset..offset + octets.len()].copy_from_slice(octets);

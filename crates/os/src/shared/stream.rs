@@ -16,41 +16,42 @@ use super::memory::Memory;
 use super::ring::{Ring, Spoiled, Writer, wait};
 use waiting::{DEATH_LOOK, drain, events, remaining, ring_for, sleep, wake};
 
-/// A connection through shared memory; may be read by one thread while another writes. It behaves as a stream socket does.
+/// A connection through shared memory, with the behaviour of a stream socket. One thread may read while another writes.
 #[derive(Debug)]
 pub struct SharedStream {
     /// Empty at a server until it has read the client's greeting.
     shared: OnceLock<Shared>,
     end: End,
-    /// What it has written.
+    /// The write position.
     written: Writer,
-    /// What it has read.
+    /// The read position.
     read: AtomicU64,
-    /// Brings the greeting, then tells a poller that octets have arrived, and by its end that the other end is gone.
+    /// Carries the greeting and then the wake-ups of a poller for arrived octets. It is closed when the other end has
+    /// closed or died.
     arrival: OwnedFd,
-    /// An octet may wait in `arrival`.
+    /// A wake-up octet may be unread in `arrival`.
     arrival_rung: AtomicBool,
-    /// An octet may wait in the other socket.
+    /// A wake-up octet may be unread in the `room` socket.
     room_rung: AtomicBool,
-    /// The socket has told that nothing more is written at the other end.
+    /// The socket has reported that the other end writes no more.
     silent: AtomicBool,
-    /// It has told that nothing is read there either.
+    /// The socket has reported that the other end reads no more either.
     gone: AtomicBool,
     /// This end has shut down.
     closed: AtomicBool,
-    /// Counted by its listener.
+    /// The place in its listener's count of open connections.
     _counted: Option<Counted>,
 }
 
-/// What both ends have.
+/// The parts that both ends share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) memory: Memory,
-    /// Tells a poller that there is room again.
+    /// Wakes a poller when there is room again.
     pub(super) room: OwnedFd,
 }
 
-/// Which end of a connection.
+/// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Client,
@@ -65,12 +66,12 @@ struct Rings<'s> {
     room: &'s OwnedFd,
 }
 
-/// One of the connections that a listener may have.
+/// A place in a listener's count of open connections, freed on drop.
 #[derive(Debug)]
 pub(super) struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
-    /// None: as many as may be are open. Who asks in vain keeps out nobody who comes when one has ended.
+    /// Returns `None` if the maximum is open. A failed attempt takes no place, so that it cannot block a later one.
     pub(super) fn take(open: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
         let more = |open: usize| (open < max).then_some(open + 1);
         let order = Ordering::Relaxed;
@@ -124,7 +125,7 @@ impl SharedStream {
         })
     }
 
-    /// Asks the socket whether the other end still writes.
+    /// Polls the socket. Returns true if the other end writes no more.
     fn is_ended(&self) -> bool {
         if !self.gone.load(Ordering::Relaxed) {
             let told = events(&self.arrival);
@@ -139,9 +140,9 @@ impl SharedStream {
         self.silent.load(Ordering::Relaxed)
     }
 
-    /// Writes what there is room for.
+    /// Writes the octets that there is room for. Returns their number.
     fn put(&self, octets: &[u8]) -> io::Result<usize> {
-        // A server that has heard nothing has nothing to say.
+        // A server cannot write before it has read the greeting.
         let rings = self.rings().ok_or(io::ErrorKind::NotConnected)?;
         let ring = rings.outgoing;
         if self.closed.load(Ordering::Relaxed)
@@ -152,7 +153,8 @@ impl SharedStream {
         }
         let count = ring.put(&self.written, octets).map_err(broken)?;
         if count != 0 {
-            // SYNC: pairs with the fences of a reader that is about to wait: it finds the octets, or we that it waits.
+            // SYNC: pairs with the fences of a reader that is about to wait: either it finds the octets, or this thread
+            // finds that it waits.
             fence(Ordering::SeqCst);
             ring_for(&ring.reader.0.waits, &self.arrival);
         }
@@ -167,11 +169,11 @@ impl SharedStream {
         fence(Ordering::SeqCst);
     }
 
-    /// Writes all of `octets`, waiting until `deadline_ns` (for ever without one) where the peer does not read.
+    /// Writes all of `octets`, waiting until `deadline_ns` (for ever without one) if the peer does not read.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, in which case a part may have been sent; `BrokenPipe` where nobody reads any more;
-    /// `InvalidData` where the other end has spoiled the memory.
+    /// `TimedOut` at the deadline, in which case a part may have been sent; `BrokenPipe` if the peer reads no more;
+    /// `InvalidData` if the other end has corrupted the memory.
     pub fn write_all(&self, mut octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
         let mut vain_wakes = 0;
         loop {
@@ -200,11 +202,11 @@ impl SharedStream {
         }
     }
 
-    /// Writes what goes without waiting, and returns how many octets that is; 0: none. Where some did not go, a poller that watches
-    /// [`SharedStream::room`] is told of room.
+    /// Writes what fits without waiting. Returns the number of octets, which may be 0. If some did not fit, a poller
+    /// that watches [`SharedStream::room`] is notified of room.
     ///
     /// # Errors
-    /// `BrokenPipe` where nobody reads any more, `InvalidData` where the other end has spoiled the memory.
+    /// `BrokenPipe` if the peer reads no more; `InvalidData` if the other end has corrupted the memory.
     pub fn write_now(&self, octets: &[u8]) -> io::Result<usize> {
         if self.room_rung.swap(false, Ordering::Relaxed) {
             drain(self.room());
@@ -214,7 +216,7 @@ impl SharedStream {
         if written < octets.len() {
             self.room_rung.store(true, Ordering::Relaxed);
             self.awaits_room(wait::WATCHES);
-            // Until the ring is seen full: the reader tells of room when a full one has become half empty, and of no other.
+            // Repeats until the ring is found full: the reader notifies only when a full ring has become half empty.
             loop {
                 let count = self.put(&octets[written..])?;
                 written += count;
@@ -226,7 +228,7 @@ impl SharedStream {
         Ok(written)
     }
 
-    /// Ends both directions; whoever waits, at either end, comes back.
+    /// Ends both directions and wakes the waiting threads at both ends.
     pub fn shutdown(&self) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
@@ -235,7 +237,7 @@ impl SharedStream {
         if let Some(rings) = self.rings() {
             rings.incoming.reader.0.deaf.store(1, Ordering::Release);
             fence(Ordering::SeqCst);
-            // The other end's writer, then our own reader and writer.
+            // Wakes the other end's writer, then the reader and the writer of this end.
             ring_for(&rings.incoming.writer_waits.0, rings.room);
             wake(&rings.incoming.reader.0.waits);
             wake(&rings.outgoing.writer_waits.0);
@@ -244,7 +246,7 @@ impl SharedStream {
         let _already_ended = net::shutdown(&self.arrival, net::Shutdown::Both);
     }
 
-    /// Ends our direction: the peer reads to the end of what was written.
+    /// Ends the outgoing direction: the peer reads to the end of what was written.
     pub fn shutdown_write(&self) {
         self.end_writing();
         let _already_ended = net::shutdown(&self.arrival, net::Shutdown::Write);
@@ -258,13 +260,14 @@ impl SharedStream {
         }
     }
 
-    /// What a poller watches for arrivals and for the other end's end, after [`SharedStream::begin_watch`].
+    /// The descriptor that a poller watches for arrivals and for the other end's end, after
+    /// [`SharedStream::begin_watch`].
     #[must_use]
     pub fn arrival(&self) -> BorrowedFd<'_> {
         self.arrival.as_fd()
     }
 
-    /// What a poller watches for room, as if it were arrivals.
+    /// The descriptor that a poller watches for room; it becomes readable then.
     #[must_use]
     pub fn room(&self) -> BorrowedFd<'_> {
         let room = self.shared.get().map(|shared| shared.room.as_fd());

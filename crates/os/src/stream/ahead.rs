@@ -1,9 +1,10 @@
-//! How far the writer of large messages may be ahead of a reader on the same host.
+//! Limits how far the writer of large messages may be ahead of a reader on the same host.
 //!
-//! The kernel lets the send buffer of a connection grow to megabytes, so that a far reader is never short of octets. Between two processes of one
-//! host that is more than a processor keeps in its second cache: all octets go out to memory and come back, which takes several times as
-//! long as the two copies, and a message that follows waits behind them. Small messages are better off with the large buffer: of each the
-//! kernel counts many times its size, and only what it cannot send at once it sends together.
+//! The kernel lets the send buffer of a connection grow to megabytes, so that a remote reader never runs out of octets.
+//! Between two processes of one host, that is more than a processor's second-level cache holds. All octets then go out
+//! to memory and back, which takes several times as long as the two copies, and the next message waits for them. Small
+//! messages gain from the large buffer: the kernel counts many times the size of each, and it sends together only those
+//! that it cannot send at once.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,26 +15,27 @@ use rustix::net::{self, sockopt};
 
 use crate::option::{set_int, words};
 
-/// Octets of messages that are large: as often as not the time of smaller ones is spent otherwise than in copies.
+/// The minimum size of a large message, in octets. For smaller ones, copies are often not the main part of the time.
 const LARGE: usize = 16 << 10;
 
-/// SO_SNDBUF of who writes them; the kernel doubles it for what it needs itself. With the buffers of the two processes it stays below a megabyte.
+/// SO_SNDBUF of a writer of large messages; the kernel doubles it for its own overhead. With the buffers of the two
+/// processes it stays below a megabyte.
 const BUFFER: i32 = 256 << 10;
 
-/// Of the buffers whose sizes are locked, as the option has it: the one that is written to.
+/// The bit of SO_BUF_LOCK for the send buffer (SOCK_SNDBUF_LOCK).
 const SEND_LOCK: u32 = 1;
 
-/// What has been found out of a connection and done about it.
+/// The state of a connection's send buffer: one of the constants below.
 #[derive(Debug)]
 pub(super) struct Ahead(AtomicU8);
 
-/// Nobody has looked yet.
+/// The connection has not been checked yet.
 const UNKNOWN: u8 = 0;
-/// Its buffer is as the kernel has it.
+/// The kernel chooses the size of its buffer.
 const FREE: u8 = 1;
-/// Its buffer is kept small.
+/// Its buffer is limited to [`BUFFER`].
 const BOUNDED: u8 = 2;
-/// Its reader is on another host, or its buffer is of a size that was asked for.
+/// Its reader is on another host, or its buffer has a requested size.
 const LEFT_ALONE: u8 = 3;
 
 impl Ahead {
@@ -41,12 +43,12 @@ impl Ahead {
         Self(AtomicU8::new(UNKNOWN))
     }
 
-    /// The size of the buffer has been asked for.
+    /// Keeps the size of the buffer, because the user has requested it.
     pub(super) fn leave_alone(&self) {
         self.0.store(LEFT_ALONE, Ordering::Relaxed);
     }
 
-    /// Says that the buffer is full, within a message of so many octets. Called by the one who writes.
+    /// Adjusts the buffer after it was found full within a message of `message_len` octets. Called by the writer.
     #[cold]
     pub(super) fn note_full(&self, fd: &OwnedFd, message_len: usize) {
         let state = self.0.load(Ordering::Relaxed);
@@ -60,7 +62,7 @@ impl Ahead {
     }
 }
 
-/// Whether the reader is on this host, by TCP: a unix socket has no such addresses, and a buffer that does not grow.
+/// Returns true if the reader is on this host, by TCP. A unix socket has no IP addresses, and its buffer does not grow.
 fn is_on_this_host(fd: &OwnedFd) -> bool {
     let ends = || -> io::Result<bool> {
         let near = SocketAddr::try_from(net::getsockname(fd)?)?;
@@ -79,7 +81,7 @@ fn bound(fd: &OwnedFd) -> u8 {
     }
 }
 
-/// Lets the kernel choose the size again. One that is too old to do so leaves it as it is.
+/// Lets the kernel choose the size again. A kernel before 5.16 cannot; the size then stays.
 fn free(fd: &OwnedFd) -> u8 {
     let locked = words(fd.as_fd(), libc::SOL_SOCKET, SO_BUF_LOCK);
     let freed = locked.and_then(|[locked]| {
@@ -92,7 +94,7 @@ fn free(fd: &OwnedFd) -> u8 {
     }
 }
 
-/// Which buffers' sizes are locked, since Linux 5.16; the crate that names the others does not have it.
+/// The option for the buffers whose sizes are locked, since Linux 5.16; the libc crate does not define it.
 const SO_BUF_LOCK: i32 = 72;
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
         sockopt::socket_send_buffer_size(&stream.fd).unwrap()
     }
 
-    /// Writes messages to a reader who does not read, until no more goes.
+    /// Writes messages to a peer that does not read, until no more fits.
     fn fill(stream: &StreamSocket, message_len: usize) {
         let message = vec![0; message_len];
         let write = || stream.write_all(&message, Some(monotonic_ns() + 1_000_000));

@@ -1,4 +1,4 @@
-//! What a server listens at by TCP, and the addresses that others reach it by.
+//! TCP listeners, and the addresses at which other hosts reach this one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,19 +10,19 @@ use rustix::net::{self, SocketFlags, SocketType, sockopt};
 
 use super::{PacketPriority, StreamOptions, StreamSocket, family};
 
-/// A TCP socket that listens and never blocks.
+/// A listening, non-blocking TCP socket.
 #[derive(Debug)]
 pub struct TcpListener {
     pub(super) fd: OwnedFd,
-    /// What the connections that it takes have.
+    /// The options of the connections that it accepts.
     options: Mutex<StreamOptions>,
 }
 
 impl TcpListener {
-    /// Listens at `address` (port 0: any free one) with room for `backlog` connections that wait to be accepted.
+    /// Listens at `address` (port 0: any free port) with room for `backlog` pending connections.
     ///
     /// # Errors
-    /// What the kernel answers, most often that the address is in use.
+    /// The kernel's error, most often that the address is in use.
     pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
@@ -33,13 +33,13 @@ impl TcpListener {
         Ok(Self { fd, options })
     }
 
-    /// Gives the connections that are taken from now on these options.
+    /// Sets the options of the connections that are accepted from now on.
     ///
     /// # Errors
-    /// What the kernel answers to an option; `PermissionDenied` for a priority of packets that it does not permit.
+    /// The kernel's error for an option; `PermissionDenied` for a packet priority that it does not permit.
     pub fn set_options(&self, options: StreamOptions) -> io::Result<()> {
         let mut current = self.options.lock().unwrap_or_else(PoisonError::into_inner);
-        // The socket, and what is taken from it, keeps a priority of packets until it is given another.
+        // The listener and the connections accepted from it keep a packet priority until it is set again.
         let usual = current.packets.map(|_| PacketPriority::USUAL);
         let options = StreamOptions {
             packets: options.packets.or(usual),
@@ -51,10 +51,10 @@ impl TcpListener {
         Ok(())
     }
 
-    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    /// Accepts one pending connection. Returns `None` if none is pending (or the client has closed it again).
     ///
     /// # Errors
-    /// What the kernel answers; see [`is_exhaustion`].
+    /// The kernel's error; see [`is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
             Ok(fd) => Ok(self.adopt(fd).ok()),
@@ -63,7 +63,7 @@ impl TcpListener {
         }
     }
 
-    /// Buffers and route it has from this socket; the rest it is given here.
+    /// The connection inherits buffers and route from the listening socket; the other options are set here.
     fn adopt(&self, fd: OwnedFd) -> io::Result<StreamSocket> {
         let stream = StreamSocket::adopt_tcp(fd)?;
         let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,10 +74,10 @@ impl TcpListener {
         Ok(stream)
     }
 
-    /// The address it listens at, with the port the kernel chose.
+    /// Returns the address at which it listens, with the port that the kernel chose.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
     }
@@ -89,7 +89,7 @@ impl AsFd for TcpListener {
     }
 }
 
-/// Whether `error` says that descriptors or memory have run out, which passes when others are given back.
+/// Returns true if `error` means that descriptors or memory have run out. The condition ends when others are released.
 #[must_use]
 pub fn is_exhaustion(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
@@ -99,11 +99,11 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     )
 }
 
-/// The addresses this host would use towards others, of IPv4 and where `over_ipv6` of IPv6 too; loopback where it has no way to
-/// them. Sends nothing.
+/// Returns the addresses that this host uses towards other hosts, of IPv4 and with `over_ipv6` of IPv6 too. Returns
+/// loopback if the host has no route to others. Sends nothing.
 #[must_use]
 pub fn outward_addresses(over_ipv6: bool) -> Vec<IpAddr> {
-    // Addresses for documentation, to which every default route leads.
+    // Addresses for documentation; every default route covers them.
     let ipv4 = SocketAddr::from(([192, 0, 2, 1], 9));
     let ipv6 = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9));
     let towards = |address| -> io::Result<IpAddr> {

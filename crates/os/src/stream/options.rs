@@ -1,4 +1,4 @@
-//! How a stream socket is made: buffers, probes, delay, route, and the priority of its packets.
+//! Options of a stream socket: buffers, keep-alive probes, delay, route, and packet priority.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,12 +8,13 @@ use rustix::net::sockopt;
 use super::StreamSocket;
 use crate::option::set_int;
 
-/// Options of a stream socket; the default is what connections have otherwise.
+/// Options of a stream socket; the default is that of all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamOptions {
-    /// SO_SNDBUF in octets, which the kernel doubles; 0: as the kernel has it, and smaller while large messages fill it that are read on the same host.
+    /// SO_SNDBUF in octets, which the kernel doubles. 0: the kernel chooses the size, and it is limited while large
+    /// messages to a reader on the same host fill it.
     pub send_buffer: u32,
-    /// SO_RCVBUF in octets, which the kernel doubles; 0: as the kernel has it.
+    /// SO_RCVBUF in octets, which the kernel doubles. 0: the kernel chooses the size.
     pub receive_buffer: u32,
     /// SO_KEEPALIVE.
     pub keep_alive: bool,
@@ -38,7 +39,7 @@ impl Default for StreamOptions {
     }
 }
 
-/// The priority of the packets of a connection: for the routers of the network, and for the queues of this host.
+/// The priority of a connection's packets: for the routers of the network, and for the queues of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketPriority {
     /// The differentiated services codepoint, 0 to 63.
@@ -48,7 +49,7 @@ pub struct PacketPriority {
 }
 
 impl StreamOptions {
-    /// Before a socket connects, listens or is used.
+    /// Sets the buffer sizes; to be called before the socket connects, listens or is used.
     pub(crate) fn set_buffers(&self, fd: &OwnedFd) -> io::Result<()> {
         if self.send_buffer != 0 {
             set_size(fd, libc::SO_SNDBUF, self.send_buffer)?;
@@ -59,7 +60,7 @@ impl StreamOptions {
         Ok(())
     }
 
-    /// What connections have unless it is switched off.
+    /// Switches off the options that connections have by default.
     pub(super) fn switch_off(&self, fd: &OwnedFd) -> io::Result<()> {
         if !self.no_delay {
             sockopt::set_tcp_nodelay(fd, false)?;
@@ -70,7 +71,8 @@ impl StreamOptions {
         Ok(())
     }
 
-    /// Before a socket connects or listens, so that its first packet goes as all others.
+    /// Sets route and packet priority; to be called before the socket connects or listens, so that they apply to the
+    /// first packet.
     pub(super) fn set_route(&self, fd: &OwnedFd) -> io::Result<()> {
         if self.dont_route {
             set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)?;
@@ -83,12 +85,12 @@ impl StreamOptions {
 }
 
 impl PacketPriority {
-    /// What packets have where nothing is said.
+    /// The default priority of packets.
     pub(super) const USUAL: Self = Self { dscp: 0, queue: 0 };
 
     fn set(self, fd: &OwnedFd) -> io::Result<()> {
         let traffic_class = u32::from(self.dscp) << 2;
-        // IPv6 sockets carry IPv4 too, and each has its own; one of IPv4 has no other.
+        // An IPv6 socket also carries IPv4, and has an option for each; an IPv4 socket has only its own.
         let is_ipv6 = sockopt::socket_domain(fd)? == rustix::net::AddressFamily::INET6;
         if is_ipv6 {
             sockopt::set_ipv6_tclass(fd, traffic_class)?;
@@ -99,14 +101,14 @@ impl PacketPriority {
             libc::IP_TOS,
             i32::try_from(traffic_class).unwrap_or(0),
         )?;
-        // Behind the others: setting the type of service sets this one too.
+        // After the others: setting the type of service sets this one too.
         let queue = i32::from(self.queue);
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY, queue)
     }
 }
 
 impl StreamSocket {
-    /// What a connection has or leaves from now on.
+    /// Applies the options that are set on a connected socket.
     pub(super) fn keep_options(&self, options: &StreamOptions) -> io::Result<()> {
         if options.send_buffer != 0 {
             self.ahead.leave_alone();
@@ -114,10 +116,10 @@ impl StreamSocket {
         options.switch_off(&self.fd)
     }
 
-    /// Gives the packets of a connection this priority from now on. A unix socket has none, and nothing happens.
+    /// Sets the priority of a connection's packets from now on. Does nothing for a unix socket, which has none.
     ///
     /// # Errors
-    /// `PermissionDenied` for a queue above 6 without CAP_NET_ADMIN, else what the kernel answers.
+    /// `PermissionDenied` for a queue above 6 without CAP_NET_ADMIN, else the kernel's error.
     pub fn set_packet_priority(&self, packets: PacketPriority) -> io::Result<()> {
         if sockopt::socket_domain(&self.fd)? == rustix::net::AddressFamily::UNIX {
             return Ok(());
@@ -125,10 +127,11 @@ impl StreamSocket {
         packets.set(&self.fd)
     }
 
-    /// The priority of its packets: IP_TOS (of IPv6 IPV6_TCLASS) without the two bits of congestion, and SO_PRIORITY.
+    /// Returns the priority of a connection's packets: IP_TOS (for IPv6 IPV6_TCLASS) without the two ECN bits, and
+    /// SO_PRIORITY.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn packet_priority(&self) -> io::Result<PacketPriority> {
         let class = match sockopt::socket_domain(&self.fd)? {
             rustix::net::AddressFamily::INET6 => sockopt::ipv6_tclass(&self.fd)?,
@@ -173,7 +176,7 @@ mod tests {
         };
         let (_listener, stream) = connected([127, 0, 0, 1], &options).expect("permitted to all");
         let fd = &stream.fd;
-        // The kernel doubles them for what it needs itself.
+        // The kernel doubles the sizes for its own overhead.
         assert_eq!(sockopt::socket_send_buffer_size(fd).unwrap(), 40_000);
         assert_eq!(sockopt::socket_recv_buffer_size(fd).unwrap(), 60_000);
         assert!(!sockopt::socket_keepalive(fd).unwrap());

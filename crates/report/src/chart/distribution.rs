@@ -1,6 +1,6 @@
-//! How latency is distributed: which share of the messages takes longer than a given time, both axes logarithmic, with
-//! the deadline and the budget; under it a strip for each carrier or run that shows where the messages lie. A curve
-//! that enters the shaded corner breaks the budget.
+//! The distribution of latency: the share of messages that takes longer than a given time, on logarithmic axes, with
+//! the deadline and the budget. Under it, a strip for each carrier or run shows where its messages are. A curve that
+//! enters the shaded corner breaks the budget.
 
 use deckwatch_meter::result::LateRate;
 
@@ -19,16 +19,16 @@ pub(crate) struct Member<'a> {
     pub(crate) rate: &'a LateRate,
 }
 
-/// All destinations of one carrier, or of one run, which share a colour.
+/// All destinations of one carrier or one run, which have the same colour.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) label: String,
     pub(crate) colour: usize,
-    /// The worst first.
+    /// The destinations, the worst first.
     pub(crate) members: Vec<Member<'a>>,
 }
 
-/// What the axes must span, the same in all figures of one flow.
+/// The range of the axes, which is the same in all figures of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     low_ns: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Spans everything in `groups`, the deadline and the budget.
+    /// Returns a range that covers all of `groups`, the deadline and the budget.
     pub(crate) fn of(groups: &[Group<'_>], deadline_ns: u64, budget: f64) -> Self {
         let members = || groups.iter().flat_map(|group| &group.members);
         let deadline = (deadline_ns.max(1)) as f64;
@@ -71,7 +71,7 @@ pub(crate) struct Distribution<'a> {
     pub(crate) budget: f64,
     pub(crate) width: f64,
     pub(crate) label: String,
-    /// What the x axis is called.
+    /// Label of the x axis.
     pub(crate) time: &'static str,
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn draw(figure: &Distribution<'_>, detail: &Detail) -> String {
     svg.finish()
 }
 
-/// Where a curve breaks the budget: later than the deadline, more often than allowed.
+/// Shades the corner in which a curve breaks the budget: later than the deadline, and more often than allowed.
 fn corner(svg: &mut Svg, frame: &Frame, figure: &Distribution<'_>) {
     let (x, right) = (frame.x.place(figure.deadline_ns as f64), frame.x.px().1);
     let (y, top) = (frame.y.place(figure.budget), frame.y.px().1);
@@ -171,7 +171,7 @@ fn marks(svg: &mut Svg, placed: &mut Placed, frame: &Frame, figure: &Distributio
     intervals(svg, frame, figure, x);
 }
 
-/// On the deadline, the late rate of each group's worst destination within its bounds.
+/// Draws the late rate of each group's worst destination, with its bounds, beside the deadline.
 fn intervals(svg: &mut Svg, frame: &Frame, figure: &Distribution<'_>, deadline_px: f64) {
     const APART_PX: f64 = 7.0;
     for (index, group) in figure.groups.iter().enumerate() {
@@ -281,7 +281,8 @@ fn strip_label(group: &Group<'_>) -> String {
     unit::cut(&group.label, 14)
 }
 
-/// Points (nanoseconds, share of the messages due that took at least so long), fine in the tail.
+/// Returns points of the curve, more of them in the tail. A point is a time in nanoseconds, and the share of the due
+/// messages that took at least so long.
 fn curve(series: &Series, points: usize) -> Vec<(f64, f64)> {
     const TAIL: usize = 24;
     let (received, due) = (series.latencies_ns.len(), series.due() as f64);
@@ -303,7 +304,7 @@ fn curve(series: &Series, points: usize) -> Vec<(f64, f64)> {
             (due - index as f64) / due,
         );
         if index > 0 && before == Some(index - 1) {
-            // Two messages next to each other: between them the share is constant.
+            // Between two messages next to each other in latency, the share is constant.
             out.push((series.latencies_ns[index - 1] as f64, share));
         }
         out.push((ns, share));
@@ -312,8 +313,8 @@ fn curve(series: &Series, points: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// The curve on paper; where messages were lost it goes on to the right edge, for a lost message takes longer than any
-/// time.
+/// Converts points to pixels. If messages were lost, the curve continues to the right edge: a lost message takes longer
+/// than any time.
 fn placed_points(frame: &Frame, series: &Series, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = points
         .iter()
@@ -329,7 +330,7 @@ fn placed_points(frame: &Frame, series: &Series, points: &[(f64, f64)]) -> Vec<(
     out
 }
 
-/// Where the messages of all destinations of the group lie: the more, the darker.
+/// Draws the strip of a group: the more messages of its destinations have a latency, the darker is the strip there.
 fn strip(svg: &mut Svg, frame: &Frame, group: &Group<'_>, y: f64) {
     const BINS: usize = 110;
     let (left, right) = frame.x.px();
@@ -352,7 +353,7 @@ fn strip(svg: &mut Svg, frame: &Frame, group: &Group<'_>, y: f64) {
     let most = bins.iter().copied().max().unwrap_or(0);
     let width = (right - left) / BINS as f64;
     for (index, n) in bins.iter().enumerate().filter(|(_, n)| **n > 0) {
-        // By logarithm, so that a single message is still seen beside a hundred thousand.
+        // Logarithmic, so that a single message can be seen beside a hundred thousand.
         let hundredths = 18.0 + 82.0 * ((*n as f64).ln_1p() / (most as f64).ln_1p());
         let class = format!("strip c{}", group.colour);
         svg.shade(

@@ -1,4 +1,4 @@
-//! The gap between arrivals over the messages, as in the paper's figures 11 to 18, with the line above which a gap is
+//! The gaps between arrivals, by message, as in the paper's figures 11 to 18. A line shows above which value a gap is
 //! late.
 
 use super::{Frame, Quantity};
@@ -8,7 +8,7 @@ use crate::series::{Gap, Series};
 use crate::svg::{Anchor, Svg};
 use crate::unit;
 
-/// What the axes must span, the same in all figures of one flow.
+/// The range of the axes, which is the same in all figures of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     first: u64,
@@ -19,7 +19,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Spans all of `series`. The gap's axis is linear, unless one gap would press all the others flat.
+    /// Returns a range that covers all of `series`. The gap axis is linear, unless one gap is so great that the others
+    /// would look flat.
     pub(crate) fn of<'a>(series: impl Iterator<Item = &'a Series> + Clone, line_ns: f64) -> Self {
         const FLAT: f64 = 6.0;
         let gaps = series.flat_map(|series| &series.gaps);
@@ -56,7 +57,7 @@ pub(crate) struct Gaps<'a> {
     pub(crate) series: &'a Series,
     pub(crate) colour: usize,
     pub(crate) title: String,
-    /// Period and deadline together; nothing where arrivals are not periodic.
+    /// Sum of period and deadline; `None` if arrivals are not periodic.
     pub(crate) line_ns: Option<f64>,
     pub(crate) span: Span,
     pub(crate) label: String,
@@ -66,7 +67,7 @@ const WIDTH_PX: f64 = 340.0;
 const LEFT_PX: f64 = 56.0;
 const TOP_PX: f64 = 42.0;
 const PLOT_PX: f64 = 120.0;
-/// Late gaps marked with a dot, the greatest.
+/// Maximum number of late gaps marked with a dot; the greatest are marked.
 const MARKS_MAX: usize = 60;
 
 /// Draws the figure.
@@ -143,7 +144,7 @@ fn frame(span: Span) -> Frame {
     }
 }
 
-/// The line above which a gap is late, and how many are.
+/// Draws the line above which a gap is late, with the number of late gaps.
 fn line(svg: &mut Svg, frame: &Frame, line_ns: f64, gaps: &[Gap]) {
     let y = frame.y.place(line_ns);
     let late = gaps.iter().filter(|gap| gap.late).count() as u64;
@@ -183,7 +184,8 @@ fn marks(svg: &mut Svg, frame: &Frame, gaps: &[Gap]) {
     }
 }
 
-/// All gaps by message number or, where they are more than two a column, the least and the greatest of each column.
+/// Returns all gaps by message number. If there are more than two for each column, returns the least and the greatest
+/// of each column.
 fn decimated(gaps: &[Gap], columns: usize, first: u64, last: u64) -> Vec<Gap> {
     if gaps.len() <= 2 * columns {
         let mut all = gaps.to_vec();

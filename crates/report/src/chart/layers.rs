@@ -1,4 +1,4 @@
-//! Where the time goes: the layers of a message stacked along its way.
+//! The time of each layer of a message, stacked in the order of the message's path.
 
 use super::{Frame, Quantity};
 use crate::axis::Axis;
@@ -22,7 +22,7 @@ impl Bar {
     }
 }
 
-/// Draws lying bars under each other, on one scale.
+/// Draws horizontal bars below each other, on one scale.
 pub(crate) fn bars(bars: &[Bar], width: f64, label: &str) -> String {
     const ROW_PX: f64 = 44.0;
     const BAR_PX: f64 = 18.0;
@@ -99,10 +99,10 @@ fn lying(svg: &mut Svg, segment: &Segment, at: (f64, f64), size: (f64, f64)) {
     }
 }
 
-/// Late messages one by one, standing side by side, the worst first.
+/// Late messages one by one, as vertical bars side by side, the worst first.
 #[derive(Clone, Debug)]
 pub(crate) struct LateMessages<'a> {
-    /// With the destination of each.
+    /// The messages, each with its destination.
     pub(crate) messages: Vec<(&'a str, &'a LateMessage)>,
     pub(crate) deadline_ns: u64,
     pub(crate) title: String,

@@ -1,4 +1,4 @@
-//! A figure of an experiment, from the numbers on its axes: lines over a numeric axis, or groups of bars.
+//! A figure of an experiment: lines over a numeric axis, or groups of bars.
 
 use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind};
 use serde_json::json;
@@ -13,9 +13,9 @@ const LEFT_PX: f64 = 76.0;
 const RIGHT_PX: f64 = 16.0;
 const TOP_PX: f64 = 28.0;
 const PLOT_PX: f64 = 270.0;
-/// Below the plot: the axis's numbers and its label.
+/// Height of the space below the plot, for the axis's numbers and its label.
 const FOOT_PX: f64 = 44.0;
-/// The axis goes so much beyond the greatest value.
+/// Ratio of the axis's end to the greatest value.
 const HEADROOM: f64 = 1.08;
 
 /// Draws a figure.
@@ -148,20 +148,20 @@ fn place(frame: &Frame, curve: &Curve) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Eight colours, then the same again dashed.
+/// Returns the class of a curve: one of eight colours, then the same colours dashed.
 fn class(index: usize) -> String {
     let dashed = if index < 8 { "" } else { " dashed" };
     format!("curve{dashed} c{}", index % 8)
 }
 
-/// Tells the page's script how to read values off, and in which words.
+/// Writes the axes and their labels for the page's script, which reads values off the drawing.
 fn tell(svg: &mut Svg, frame: &Frame, figure: &Figure) {
     let mut axes = frame.axes();
     axes["words"] = json!([figure.x.label, figure.y.label]);
     svg.data(&axes);
 }
 
-/// A group of bars a word, one bar a curve.
+/// Draws a group of bars for each word of the x axis, with a bar for each curve.
 fn bars(svg: &mut Svg, figure: &Figure, y: Axis) {
     let y_is = quantity(&figure.y);
     let (left, right) = (LEFT_PX, WIDTH_PX - RIGHT_PX);

@@ -1,4 +1,4 @@
-//! A late rate with its bounds against the budget, small enough for a table.
+//! A late rate with its bounds, compared with the budget; small enough for a table.
 
 use deckwatch_meter::result::LateRate;
 
@@ -6,8 +6,8 @@ use crate::axis::Axis;
 use crate::svg::Svg;
 use crate::unit;
 
-/// Draws the bounds as a bar and the estimate as a dot, on a logarithmic scale from one in a million (or the budget, if
-/// less) to all.
+/// Draws the bounds as a bar and the estimate as a dot. The scale is logarithmic, from one in a million, or from the
+/// budget if that is less, to all.
 pub(crate) fn draw(rate: &LateRate, budget: f64, kind: &str) -> String {
     const WIDTH_PX: f64 = 110.0;
     const MIDDLE_PX: f64 = 8.0;

@@ -1,4 +1,4 @@
-//! Several runs side by side in numbers, and in what else they differ.
+//! Compares several runs in numbers, and lists what else differs between them.
 
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ struct Difference {
     values: Vec<String>,
 }
 
-/// Lays the runs side by side.
+/// Makes the comparison of the runs.
 pub(crate) fn of(
     runs: &[Run],
     labels: &[String],
@@ -115,7 +115,7 @@ fn cell(section: &Section<'_>, carrier: &str, run: usize) -> Option<CompareCell>
     })
 }
 
-/// What is not the same in all runs. A flow is compared only if all runs have it over that carrier.
+/// Returns the facts that differ between runs. A flow is compared only if all runs have it over that carrier.
 fn differences(runs: &[Run], detail: &Detail) -> Vec<Difference> {
     let everywhere = differing(&runs.iter().map(provenance::comparable).collect::<Vec<_>>());
     let mut flows = differing(&runs.iter().map(provenance::flows).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The page of an experiment: the paper's figures from our numbers, the numbers themselves, and where they come from.
+//! The page of an experiment: the paper's figures with our numbers, the numbers themselves, and their provenance.
 
 use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement, Ratio, Standing};
 use deckwatch_meter::result::Provenance;
@@ -69,7 +69,7 @@ pub(crate) fn page(document: &ExperimentDocument) -> Result<String, ReportError>
     Ok(template.render(Serde(page))?)
 }
 
-/// What the template is given.
+/// The values for the template.
 #[derive(Serialize)]
 struct Page {
     style: String,
@@ -163,7 +163,7 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
     standings.chain(asked).chain(notes).chain(own).collect()
 }
 
-/// Our result, the target and the results of other systems, in words.
+/// Formats our result, the target and the results of other systems in words.
 fn against_target(standing: &Standing) -> String {
     let met = match standing.is_met {
         Some(true) => "met",
@@ -256,7 +256,7 @@ fn table(system: &str, measurements: &[&Measurement]) -> Table {
     }
 }
 
-/// Percentiles in their order, before the rest.
+/// Returns the sort key of a column: percentiles in order, then the rest.
 fn rank(key: &str) -> usize {
     const ORDER: [&str; 8] = [
         "min_ns",
@@ -272,7 +272,7 @@ fn rank(key: &str) -> usize {
     place.unwrap_or(ORDER.len())
 }
 
-/// The units that names of values end with.
+/// Suffixes of value names that stand for units.
 const UNITS: [&str; 6] = ["_ns", "_bit_s", "_per_s", "_share", "_octets", "_hz"];
 
 fn heading(key: &str) -> String {

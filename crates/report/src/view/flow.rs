@@ -12,7 +12,7 @@ use crate::limits::Detail;
 use crate::palette;
 use crate::unit;
 
-/// A drawing for wide screens and paper, and the same for narrow ones.
+/// A drawing in two forms: for wide screens and paper, and for narrow screens.
 #[derive(Debug, Serialize)]
 struct Drawing {
     wide: String,
@@ -64,7 +64,7 @@ struct FlowVerdict {
     reasons: Vec<String>,
 }
 
-/// Draws everything about one flow.
+/// Draws all figures of one flow.
 pub(crate) fn of(section: &Section<'_>, several: bool, detail: &Detail) -> FlowView {
     let carriers = section.carriers();
     let mut lines: Vec<Line<'_>> = section.lines.clone();
@@ -122,7 +122,7 @@ pub(crate) fn of(section: &Section<'_>, several: bool, detail: &Detail) -> FlowV
     }
 }
 
-/// What a line is called in a figure.
+/// Returns the label of a line in a figure.
 pub(super) fn label(line: &Line<'_>, several: bool) -> String {
     let carrier = name(&line.flow.carrier);
     if several {
@@ -132,7 +132,7 @@ pub(super) fn label(line: &Line<'_>, several: bool) -> String {
     }
 }
 
-/// One run: a colour for each carrier. Several: a colour for each run.
+/// Returns the colour of a line: that of its carrier if there is one run, else that of its run.
 pub(super) fn colour(line: &Line<'_>, several: bool) -> usize {
     if several {
         line.run % palette::RUN_COLOURS
@@ -222,8 +222,8 @@ fn group<'a>(line: &Line<'a>, several: bool) -> Group<'a> {
     }
 }
 
-/// The figures shown at once (of several runs the worst destination of each, with a gap where a run lacks a carrier),
-/// those folded away, and how many are left out.
+/// Returns the figures shown at once, the folded ones, and the number of those left out. Of several runs, the worst
+/// destination of each is shown at once, with a gap where a run lacks a carrier.
 fn gap_figures(
     section: &Section<'_>,
     lines: &[Line<'_>],
@@ -274,7 +274,7 @@ fn gap_figures(
     (shown, more, left_out)
 }
 
-/// Columns in which runs are shown side by side.
+/// Returns the number of columns for runs side by side.
 fn runs_of(lines: &[Line<'_>]) -> usize {
     lines.iter().map(|line| line.run + 1).max().unwrap_or(1)
 }

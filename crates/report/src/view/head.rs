@@ -1,4 +1,5 @@
-//! The head of a run: its verdict in one sentence, why, what it warns about, and when, where and with what it was made.
+//! The head of a run: its verdict in one sentence, the reasons, the warnings, and when, where and with what the run was
+//! made.
 
 use deckwatch_meter::result::{DestinationResult, ResultDocument, VerdictKind};
 use serde::Serialize;
@@ -53,7 +54,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Head {
         text: format!("{} over {}", name(&flow.name), name(&flow.carrier)),
     });
     let sentence = sentence(document);
-    // The first reason may be the sentence itself.
+    // The first reason may be the same as the sentence.
     let reasons: Vec<String> = document
         .verdict
         .reasons
@@ -78,7 +79,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Head {
     }
 }
 
-/// The verdict in one honest sentence.
+/// Returns the verdict in one sentence, which does not claim more than was proved.
 fn sentence(document: &ResultDocument) -> String {
     let of = |kind| {
         document
@@ -117,7 +118,7 @@ fn sentence(document: &ResultDocument) -> String {
     }
 }
 
-/// Of the unproven flows, the one that needs longest.
+/// Returns a sentence about the unproven flow that needs the longest time.
 fn longest_wait(document: &ResultDocument) -> Option<String> {
     let needs = document.flows.iter().flat_map(|flow| {
         let own = flow
@@ -137,7 +138,7 @@ fn longest_wait(document: &ResultDocument) -> Option<String> {
     ))
 }
 
-/// How long so many messages take at a rate.
+/// Returns the time that a number of messages takes at a rate, in seconds.
 pub(crate) fn seconds((messages, rate_hz): (u64, f64)) -> f64 {
     if rate_hz > 0.0 {
         messages as f64 / rate_hz
@@ -146,7 +147,7 @@ pub(crate) fn seconds((messages, rate_hz): (u64, f64)) -> f64 {
     }
 }
 
-/// Messages that an unproven destination still needs.
+/// Returns the number of messages that an unproven destination still needs.
 pub(crate) fn needed(destination: &DestinationResult) -> Option<u64> {
     destination
         .verdict
@@ -154,7 +155,7 @@ pub(crate) fn needed(destination: &DestinationResult) -> Option<u64> {
         .filter(|_| destination.verdict.kind == VerdictKind::Unproven)
 }
 
-/// How many messages more, and how long that is.
+/// Formats the number of messages still needed, and the time that they take.
 fn needed_words(messages: u64, rate_hz: f64) -> String {
     let words = format!(
         "{} more {}",
@@ -282,7 +283,7 @@ fn facts(document: &ResultDocument) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// A command line as it can be typed again.
+/// Formats a command line so that a shell reads it back unchanged.
 pub(crate) fn words(command: &[String]) -> String {
     let plain = |word: &str| {
         !word.is_empty()

@@ -1,4 +1,4 @@
-//! What of a flow's figures is given in numbers beside them.
+//! The numbers beside a flow's figures.
 
 use std::collections::BTreeMap;
 
@@ -31,10 +31,10 @@ struct BlamePart {
     count: String,
 }
 
-/// What of the gaps is given in numbers.
+/// The statistics of gaps that are shown as numbers.
 pub(super) const GAP_KEYS: [&str; 7] = ["min", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// A row for each destination, the worst first.
+/// Returns a row for each destination, the worst first.
 pub(super) fn gap_rows(lines: &[Line<'_>], several: bool, detail: &Detail) -> Vec<GapRow> {
     let mut rows = Vec::new();
     for line in lines {
@@ -83,7 +83,7 @@ pub(super) fn blame(line: &Line<'_>, several: bool) -> Option<Blame> {
     })
 }
 
-/// Which of the late messages the bars leave out.
+/// Returns a note about the late messages that have no bar.
 pub(super) fn late_note(label: &str, arrived: u64, lost: u64, shown: u64) -> Option<String> {
     let lost = (lost > 0).then(|| format!("{} lost, which have no bar", unit::count(lost)));
     let worst = (arrived > shown).then(|| {

@@ -1,4 +1,4 @@
-//! Where the numbers come from: everything that a run records about itself.
+//! The provenance of the numbers: everything that a run records about itself.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{Run, head, name};
 use crate::limits::{Detail, SENTENCE_CHARS_MAX};
 use crate::unit;
 
-/// Everything known of how one run was made.
+/// Everything known about how one run was made.
 #[derive(Debug, Serialize)]
 pub(crate) struct Provenance {
     label: String,
@@ -23,7 +23,7 @@ struct FactGroup {
     facts: Vec<(String, String)>,
 }
 
-/// Lists everything.
+/// Makes the list of provenance for one run.
 pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Provenance {
     let provenance = &run.document.provenance;
     Provenance {
@@ -35,7 +35,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Provenance {
     }
 }
 
-/// The facts of a run in groups, without the mission's text.
+/// Returns the facts of a run in groups, without the mission's text.
 fn groups(run: &Run, detail: &Detail) -> Vec<FactGroup> {
     let group = |heading, facts: Vec<(String, String)>| {
         let facts = facts.into_iter().take(detail.sentences).collect();
@@ -67,7 +67,7 @@ fn groups(run: &Run, detail: &Detail) -> Vec<FactGroup> {
     groups
 }
 
-/// Facts by which runs are compared: those that ought to agree if only one thing was varied.
+/// Returns the facts by which runs are compared: those that should agree if only one thing was varied.
 pub(crate) fn comparable(run: &Run) -> Vec<(String, String)> {
     let provenance = &run.document.provenance;
     let mut facts = vec![
@@ -152,7 +152,7 @@ fn environment(run: &Run) -> Vec<(String, String)> {
     facts
 }
 
-/// Scheduling and merged layers of each flow over each carrier.
+/// Returns the scheduling and the merged layers of each flow over each carrier.
 pub(crate) fn flows(run: &Run) -> Vec<(String, String)> {
     let flows = run.document.flows.iter().flat_map(|flow| {
         let key = format!("{} over {}", name(&flow.name), name(&flow.carrier));

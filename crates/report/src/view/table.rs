@@ -1,5 +1,5 @@
-//! The table of verdicts: one row for each flow over each carrier at its worst destination, the other destinations
-//! folded away below.
+//! The table of verdicts. Each flow over each carrier has a row for its worst destination; the other destinations are
+//! folded below.
 
 use std::collections::BTreeMap;
 
@@ -169,7 +169,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Table {
     }
 }
 
-/// What a flow is, in one line.
+/// Describes a flow in one line.
 pub(crate) fn facts(flow: &FlowResult) -> String {
     let arrivals = match flow.arrivals.as_str() {
         "periodic" => String::new(),
@@ -297,7 +297,7 @@ fn plain(n: u64) -> Cell {
     }
 }
 
-/// A count that ought to be zero.
+/// Makes a cell for a count that should be zero.
 fn trouble(n: u64) -> Cell {
     Cell {
         class: if n == 0 { "none" } else { "some" },
@@ -325,7 +325,7 @@ fn late_rate(flow: &FlowResult, destination: &DestinationResult) -> Cell {
 }
 
 fn percentile(destination: &DestinationResult, key: &str, least: u64) -> Cell {
-    /// Above any latency: a run does not last for centuries.
+    /// Greater than any latency: a run does not last for centuries.
     const ENDLESS_NS: u64 = u64::MAX / 4;
     match destination.latency_ns.get(key) {
         Some(ns) if *ns >= ENDLESS_NS => Cell {

@@ -1,5 +1,7 @@
-//! What the shape of a mission file cannot say: names that must exist, keys that need or exclude each other, values
-//! that make no sense together.
+//! The checks of a mission file that its schema cannot express:
+//! - names that must exist
+//! - keys that need or exclude each other
+//! - values that contradict each other
 
 mod flow;
 
@@ -15,29 +17,29 @@ use super::file::{self, MissionFile};
 use super::shape::{list, nearest};
 use super::{Host, Load, Mission};
 
-/// Where a flow's IDL type is looked up.
+/// Looks up the IDL type of a flow.
 pub(super) trait Types {
-    /// The largest number that the member `sequence` of `type_name` in `idl_file` holds; or which of the three is at
-    /// fault.
+    /// Returns the largest number that the member `sequence` of `type_name` in `idl_file` can hold. The error says
+    /// which of the three is at fault.
     fn check(&mut self, idl_file: &Path, type_name: &str, sequence: &str)
     -> Result<u64, TypeFault>;
 }
 
-/// What is wrong with a flow's type.
+/// A fault in the IDL type of a flow.
 pub(super) struct TypeFault {
     pub(super) of: TypeKey,
     pub(super) fact: String,
     pub(super) help: String,
 }
 
-/// The key that is at fault.
+/// The key of the mission file that is at fault.
 pub(super) enum TypeKey {
     Idl,
     Type,
     Sequence,
 }
 
-/// No IDL file is opened; every type is believed.
+/// Opens no IDL file, and accepts every type.
 pub(super) struct TypesUnseen;
 
 impl Types for TypesUnseen {
@@ -46,7 +48,7 @@ impl Types for TypesUnseen {
     }
 }
 
-/// The mission, as far as it could be made out; what was wrong is in `faults`.
+/// Makes the mission. If something is wrong, it is reported to `faults`, and the mission is incomplete.
 pub(super) fn mission(
     file: &MissionFile,
     path: &Path,
@@ -90,7 +92,7 @@ struct Checks<'m> {
 }
 
 impl<'m> Checks<'m> {
-    /// Names are used in file names and on the command line, and must be unique.
+    /// Checks a name: names must be unique, and they are used in file names and on the command line.
     fn name(
         &mut self,
         name: &'m Spanned<String>,
@@ -117,10 +119,10 @@ impl<'m> Checks<'m> {
         }
     }
 
-    /// The named network, with what the file says otherwise.
+    /// Returns the named network, with the changes that the file makes to it.
     fn network(&mut self) -> NetworkSpec {
         let wish = &self.file.network;
-        // The schema has refused names that are not in the table.
+        // The schema check has already refused unknown names.
         let by_name = wish.preset.as_deref().and_then(|name| preset(name).ok());
         let named = by_name.unwrap_or_else(|| PRESETS[0].spec());
         let changes = [

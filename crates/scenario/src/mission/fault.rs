@@ -1,4 +1,4 @@
-//! What is wrong with a mission file: each fault with its place, the line itself, and what to write instead.
+//! The faults of a mission file. Each is printed with its place, the line itself, and what to write instead.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use crate::limits::FAULTS_MAX;
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Octets of the text that it is about.
+    /// The range of octets in the text that is at fault.
     pub place: Range<usize>,
-    /// What is wrong there, as a sentence without its full stop.
+    /// The fault, as a sentence without its full stop.
     pub fact: String,
-    /// What to write instead, likewise.
+    /// What to write instead, as a sentence without its full stop.
     pub help: String,
 }
 
-/// Everything that is wrong with one file, in the order of the file.
+/// All faults of one file, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Faults {
         }
     }
 
-    /// Adds a fault, unless it is known.
+    /// Adds a fault, unless the list is full or already has it.
     pub(super) fn report(
         &mut self,
         place: Range<usize>,
@@ -52,7 +52,7 @@ impl Faults {
         }
     }
 
-    /// Nothing, where nothing was wrong.
+    /// Returns the sorted faults as an error, if there are any.
     pub(super) fn finish(&mut self) -> Result<(), Self> {
         if self.faults.is_empty() {
             return Ok(());
@@ -61,13 +61,13 @@ impl Faults {
         Err(self.clone())
     }
 
-    /// The faults; at least one.
+    /// Returns the faults; at least one.
     #[must_use]
     pub fn list(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Line and column of a fault, both counted from 1, columns in characters.
+    /// Returns line and column of a fault. Both count from 1; columns count characters.
     #[must_use]
     pub fn line_and_column(&self, fault: &Fault) -> (usize, usize) {
         let at = Place::of(&self.text, fault.place.start);
@@ -123,7 +123,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// A place as a reader counts it.
+/// Line and column of a place, both counted from 1.
 struct Place<'t> {
     line: usize,
     column: usize,
@@ -147,9 +147,9 @@ impl<'t> Place<'t> {
     }
 }
 
-/// How much of a long line is shown.
+/// Maximum number of characters shown of a line.
 const COLUMNS_MAX: usize = 120;
-/// How much of a long line is shown before the place.
+/// Maximum number of characters shown before the fault.
 const COLUMNS_BEFORE: usize = 80;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The schema of words that are tables of other crates: carriers and networks.
+//! The schema of names that are listed in other crates: carriers and networks.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The JSON Schema of mission files, generated from the structs that read them.
+//! The JSON Schema of mission files, generated from the structs that mission files are read into.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::file::MissionFile;
 
-/// The schema of a mission file (JSON Schema 2020-12), as it is published in `docs/schema/mission-1.json`.
+/// Returns the schema of a mission file (JSON Schema 2020-12), which is published in `docs/schema/mission-1.json`.
 #[must_use]
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
@@ -29,7 +29,7 @@ fn generate() -> Value {
     schema.to_value()
 }
 
-/// TOML has no null: a key that may be left out is simply not required.
+/// Removes `null` from the schema. TOML has no null: an optional key is simply not required.
 fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;
@@ -54,7 +54,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Keys that the place already has, its description above all, stay.
+/// Adds the keys of `more` that `object` does not have yet; its own description stays.
 fn merge(object: &mut Map<String, Value>, more: Map<String, Value>) {
     for (key, value) in more {
         object.entry(key).or_insert(value);

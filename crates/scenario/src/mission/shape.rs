@@ -1,9 +1,9 @@
-//! Holds a parsed TOML table against the mission's JSON Schema: every departure is located, and all are found in one
-//! reading.
+//! Validates a parsed TOML table against the mission's JSON Schema. One reading finds all departures, each with its
+//! place.
 //!
-//! Understands what the generated schema uses: `$ref`, `type`, `properties`, `required`, `additionalProperties`,
-//! `items`, `oneOf` of constants, the bounds of numbers, lengths, and the two formats of [`super::text`]. A test walks
-//! the schema and refuses any other word.
+//! Supports the keywords that the generated schema uses: `$ref`, `type`, `properties`, `required`,
+//! `additionalProperties`, `items`, `oneOf` of constants, the bounds of numbers, lengths, and the two formats of
+//! [`super::text`]. A test refuses a schema with any other keyword.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ impl<'s> Walk<'s, '_> {
             .unwrap_or(schema)
     }
 
-    /// `what` names the table to the user, for example "a flow".
+    /// Checks a table. `what` names it to the user, for example "a flow".
     fn table(&mut self, schema: &'s Value, table: &DeTable<'_>, place: Range<usize>, what: &str) {
         let properties = object_at(schema, "properties");
         let keys = || {
@@ -46,7 +46,7 @@ impl<'s> Walk<'s, '_> {
                 .flat_map(Map::keys)
                 .map(String::as_str)
         };
-        // A misspelt key is reported once: as unknown, not as missing too.
+        // A misspelt key is reported once, as unknown, and not as missing too.
         let mut meant = Vec::new();
         for (key, value) in table {
             let name: &str = key.get_ref();
@@ -89,7 +89,7 @@ impl<'s> Walk<'s, '_> {
         }
     }
 
-    /// `what` names the value to the user, for example "`deadline`".
+    /// Checks a value. `what` names it to the user, for example "`deadline`".
     fn value(&mut self, property: &'s Value, value: &Spanned<DeValue<'_>>, what: &str) {
         let schema = self.resolve(property);
         let fault = if let Some(words) = constants(schema) {
@@ -137,8 +137,8 @@ impl<'s> Walk<'s, '_> {
     }
 }
 
-/// What is wrong with a value, as the rest of a sentence that begins with its name; what to write, if more is known
-/// than an example.
+/// A departure of a value from the schema: `fact` completes a sentence that begins with the value's name. `help`, if
+/// present, replaces the schema's example as advice.
 struct Departure {
     fact: String,
     help: Option<String>,
@@ -244,7 +244,7 @@ fn length_fault(schema: &Value, count: usize, unit: &str) -> Option<Departure> {
     })
 }
 
-/// What a schema expects, in words.
+/// Returns what the schema expects, in words.
 fn expectation(schema: &Value, expected: &str) -> String {
     let noun = match (expected, format_of(schema)) {
         ("string", Some(DURATION_FORMAT)) => return "a duration in quotes".to_owned(),
@@ -281,7 +281,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// How a table is called in "`x` is not a key of ...": by its definition's name where it has one.
+/// Returns the name of a table in "`x` is not a key of ...": that of its definition, if it has one.
 fn title(root: &Value, property: &Value, what: &str) -> String {
     let name = property
         .get("$ref")
@@ -319,7 +319,7 @@ fn words_at<'v>(schema: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
         .filter_map(Value::as_str)
 }
 
-/// The words of an enumeration, or none where the schema is none.
+/// Returns the words of an enumeration, or `None` if the schema is no enumeration.
 fn constants(schema: &Value) -> Option<Vec<&str>> {
     let alternatives = schema.get("oneOf")?.as_array()?;
     alternatives
@@ -365,7 +365,7 @@ fn lower_first(text: &str) -> String {
     })
 }
 
-/// The word that a mistyped one was most likely meant to be.
+/// Returns the known word that is most similar to a mistyped one.
 pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let likeness = |candidate: &str| {
         let (word, candidate) = (word.to_lowercase(), candidate.to_lowercase());
@@ -381,14 +381,14 @@ pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// Below this two words have little in common.
+/// Least similarity of a suggested word.
 const LIKENESS_MIN: f64 = 0.8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Words of JSON Schema that the walk above reads, and those that do not constrain a value.
+    /// Keywords of JSON Schema that `Walk` reads, and those that do not constrain a value.
     const UNDERSTOOD: [&str; 17] = [
         "$ref",
         "type",

@@ -1,4 +1,4 @@
-//! The two small languages inside a mission file's strings: durations ("50ms") and late budgets ("3 in 10_000").
+//! The two formats of strings in a mission file: durations ("50ms") and late budgets ("3 in 10_000").
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,9 +24,9 @@ pub struct BudgetText(pub LateBudget);
 #[error("Expected {0}.")]
 pub struct NotUnderstood(pub &'static str);
 
-/// How the schema and the errors call a duration.
+/// Name of the duration format in the schema and in errors.
 pub(super) const DURATION_FORMAT: &str = "deckwatch-duration";
-/// How the schema and the errors call a late budget.
+/// Name of the late budget format in the schema and in errors.
 pub(super) const BUDGET_FORMAT: &str = "deckwatch-late-budget";
 
 const UNITS_NS: [(&str, u64); 6] = [
@@ -59,7 +59,7 @@ impl FromStr for DurationText {
     }
 }
 
-/// `number` units as whole nanoseconds, without rounding through floating point; parts of a nanosecond are cut off.
+/// Converts `number` units to whole nanoseconds without floating-point rounding. Fractions of a nanosecond are cut off.
 fn nanoseconds(number: &str, unit_ns: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let mut ns = digits(whole)?.checked_mul(unit_ns)?;
@@ -74,7 +74,7 @@ fn nanoseconds(number: &str, unit_ns: u64) -> Option<u64> {
     Some(ns)
 }
 
-/// A whole number with `_` between digits, as TOML writes it.
+/// Parses a whole number with `_` between digits, as in TOML.
 fn digits(text: &str) -> Option<u64> {
     let bare = text.replace('_', "");
     let sound = text.starts_with(|c: char| c.is_ascii_digit())
@@ -102,7 +102,7 @@ impl FromStr for BudgetText {
 }
 
 impl fmt::Display for DurationText {
-    /// In the largest unit that needs no fraction.
+    /// Writes the duration in the largest unit that needs no fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0.as_nanos();
         let mut units = UNITS_NS;

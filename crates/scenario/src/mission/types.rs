@@ -1,4 +1,4 @@
-//! A flow's IDL type, looked up in its file: is it there, and does it carry a sequence number?
+//! Looks up a flow's IDL type in its file, and checks that the type carries a sequence number.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn behind_aliases<'m>(model: &'m Model, ty: &Type) -> Option<&'m Structure> {
     }
 }
 
-/// The largest number that the member holds; nested members are written with dots.
+/// Returns the largest number that the member can hold. `path` names nested members with dots.
 fn integer_max(
     model: &Model,
     type_name: &str,

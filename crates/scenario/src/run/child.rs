@@ -1,4 +1,4 @@
-//! One process of a run: started on its host with its plan, its output read.
+//! One process of a run. It is started on its host with its plan, and its output is read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::limits::{EXIT_PATIENCE, LAST_WORDS_SIZE_MAX};
 use crate::run::RunError;
 
-/// What a process does in a run.
+/// The role of a process in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Keeps a processor of this host busy.
@@ -29,39 +29,39 @@ pub(super) enum Role {
     Channel { stream: usize },
     /// A consumer of this stream.
     Consumer { stream: usize, destination: usize },
-    /// Captures packets on this host, or on all where they share the loopback interface.
+    /// Captures packets on this host; on all hosts if they share the loopback interface.
     Tap { host: usize },
     /// The supplier of this stream.
     Supplier { stream: usize },
 }
 
-/// A line from a process, with the process's index.
+/// A line of a process's output, with the process's index.
 pub(super) type Told = (usize, Line);
 
-/// What was read.
+/// A line of output.
 pub(super) enum Line {
     Event(PartEvent),
     Load(LoadReport),
-    /// Not an event of a part.
+    /// Neither an event of a part nor the report of a load.
     Garbled(String),
     /// The end of its output.
     End,
 }
 
-/// Started, and not yet known to have ended; or how it ended.
+/// A process that was started. `ended` is set when it is known to have ended.
 pub(super) struct Child {
     pub(super) role: Role,
-    /// For people, for example `consumer of NAV over udp at SONAR`.
+    /// Name of the process in messages, for example `consumer of NAV over udp at SONAR`.
     pub(super) label: String,
     pub(super) ready: Option<Ready>,
     pub(super) done: Option<Done>,
     pub(super) load: Option<LoadReport>,
     pub(super) progress: Progress,
-    /// When it last reported progress, nanoseconds of CLOCK_MONOTONIC.
+    /// Time of its last progress report, nanoseconds of CLOCK_MONOTONIC.
     pub(super) progress_ns: i64,
-    /// How it ended, once it has.
+    /// How the process ended, if it has.
     pub(super) ended: Option<Ended>,
-    /// Its own reason for ending.
+    /// The reason that the process itself gave for ending.
     error: Option<String>,
     process: Process,
     input: Option<ChildStdin>,
@@ -71,14 +71,14 @@ pub(super) struct Child {
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// After `done`, or after `stop`.
+    /// The process ended successfully, after its `done` or its report.
     InOrder,
-    /// Otherwise; how, as the rest of a sentence.
+    /// The process ended otherwise. The text says how, as the rest of a sentence.
     Died(String),
 }
 
 impl Child {
-    /// Starts `program part` on a host and writes its plan. Its lines go to `tell` with its index.
+    /// Starts `program part` on a host and writes its plan. Lines of its output are sent to `tell` with its index.
     pub(super) fn start(
         program: &Path,
         role: Role,
@@ -110,7 +110,7 @@ impl Child {
         let last_words = complaints.map(keep).transpose().map_err(cannot)?;
         let mut line = serde_json::to_string(plan).map_err(|error| cannot(error.into()))?;
         line.push('\n');
-        // Fails for a process that has died; the end of its output shows that.
+        // The write fails if the process has died. The end of its output then shows that.
         let _ = input.as_mut().map(|input| input.write_all(line.as_bytes()));
         Ok(Self {
             role,
@@ -128,25 +128,25 @@ impl Child {
         })
     }
 
-    /// Whether it has not ended yet.
+    /// Whether the process is not known to have ended.
     pub(super) const fn lives(&self) -> bool {
         self.ended.is_none()
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Writes a command to it, unless it has ended.
+    /// Writes a command to the process, if its standard input is still open.
     pub(super) fn tell(&mut self, command: PartCommand) {
         if let Some(input) = &mut self.input {
-            // A broken pipe means that it has ended; the end of its output shows that.
+            // A broken pipe means that the process has ended. The end of its output then shows that.
             let _ = writeln!(input, "{command}").and_then(|()| input.flush());
         }
     }
 
-    /// Notes a line of it.
+    /// Handles a line of its output.
     pub(super) fn hear(&mut self, line: Line) {
         match line {
             Line::Event(PartEvent::Ready(ready)) => self.ready = Some(ready),
@@ -168,7 +168,7 @@ impl Child {
         }
     }
 
-    /// Ends it if it has not ended, and keeps how it ended.
+    /// Ends the process if it still runs, and records how it ended.
     pub(super) fn bury(&mut self) {
         if self.ended.is_some() {
             return;
@@ -180,7 +180,7 @@ impl Child {
             Some(status) if in_order && status.success() => Ended::InOrder,
             Some(status) => Ended::Died(self.how(status)),
             None => {
-                // It may have ended this very moment.
+                // An error is ignored: the process may have ended just now.
                 let _ = self.process.kill();
                 let _ = self.process.wait();
                 Ended::Died(
@@ -190,7 +190,7 @@ impl Child {
         });
     }
 
-    /// Kills it at once, whatever it does.
+    /// Kills the process at once.
     pub(super) fn kill(&mut self, how: &str) {
         if self.ended.is_none() {
             let _ = self.process.kill();
@@ -247,7 +247,7 @@ fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &Sender<T
             Ok(_) => understand(line.trim_end(), is_load),
         };
         let ended = matches!(heard, Line::End);
-        // The receiver is gone: the run has ended.
+        // A send fails after the run has ended.
         if tell.send((index, heard)).is_err() || ended {
             return;
         }
@@ -263,7 +263,7 @@ fn understand(line: &str, is_load: bool) -> Line {
     heard.unwrap_or_else(|_| Line::Garbled(line.chars().take(GARBLED_SHOWN).collect()))
 }
 
-/// Reads to the end and keeps the last octets.
+/// Reads to the end and keeps the last octets, which tell why a process ended.
 fn keep_last(mut complaints: impl Read) -> String {
     let mut kept = Vec::new();
     let mut buffer = [0; 1024];
@@ -275,7 +275,7 @@ fn keep_last(mut complaints: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Time between two checks whether a process that closed its output has ended.
+/// Interval of the checks whether a process that closed its output has ended.
 const WAIT_STEP: Duration = Duration::from_millis(2);
-/// Characters shown of a line that is not understood.
+/// Maximum number of characters shown of a line that cannot be parsed.
 const GARBLED_SHOWN: usize = 200;

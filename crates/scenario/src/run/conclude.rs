@@ -1,4 +1,4 @@
-//! From record files to a result: joined, judged, written.
+//! Makes the result of a run from its record files: joins, judges and writes.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,14 +20,14 @@ use super::watch::{Measured, consumer_of};
 use super::{Outcome, Run, RunError};
 use crate::stream::Stream;
 
-/// A stream's samples, by destination, with its result.
+/// A stream's result, with its samples by destination.
 pub(super) struct Judged {
     pub(super) result: FlowResult,
     pub(super) joined: Joined,
 }
 
 impl Run<'_> {
-    /// Joins, judges and writes.
+    /// Joins and judges all streams, and writes the result.
     pub(super) fn conclude(
         &mut self,
         measured: &Measured,
@@ -53,7 +53,7 @@ impl Run<'_> {
         })
     }
 
-    /// What is copied into the result folder, or made from what is there.
+    /// Writes the captures, if they are kept, and the report into the result folder.
     fn write_beside(&self, folder: &Path) -> Result<(), RunError> {
         if self.settings.keep_captures {
             self.keep_captures(folder)?;
@@ -64,9 +64,9 @@ impl Run<'_> {
             .map_err(|error| RunError::Result(error.to_string()))
     }
 
-    /// Gathers the warnings of the processes, each once.
+    /// Adds the warnings of the processes, each once.
     fn gather_warnings(&mut self, measured: &Measured) {
-        // The same may have been refused to every process.
+        // Several processes may have the same warning.
         let mut told: Vec<(Warning, Vec<&str>)> = Vec::new();
         for child in &self.crew.children {
             let ready = child.ready.iter().flat_map(|ready| &ready.warnings);
@@ -153,7 +153,7 @@ impl Run<'_> {
         Ok(Judged { result, joined })
     }
 
-    /// Joins a stream; without its captures where these cannot be used.
+    /// Joins a stream. If its captures cannot be used, joins it without them and adds a warning.
     fn join(&mut self, mut plan: JoinPlan, title: &str) -> Result<Joined, RunError> {
         let error = match join(&plan) {
             Ok(joined) => return Ok(joined),
@@ -175,7 +175,8 @@ impl Run<'_> {
         }
     }
 
-    /// Where the stream's records and captures are. Of an interrupted run only messages due before are joined.
+    /// Returns the places of the stream's records and captures. After an interruption, only messages that were due
+    /// before are joined.
     fn join_plan(&self, stream: &Stream, measured: &Measured) -> JoinPlan {
         let flow = self.planner.flow(stream);
         let index = usize::from(stream.plan.flow);
@@ -269,7 +270,7 @@ fn to_be_judged(joined: &mut JoinedDestination) -> Destination<'_> {
     }
 }
 
-/// Cuts a schedule after `cut_ns`.
+/// Removes the messages due after `cut_ns` from a schedule.
 fn cut(schedule: &mut Schedule, cut_ns: i64) {
     let due = schedule
         .dues()

@@ -1,4 +1,4 @@
-//! All processes of a run.
+//! The processes of a run.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,7 +12,7 @@ use super::child::{Child, Ended, Role, Told};
 use super::{Interrupt, RunError};
 use crate::limits::TURN_PATIENCE;
 
-/// All processes of a run; killed when dropped.
+/// All processes of a run. They are killed when this is dropped.
 pub(super) struct Crew {
     pub(super) children: Vec<Child>,
     program: PathBuf,
@@ -46,18 +46,18 @@ impl Crew {
         Ok(index)
     }
 
-    /// Waits for a line of any process and notes it. Returns the index of the process.
+    /// Waits for a line of any process and handles it. Returns the index of the process.
     pub(super) fn turn(&mut self, patience: Duration) -> Option<usize> {
         let (index, line) = match self.told.recv_timeout(patience) {
             Ok(told) => told,
-            // The crew keeps a sender, so that there always is one.
+            // `Disconnected` does not occur, because the crew keeps a sender.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
         };
         self.children[index].hear(line);
         Some(index)
     }
 
-    /// Waits until each of these is ready.
+    /// Waits until all of these processes are ready.
     pub(super) fn wait_ready(
         &mut self,
         wanted: &[usize],
@@ -80,7 +80,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until each of these is ready or has ended, at most for `patience`.
+    /// Waits until each of these processes is ready or has ended, at most for `patience`.
     pub(super) fn wait(
         &mut self,
         wanted: &[usize],
@@ -103,7 +103,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Indices of the processes with such a role.
+    /// Returns the indices of the processes whose role satisfies `is`.
     pub(super) fn with(&self, is: impl Fn(Role) -> bool) -> Vec<usize> {
         (0..self.children.len())
             .filter(|&index| is(self.children[index].role))
@@ -117,7 +117,7 @@ impl Crew {
         }
     }
 
-    /// Stops these processes: writes `stop`, waits, and kills those that have not ended by then.
+    /// Stops these processes: writes `stop`, waits at most for `patience`, and kills those that have not ended.
     pub(super) fn stop(&mut self, whom: &[usize], patience: Duration) {
         self.tell(whom, PartCommand::Stop);
         let until = Instant::now() + patience;

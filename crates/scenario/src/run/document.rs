@@ -1,4 +1,4 @@
-//! The result document and the files beside it.
+//! Makes the result document, and writes it with the files beside it.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -32,7 +32,8 @@ impl Run<'_> {
             .as_ref()
     }
 
-    /// What supplier and consumers got, in words; consumers that got the same are named together.
+    /// Returns the scheduling that supplier and consumers have, in words. Consumers with the same scheduling are named
+    /// together.
     pub(super) fn scheduling(&self, stream: &Stream) -> String {
         let index = usize::from(stream.plan.flow);
         let supplier = self
@@ -99,7 +100,7 @@ impl Run<'_> {
     }
 }
 
-/// Writes samples, histograms and the document, the document last: a folder that has one is whole.
+/// Writes samples, histograms and the document. The document is last, so that a folder with a document is complete.
 pub(super) fn write(
     folder: &Path,
     document: &ResultDocument,

@@ -1,4 +1,4 @@
-//! Hosts, network and loads of a run, in words for its result.
+//! Describes hosts, network and loads of a run for its result.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Settings;
 use super::child::{Child, Role};
 use crate::mission::{DurationText, Mission};
 
-/// Hosts and network of the run.
+/// Describes the environment of the run.
 pub(super) fn environment(
     mission: &Mission,
     settings: &Settings,
@@ -43,7 +43,7 @@ pub(super) fn environment(
     }
 }
 
-/// Each load with what its loop took where nothing disturbed it, as measured.
+/// Describes each load, with the shortest measured duration of its counting loop: the loop then ran undisturbed.
 fn loads(mission: &Mission, children: &[Child]) -> Vec<String> {
     let in_words = |load: &crate::mission::Load| {
         let host = &mission.hosts[load.host];

@@ -1,4 +1,4 @@
-//! Where a run keeps what it writes: the result folder, which stays, and a working folder in memory, which does not.
+//! The folders of a run: the result folder, which stays, and a work folder in memory, which is removed.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use deckwatch_testbed::Owner;
 use super::RunError;
 use crate::limits::SAME_SECOND_MAX;
 
-/// A result folder, locked while the run lasts. Removed at the end if nothing was written and it was made here.
+/// A result folder, locked during the run. If the run made the folder and wrote nothing into it, the folder is removed.
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
     is_new: bool,
-    /// Locked. The kernel releases the lock when the process ends.
+    /// Holds the lock. The kernel releases it when the process ends.
     _claim: Option<File>,
 }
 
 impl ResultFolder {
-    /// Makes a new folder: `wanted`, which may exist if it is empty and no other run has it, or one in `results/` named
-    /// after the mission (or whatever else is run) and the time.
+    /// Makes the result folder and locks it. That is `wanted`, which may exist if it is empty and not in use by another
+    /// run. The default is a folder in `results/`, named after the mission, bench or experiment and the time.
     ///
     /// # Errors
     /// [`RunError::Folder`], [`RunError::FolderTaken`], [`RunError::FolderInUse`].
@@ -37,7 +37,7 @@ impl ResultFolder {
         let claim = match claim.try_lock() {
             Ok(()) => Some(claim),
             Err(TryLockError::WouldBlock) => return Err(RunError::FolderInUse { path }),
-            // A file system that knows no locks.
+            // The file system does not support locks.
             Err(TryLockError::Error(_)) => None,
         };
         let mut held = std::fs::read_dir(&path).map_err(unwritable(&path))?;
@@ -63,7 +63,7 @@ impl ResultFolder {
             };
             let path = results.join(format!("{name}{suffix}"));
             match std::fs::create_dir(&path) {
-                // No other run can have made it too.
+                // `create_dir` succeeds for one run only, so that no lock is needed.
                 Ok(()) => {
                     return Ok(Self {
                         path,
@@ -80,7 +80,7 @@ impl ResultFolder {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -90,7 +90,7 @@ impl ResultFolder {
 impl Drop for ResultFolder {
     fn drop(&mut self) {
         if self.is_new {
-            // Fails, as intended, if the folder is not empty.
+            // Fails if the folder is not empty; it is then kept.
             let _ = std::fs::remove_dir(&self.path);
         }
     }
@@ -101,7 +101,7 @@ fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> RunError {
     move |error| RunError::Folder { path, error }
 }
 
-/// A name as part of a file's name.
+/// Converts a name to a part of a file name.
 pub(super) fn file_name(text: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
@@ -113,21 +113,21 @@ pub(super) fn file_name(text: &str) -> String {
     text.trim_start_matches('.').chars().map(plain).collect()
 }
 
-/// Date and time without punctuation, to the second: 20261121T094046Z.
+/// Formats date and time without punctuation, to the second: 20261121T094046Z.
 fn compact(now: SystemTime) -> String {
     let text = rfc3339(now);
     let to_second = text.split('.').next().unwrap_or(&text);
     to_second.replace(['-', ':'], "") + "Z"
 }
 
-/// A folder for record files and captures, on a memory file system where there is room on one; removed when dropped.
+/// The folder for record files and captures, removed when dropped. It is on a memory file system if that has room.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
     path: PathBuf,
 }
 
 impl WorkFolder {
-    /// Makes one with room for `size_bytes`; in `otherwise` where memory has none.
+    /// Makes a work folder with room for `size_bytes`. It is in `otherwise` if memory has no room.
     pub(super) fn make(size_bytes: u64, otherwise: &Path) -> Result<Self, RunError> {
         let memory = Path::new(MEMORY);
         let name = format!("{PREFIX}{}", Owner::this_process());
@@ -150,8 +150,8 @@ impl WorkFolder {
     }
 }
 
-/// Removes the working folders that runs that were killed have left in memory, and returns which. Another user's cannot
-/// be removed; they are that user's to clean.
+/// Removes work folders that killed runs have left in memory, and returns their paths. Those of other users cannot be
+/// removed; that is left to their owners.
 pub fn clean_work_folders() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(MEMORY) else {
         return Vec::new();
@@ -173,14 +173,14 @@ pub fn clean_work_folders() -> Vec<PathBuf> {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // The next run removes what this one cannot.
+        // An error is ignored: the next run removes what remains.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
 /// A memory file system that every Linux system has.
 const MEMORY: &str = "/dev/shm";
-/// Begins the name of a working folder; the owner follows.
+/// Prefix of a work folder's name; the owner follows.
 const PREFIX: &str = "deckwatch-";
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use deckwatch_carrier::carriers::CarrierRef;
 
-/// Watches a run.
+/// Receives the progress reports of a run.
 pub trait Observer {
-    /// A phase begins; with its words for the user.
+    /// A phase begins. `words` describes it to the user.
     fn phase(&mut self, phase: Phase, words: &str);
-    /// A process was started: what it is, and its process id.
+    /// A process was started, with its name and process id.
     fn started(&mut self, process: &str, id: u32);
-    /// How far the run is, some times a second.
+    /// Reports progress, several times per second.
     fn progress(&mut self, progress: &RunProgress);
-    /// Something to be shown at once, a whole sentence.
+    /// A sentence to be shown at once.
     fn notice(&mut self, text: &str);
 }
 
@@ -41,49 +41,49 @@ pub enum Phase {
     Judging,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunProgress {
-    /// Since the schedule's start.
+    /// Time since the schedule's start.
     pub elapsed: Duration,
-    /// Until the last message is due.
+    /// Time until the last message is due.
     pub left: Duration,
-    /// Each flow over each carrier.
+    /// The progress of each flow over each carrier.
     pub streams: Vec<StreamProgress>,
 }
 
-/// How far one flow over one carrier is, over all its destinations.
+/// The progress of one flow over one carrier, summed over its destinations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamProgress {
     /// Name of the flow.
     pub name: String,
-    /// What it goes over.
+    /// Its carrier.
     pub carrier: CarrierRef,
     /// Messages sent.
     pub sent: u64,
-    /// Messages that the schedule has, the mean for a Poisson process.
+    /// Number of messages in the schedule; the mean for a Poisson process.
     pub scheduled: u64,
     /// Messages received, duplicates included.
     pub received: u64,
-    /// Received late, warm-up left out.
+    /// Messages received late, without the warm-up.
     pub late: u64,
-    /// Messages sent a second so far.
+    /// Mean number of messages sent per second so far.
     pub rate_hz: f64,
 }
 
-/// Asks whether the run is to end early; the name of what asked for it.
+/// Asks whether to end the run early. The answer is the name of the signal or other cause.
 pub struct Interrupt {
     ask: Box<dyn Fn() -> Option<&'static str>>,
 }
 
 impl Interrupt {
-    /// `ask` is called some times a second.
+    /// Makes an interrupt from `ask`, which is called several times per second.
     #[must_use]
     pub fn new(ask: impl Fn() -> Option<&'static str> + 'static) -> Self {
         Self { ask: Box::new(ask) }
     }
 
-    /// Never.
+    /// Returns an interrupt that never ends the run.
     #[must_use]
     pub fn never() -> Self {
         Self::new(|| None)

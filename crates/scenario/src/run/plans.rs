@@ -1,4 +1,4 @@
-//! The plan of each process of a run.
+//! Makes the plan of each process of a run.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// The naming service is called before the schedule starts, not during it: it has the host's processors, and no
-    /// class of its own.
+    /// Returns the scheduling of the naming service. It is called only before the schedule starts, so that it needs the
+    /// host's processors but no scheduling class.
     fn service_scheduling(&self, host: usize) -> Scheduling {
         Scheduling {
             cpus: self.mission.hosts[host].processors.clone(),
@@ -76,7 +76,7 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// Returns none before the naming service is known.
+    /// Returns `None` if the naming service's endpoint is not known yet.
     pub(super) fn channel(&self, stream: &Stream) -> Option<ChannelPlan> {
         let flow = self.flow(stream);
         Some(ChannelPlan {
@@ -104,7 +104,7 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// `endpoints` are those of the consumers' `ready`, in order.
+    /// Returns the supplier's plan. `endpoints` are those in the consumers' `ready`, in order.
     pub(super) fn supplier(&self, stream: &Stream, endpoints: &[String]) -> SupplierPlan {
         let flow = self.flow(stream);
         let destination = |(index, endpoint): (u16, &String)| DestinationPlan {
@@ -153,7 +153,7 @@ impl<'r> Planner<'r> {
         self.work.join(format!("{host}.pcapng"))
     }
 
-    /// `NAV over udp`.
+    /// Returns the name of a stream, for example `NAV over udp`.
     pub(super) fn title(stream: &Stream) -> String {
         format!("{} over {}", stream.plan.name, stream.plan.carrier)
     }

@@ -1,5 +1,5 @@
-//! The start of a run: loads, naming services, event channels, consumers, packet taps, suppliers, each waited for
-//! before the next.
+//! Starts the processes of a run in this order: loads, naming services, event channels, consumers, packet taps,
+//! suppliers. Each group must be ready before the next one starts.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::part::ProcessPlan;
 use crate::stream::length;
 
 impl Run<'_> {
-    /// Starts everything; returns when all is ready.
+    /// Starts all processes, and returns when all are ready.
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
         self.start_loads()?;
         self.start_services()?;
@@ -27,7 +27,7 @@ impl Run<'_> {
         self.start_suppliers(&consumers)
     }
 
-    /// Starts one process and tells the observer.
+    /// Starts one process and notifies the observer.
     fn start(
         &mut self,
         role: Role,
@@ -64,7 +64,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Naming services and event channels, on the hosts of the suppliers that use them.
+    /// Starts naming services and event channels, on the hosts of the suppliers that use them.
     fn start_services(&mut self) -> Result<(), RunError> {
         let with_channel: Vec<usize> = (0..self.streams.len())
             .filter(|&index| self.streams[index].plan.carrier.needs().channel)
@@ -107,7 +107,7 @@ impl Run<'_> {
             .wait_ready(&channels, patience(channels.len()), self.interrupt)
     }
 
-    /// Starts one for each stream and destination. Returns their indices, by stream.
+    /// Starts a consumer for each stream and destination. Returns their indices, by stream.
     fn start_consumers(&mut self) -> Result<Vec<Vec<usize>>, RunError> {
         self.observer.phase(Phase::Consumers, "Starting consumers");
         let mut all = Vec::new();
@@ -131,8 +131,8 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// Starts one on each host, or one for all if they share the loopback interface. Without taps layers are merged;
-    /// the run goes on.
+    /// Starts a packet tap on each host, or one in all if the hosts share the loopback interface. Taps may fail:
+    /// without them, layers are merged.
     fn start_taps(&mut self) -> Result<(), RunError> {
         let listening = |child: &Child| {
             child
@@ -173,7 +173,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hosts that supply or consume, each once; the first alone where all share one interface.
+    /// Returns the hosts that supply or consume, each once; only the first if all share one interface.
     fn tapped_hosts(&self) -> Vec<usize> {
         let flows = self.mission.flows.iter();
         let mut hosts: Vec<usize> = flows
@@ -206,7 +206,7 @@ impl Run<'_> {
     }
 }
 
-/// More processes take longer to start.
+/// Returns the maximum time until `count` processes are ready, when they start at the same time.
 fn patience(count: usize) -> Duration {
     READY_PATIENCE + READY_PATIENCE_EACH * count as u32
 }

@@ -15,16 +15,16 @@ use crate::limits::{
 };
 use crate::stream::{Stream, length, length_max};
 
-/// What was measured, apart from the record files.
+/// The measurement, apart from the record files.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC.
     pub(super) start_ns: i64,
-    /// Messages due later are not judged: the run was interrupted then.
+    /// Time of an interruption. Messages due later are not judged.
     pub(super) cut_ns: Option<i64>,
-    /// What interrupted it.
+    /// The cause of the interruption.
     pub(super) interrupted_by: Option<&'static str>,
-    /// Processes that ended before they should have.
+    /// Processes that ended too early.
     pub(super) deaths: Vec<Death>,
 }
 
@@ -50,8 +50,8 @@ impl Run<'_> {
             .map(|stream| drain(stream.plan.deadline))
             .max()
             .unwrap_or(Duration::ZERO);
-        // A supplier that a blocked call holds up is waited for as long as its messages could still be received in time
-        // to be judged.
+        // If a supplier is blocked in a call, the run waits for it. It waits as long as the supplier's messages could
+        // still be received in time to be judged.
         let latest = self
             .streams
             .iter()
@@ -76,14 +76,14 @@ impl Run<'_> {
         self.drain(drain, &mut measured);
         self.report(start_ns, longest);
         self.stop_all();
-        // Processes that died before the start, or did not stop.
+        // Adds processes that died before the start, and those that did not stop.
         for index in 0..self.crew.children.len() {
             self.note_death(index, &mut measured);
         }
         measured
     }
 
-    /// Writes the start of the schedule to every part: far enough ahead for all to read it before.
+    /// Writes the start of the schedule to every part. The start is late enough for all parts to read it before.
     fn go(&mut self) -> i64 {
         let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
         let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
@@ -92,7 +92,7 @@ impl Run<'_> {
         start_ns
     }
 
-    /// Ends every process: loads first, taps last, so that nothing is missed.
+    /// Stops every process: loads first and taps last, so that the taps capture every packet.
     fn stop_all(&mut self) {
         self.observer.phase(Phase::Stopping, "Stopping");
         let orders: [fn(Role) -> bool; 4] = [
@@ -112,7 +112,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the next line of any process, and notes a death.
+    /// Handles the next line of any process, and records the process's death if it has died.
     fn turn(&mut self, measured: &mut Measured) {
         if let Some(index) = self.crew.turn(TURN_PATIENCE) {
             self.note_death(index, measured);
@@ -143,7 +143,8 @@ impl Run<'_> {
         });
     }
 
-    /// Whether any stream has a supplier that is not done, a living consumer, and a living channel if it needs one.
+    /// Whether any stream still has a supplier that is not done, a living consumer, and a living channel if it needs
+    /// one.
     fn anything_goes_on(&self) -> bool {
         (0..self.streams.len()).any(|index| {
             let of_stream = |wanted: fn(Role) -> Option<usize>| {
@@ -160,12 +161,12 @@ impl Run<'_> {
         })
     }
 
-    /// Waits for messages that are under way.
+    /// Waits for messages that have been sent and not received.
     fn drain(&mut self, drain: Duration, measured: &mut Measured) {
         self.observer
             .phase(Phase::Draining, "Waiting for late messages");
         let until = Instant::now() + drain;
-        // An impatient second signal of the same kind ends the program at once.
+        // The wait needs no check for an interrupt: a second signal of the same kind ends the program at once.
         while Instant::now() < until {
             self.turn(measured);
         }
@@ -209,7 +210,7 @@ impl Run<'_> {
     }
 }
 
-/// Messages a second from the stream's first due time to the last progress report of its supplier.
+/// Returns the mean rate between the stream's first due time and its supplier's last progress report.
 fn rate_hz(supplier: &Child, start_ns: i64, stream: &Stream) -> f64 {
     let first_due_ns =
         start_ns + i64::try_from(stream.plan.schedule.offset.as_nanos()).unwrap_or(0);
@@ -242,7 +243,7 @@ pub(super) fn channel_of(role: Role) -> Option<usize> {
     }
 }
 
-/// Zero before the start.
+/// Returns the time since the start; zero before it.
 fn since(start_ns: i64) -> Duration {
     Duration::from_nanos(u64::try_from(monotonic_ns() - start_ns).unwrap_or(0))
 }

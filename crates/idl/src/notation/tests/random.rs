@@ -1,4 +1,4 @@
-//! Values of every type by a seed.
+//! Seeded random values of every type.
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Reference, Value};
@@ -6,7 +6,7 @@ use deckwatch_cdr::{Any, Char, LongDouble, TypeCode};
 
 use crate::notation::Notation;
 
-/// Values by a seed (SplitMix64).
+/// A generator of random values (SplitMix64).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -78,7 +78,7 @@ impl Random {
             Kind::Float => Value::Float(f32::from_bits(bits as u32)),
             Kind::Double => Value::Double(f64::from_bits(bits)),
             Kind::LongDouble if bits & 1 == 0 => Value::LongDouble(LongDouble::from(bits as f64)),
-            // Exponents of a number: not the largest.
+            // Only finite numbers: the largest exponent is excluded.
             Kind::LongDouble => Value::LongDouble(LongDouble(
                 u128::from(bits) << 64 & !(1 << 112) | u128::from(self.next()),
             )),
@@ -140,7 +140,7 @@ impl Random {
             (Some(member), None) => {
                 Value::Union(77, Some(Box::new(self.value(notation, &member, depth + 1))))
             }
-            // A number without a member, where there is one.
+            // A discriminator without a member, if the union has one.
             (None, _) => match plain.name() {
                 Some("Choice") => Value::Union(2, None),
                 Some("Maybe" | "Lettered" | "Wide") => Value::Union(0, None),
@@ -149,7 +149,7 @@ impl Random {
         }
     }
 
-    /// A type that the model names, and one that it does not.
+    /// Returns the TypeCode of a random type text: some types have a name in the model, the others do not.
     fn type_code(&mut self, notation: &Notation<'_>) -> TypeCode {
         const NAMES: &[&str] = &[
             "long",

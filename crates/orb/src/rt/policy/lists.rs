@@ -1,11 +1,11 @@
-//! Lists that policies name by number.
+//! Lists that policies refer to by number.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::limits::POLICY_LISTS_MAX;
 use crate::{Completion, SystemException, minor, raise};
 
-/// Lists that were once made, each one once: written rarely, read without a lock, for ever.
+/// Distinct lists: added rarely, read without a lock, never removed.
 pub(super) struct Lists<T: 'static> {
     made: [OnceLock<Box<[T]>>; POLICY_LISTS_MAX],
     adding: Mutex<()>,
@@ -19,7 +19,7 @@ impl<T: Clone + PartialEq> Lists<T> {
         }
     }
 
-    /// The number of this list.
+    /// Returns the number of this list; adds the list if it is new.
     pub(super) fn keep(&self, list: &[T]) -> Result<u16, SystemException> {
         let _one_at_a_time = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, made) in self.made.iter().enumerate() {
@@ -30,7 +30,7 @@ impl<T: Clone + PartialEq> Lists<T> {
         Err(raise::no_resources(minor::NONE, Completion::No))
     }
 
-    /// The list of this number; an empty one where none has it.
+    /// Returns the list of this number; an empty one if there is none.
     pub(super) fn get(&'static self, number: u16) -> &'static [T] {
         let made = self.made.get(usize::from(number)).and_then(OnceLock::get);
         made.map_or(&[], |list| list)

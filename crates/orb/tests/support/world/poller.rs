@@ -11,7 +11,7 @@ use super::{End, State, World};
 pub(super) struct SimPoller {
     pub(super) world: World,
     pub(super) watched: Mutex<BTreeMap<u64, (u64, Interest)>>,
-    /// Tokens of those that wait for room.
+    /// Tokens of the ends that wait for room to write.
     pub(super) rooms: Mutex<BTreeMap<u64, u64>>,
 }
 
@@ -25,7 +25,7 @@ impl SimPoller {
         }
     }
 
-    /// The end that has room to write into of which nobody knows yet, and its token.
+    /// The end, with its token, whose room to write has not been reported yet.
     fn room(&self, state: &State) -> Option<(u64, u64)> {
         let rooms = self.rooms.lock().unwrap();
         let mut waiting = rooms.iter().map(|(id, token)| (*id, *token));

@@ -1,4 +1,4 @@
-//! Connections of the simulated world, and where they come in.
+//! Connections of the simulated world, and its listeners.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ impl Stream for SimStream {
             return Ok(octets.len());
         }
         let peer = state.ends.get_mut(&peer).ok_or(TransportError::Broken)?;
-        // One connection keeps its order.
+        // Octets of one connection keep their order.
         let arrives = peer
             .inbox
             .back()

@@ -1,4 +1,4 @@
-//! Reading from a connection through shared memory: at once, spinning, asleep, or told by a poller.
+//! Reading from a connection through shared memory: without waiting, spinning, sleeping, or notified by a poller.
 
 use std::io;
 use std::sync::atomic::{Ordering, fence};
@@ -10,11 +10,11 @@ use super::waiting::{DEATH_LOOK, drain, remaining, ring_for, sleep, wait_for_gre
 use super::{End, Rings, SharedStream, broken};
 use crate::stream::{is_readable_now, monotonic_ns};
 
-/// How often a spinning read looks before it looks at the clock.
+/// Checks of the ring that a spinning read makes between two readings of the clock.
 const LOOKS_PER_CLOCK: u32 = 64;
 
 impl SharedStream {
-    /// Reads the greeting, where it has come. 0: an end came instead.
+    /// Reads the greeting, if it has arrived. Returns 0 if the connection has ended instead.
     fn greeted(&self) -> io::Result<Option<usize>> {
         match hear_greeting(&self.arrival)? {
             Greeting::NotYet => Ok(self.closed.load(Ordering::Relaxed).then_some(0)),
@@ -29,7 +29,7 @@ impl SharedStream {
         }
     }
 
-    /// Takes what is there. `None`: nothing; 0: the end.
+    /// Takes the available octets. Returns `None` if there are none, 0 at the end.
     fn look(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(rings) = self.rings() else {
             let told = self.greeted()?;
@@ -39,14 +39,14 @@ impl SharedStream {
             };
         };
         let ring = rings.incoming;
-        // Looked at before the octets: what was written before the end is read before it.
+        // The end is checked before the octets, so that octets written before the end are read before it.
         let is_end = self.closed.load(Ordering::Relaxed)
             || self.silent.load(Ordering::Relaxed)
             || ring.written.0.ended.load(Ordering::Acquire) != 0;
         let (count, waited) = ring.take(&self.read, into).map_err(broken)?;
         if count != 0 {
-            // A writer that waits has seen the ring full since octets were last counted: whatever of these is taken then, a take
-            // that begins with half of the ring or more is still to come.
+            // A waiting writer has seen the ring full since the octets were last counted. However many are taken here,
+            // a later take will start with half of the ring or more.
             if waited >= RING_SIZE / 2 && waited - count <= RING_SIZE / 2 {
                 tell_of_room(rings);
             }
@@ -63,15 +63,16 @@ impl SharedStream {
         Ok(Some(0))
     }
 
-    /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
+    /// Reads the octets that have arrived, waiting until `deadline_ns` (for ever without one). Returns 0 if the peer
+    /// has ended its side.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline, `ConnectionRefused` where the server never took the connection and so nothing of what was written,
-    /// `InvalidData` where the other end has spoiled the memory.
+    /// `TimedOut` at the deadline; `ConnectionRefused` if the server never accepted the connection and so read nothing
+    /// of what was written; `InvalidData` if the other end has corrupted the memory.
     pub fn read(&self, into: &mut [u8], deadline_ns: Option<u64>) -> io::Result<usize> {
         let mut vain_wakes = 0;
         loop {
-            // A deadline that has passed leaves what has come.
+            // Available octets are returned even after the deadline.
             if let Some(count) = self.look(into)? {
                 return Ok(count);
             }
@@ -82,10 +83,10 @@ impl SharedStream {
         }
     }
 
-    /// Reads, waiting at most about `wait`. `None`: nothing came.
+    /// Reads, waiting at most about `wait`. Returns `None` if nothing arrived.
     ///
     /// # Errors
-    /// `InvalidData` where the other end has spoiled the memory.
+    /// `InvalidData` if the other end has corrupted the memory.
     pub fn read_within(&self, into: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
         match self.look(into)? {
             None => self.read_after_sleep(into, wait.min(DEATH_LOOK), &mut 0),
@@ -105,7 +106,8 @@ impl SharedStream {
         };
         let word = &rings.incoming.reader.0.waits;
         word.store(wait::SLEEPS, Ordering::Relaxed);
-        // SYNC: pairs with the fence in `ring_for`'s callers: we find the octets, or they that we sleep.
+        // SYNC: pairs with the fence in `ring_for`'s callers: either this thread finds the octets, or the caller finds
+        // that it sleeps.
         fence(Ordering::SeqCst);
         let mut found = self.look(into);
         if matches!(found, Ok(None)) {
@@ -119,10 +121,11 @@ impl SharedStream {
         found
     }
 
-    /// Reads as soon as octets are there, looking again and again without sleeping, for `wait` at most. `None`: nothing came.
+    /// Reads as soon as octets arrive, checking repeatedly without sleeping, for `wait` at most. Returns `None` if
+    /// nothing arrived.
     ///
     /// # Errors
-    /// `InvalidData` where the other end has spoiled the memory.
+    /// `InvalidData` if the other end has corrupted the memory.
     pub fn read_spinning(&self, into: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
         let mut give_up_ns = None;
         loop {
@@ -143,10 +146,11 @@ impl SharedStream {
         }
     }
 
-    /// Reads what has arrived without waiting. `None`: nothing has. Where it has taken all, its poller is told of the next.
+    /// Reads the octets that have arrived without waiting. Returns `None` if there are none. After it has taken all,
+    /// the next arrival wakes the poller.
     ///
     /// # Errors
-    /// `InvalidData` where the other end has spoiled the memory.
+    /// `InvalidData` if the other end has corrupted the memory.
     pub fn read_now(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         if self.arrival_rung.swap(false, Ordering::Relaxed) {
             drain(&self.arrival);
@@ -156,7 +160,7 @@ impl SharedStream {
         loop {
             match self.look(&mut into[total..])? {
                 Some(0) if total == 0 => return Ok(Some(0)),
-                // The socket has told of the end, too.
+                // The socket notifies of the end, too.
                 Some(0) => return Ok(Some(total)),
                 Some(count) => total += count,
                 None if !is_told => {
@@ -173,9 +177,9 @@ impl SharedStream {
         }
     }
 
-    /// Has its poller told of the next arrival.
+    /// Arms the notification of this end's poller for the next arrival.
     fn awaits_arrival(&self) {
-        // Until then the socket tells of the greeting.
+        // Before the rings exist, the greeting makes the socket readable.
         let Some(rings) = self.rings() else {
             return;
         };
@@ -186,7 +190,8 @@ impl SharedStream {
         fence(Ordering::SeqCst);
     }
 
-    /// Says that a poller watches [`SharedStream::arrival`] from now on; whether there is something to read already, which it is not told of.
+    /// Declares that a poller watches [`SharedStream::arrival`] from now on. Returns true if something can be read
+    /// already; the poller gets no notification of that.
     pub fn begin_watch(&self) -> bool {
         self.awaits_arrival();
         self.has_something()
@@ -201,7 +206,7 @@ impl SharedStream {
             || ring.waiting(self.read.load(Ordering::Relaxed)) != Ok(0)
     }
 
-    /// Whether anything can be read now: octets, the peer's end or an error. Takes nothing out.
+    /// Returns true if anything can be read now: octets, the peer's end or an error. Takes nothing out.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.has_something()
@@ -210,9 +215,10 @@ impl SharedStream {
     }
 }
 
-/// A writer that waits does so for a full ring, and is woken when half of it is free.
+/// Wakes a waiting writer. A writer waits for a full ring, and is woken when half of it is free.
 fn tell_of_room(rings: Rings<'_>) {
-    // SYNC: pairs with the fence in `awaits_room`: it finds the room, or we that it waits.
+    // SYNC: pairs with the fence in `awaits_room`: either the writer finds the room, or this thread finds that it
+    // waits.
     fence(Ordering::SeqCst);
     ring_for(&rings.incoming.writer_waits.0, rings.room);
 }

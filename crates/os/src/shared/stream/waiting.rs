@@ -1,4 +1,4 @@
-//! How one end of a connection through shared memory sleeps, and is woken by the other.
+//! Sleeping and waking of the two ends of a connection through shared memory.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,16 +13,17 @@ use rustix::thread::futex;
 use super::super::ring::wait;
 use crate::stream::{monotonic_ns, wait_for};
 
-/// How long a thread sleeps before it looks whether the other end has died: that wakes nobody who sleeps in a futex.
+/// How long a thread sleeps before it checks whether the other end has died. The death of a process does not wake a
+/// thread that sleeps in a futex.
 pub(super) const DEATH_LOOK: Duration = Duration::from_millis(50);
 
-/// Wake-ups in vain after which one read sleeps in a way that the other end cannot cut short.
+/// Spurious wake-ups after which one read sleeps in a way that the other end cannot interrupt.
 const VAIN_WAKES_MAX: u32 = 16;
 
-/// How long it sleeps then.
+/// The duration of that sleep.
 const VAIN_WAKE_REST: Duration = Duration::from_millis(1);
 
-/// Wakes whoever waits by this word, in the way it waits.
+/// Wakes the end that waits by this word, in the way that the word states.
 pub(super) fn ring_for(word: &AtomicU32, socket: &OwnedFd) {
     if word.load(Ordering::Relaxed) == wait::AWAKE {
         return;
@@ -46,7 +47,8 @@ pub(super) fn wake(word: &AtomicU32) {
     let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// Sleeps until somebody rings, which counts as in vain until something is found; false where the time has passed.
+/// Sleeps until a wake-up. Counts it in `vain_wakes`; the caller resets that count when it makes progress. Returns
+/// false when the time has passed.
 pub(super) fn sleep(word: &AtomicU32, limit: Duration, vain_wakes: &mut u32) -> bool {
     if *vain_wakes >= VAIN_WAKES_MAX {
         std::thread::park_timeout(VAIN_WAKE_REST.min(limit));
@@ -72,7 +74,7 @@ pub(super) fn remaining(deadline_ns: Option<u64>) -> io::Result<Duration> {
     }
 }
 
-/// Takes out the octets that told of something.
+/// Discards the wake-up octets.
 pub(super) fn drain(socket: impl AsFd) {
     let _ended = net::recv(socket, &mut [0_u8; 64][..], RecvFlags::DONTWAIT);
 }

@@ -1,4 +1,4 @@
-//! One flow: its type, its arrivals, its length, its deadline and budget, its scheduling.
+//! The checks of one flow: its type, arrivals, length, deadline, budget and scheduling.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -212,7 +212,8 @@ impl<'m> Checks<'m> {
         })
     }
 
-    /// From `period`, or from `rate_hz` in messages a second, `size` of them a period.
+    /// Returns the period, from `period` or from `rate_hz`. `rate_hz` is in messages per second, of which `size` are
+    /// sent in each period.
     fn period(&mut self, flow: &file::Flow, size: f64) -> Option<Duration> {
         let (period, place) = match (&flow.rate_hz, &flow.period) {
             (Some(rate), None) => (
@@ -350,7 +351,7 @@ impl<'m> Checks<'m> {
         None
     }
 
-    /// How this flow's processes on a host are scheduled: by the flow's wish, else the host's.
+    /// Returns the scheduling of the flow's processes on a host: that of the flow, else that of the host.
     fn scheduling(&mut self, flow: &file::Flow, host: usize) -> Scheduling {
         let host = &self.file.hosts[host];
         let wish = flow.scheduling.as_ref().or(host.scheduling.as_ref());
@@ -394,7 +395,7 @@ impl<'m> Checks<'m> {
     }
 }
 
-/// The linear mapping of Real-time CORBA: 0..=32767 onto 1..=99.
+/// Maps a CORBA priority by the linear mapping of Real-time CORBA: 0..=32767 onto 1..=99.
 fn native_priority_of(priority: u16) -> u8 {
     let span = f64::from(NATIVE_MAX - NATIVE_MIN);
     NATIVE_MIN + (f64::from(priority) * span / f64::from(CORBA_MAX)).round() as u8
@@ -407,5 +408,5 @@ fn absolute(path: &Path) -> PathBuf {
 const NATIVE_MIN: u8 = 1;
 const NATIVE_MAX: u8 = 99;
 const CORBA_MAX: u16 = 32_767;
-/// One message in about thirty years, so that a rate never gives an unrepresentable period.
+/// Lowest rate, one message in about thirty years: lower rates could give a period that cannot be represented.
 const RATE_MIN_HZ: f64 = 1e-9;

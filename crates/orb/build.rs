@@ -1,4 +1,5 @@
-//! Generates the naming service's types, references and skeletons from its IDL; and, for the example and the tests, the echo interface.
+//! Generates the naming service's types, references and skeletons from its IDL; and, for the example and the tests,
+//! the echo interface.
 
 fn main() {
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl");

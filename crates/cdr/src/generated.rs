@@ -27,7 +27,8 @@ pub const fn member<'m>(name: &'m str, type_code: &'m TypeCode) -> Member<'m> {
     Member { name, type_code }
 }
 
-/// Implements `Write` and `Parse` for a struct or an exception: its members in order. `fixed` are those whose members need no
+/// Implements `Write` and `Parse` for a struct or an exception: its members in order. `fixed` are those whose
+/// members need no
 /// heap: they can be marshalled within a window too. Items behind `write` and `parse` are added to the impls.
 #[doc(hidden)]
 #[macro_export]

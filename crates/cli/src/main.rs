@@ -1,7 +1,8 @@
 //! The deckwatch command: parses arguments, calls a library crate, prints.
 //!
 //! To add a subcommand `name`: write `name.rs` with `pub(crate) struct Args` (its doc comment is the help) and
-//! `pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode>`; then add a `mod` line, and a line to its group in the table.
+//! `pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode>`; then add a `mod` line, and a line to its group in
+//! the table.
 
 #![forbid(unsafe_code)]
 

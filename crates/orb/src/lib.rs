@@ -20,7 +20,8 @@
 //!    }
 //!    ```
 //!
-//! 3. Include it. `Clock` is the trait to serve, `ClockSkeleton` makes a servant of its implementation, and `ClockRef` calls.
+//! 3. Include it. `Clock` is the trait to serve, `ClockSkeleton` makes a servant of its implementation, and
+//!    `ClockRef` calls.
 //!
 //!    ```text
 //!    mod idl { include!(concat!(env!("OUT_DIR"), "/clock.rs")); }
@@ -33,7 +34,8 @@
 //!    }
 //!    ```
 //!
-//! 4. Serve: an [`Orb`] listens, its root [`Poa`] makes an object of the servant, and the text of its reference goes to clients.
+//! 4. Serve: an [`Orb`] listens, its root [`Poa`] makes an object of the servant, and the text of its reference goes
+//!    to clients.
 //!
 //!    ```text
 //!    let orb = Orb::builder().listen("127.0.0.1:2810")?.build()?;
@@ -105,7 +107,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
-// Types of the ORB own each other by handles: to find out whether all of that is `Send` takes the compiler more than 128 steps.
+// Types of the ORB own each other by handles: to find out whether all of that is `Send` takes the compiler more than
+// 128 steps.
 #![recursion_limit = "256"]
 
 mod adapter;

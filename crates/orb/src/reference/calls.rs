@@ -68,11 +68,13 @@ impl ObjectRef {
         call_object(&orb.client, &self.0, &call)
     }
 
-    /// Calls an operation and returns once the request has been sent; `deliver` is called with the reply, by a thread of the ORB, or
+    /// Calls an operation and returns once the request has been sent; `deliver` is called with the reply, by a
+    /// thread of the ORB, or
     /// within [`crate::Orb::perform_work`] in an ORB without threads. Without it the reply is dropped.
     ///
     /// # Errors
-    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    /// The system exception that kept the request from being sent; NO_RESOURCES above
+    /// [`crate::limits::OUTSTANDING_MAX`].
     pub fn send_callback(
         &self,
         operation: &str,
@@ -84,11 +86,12 @@ impl ObjectRef {
             .map(drop)
     }
 
-    /// Sends a request and returns at once; the reply is fetched through [`PendingReply`]. All such requests to one server share
-    /// a connection.
+    /// Sends a request and returns at once; the reply is fetched through [`PendingReply`]. All such requests to one
+    /// server share a connection.
     ///
     /// # Errors
-    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    /// The system exception that kept the request from being sent; NO_RESOURCES above
+    /// [`crate::limits::OUTSTANDING_MAX`].
     pub fn send_deferred<'c, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,

@@ -1,6 +1,7 @@
 //! A mission file as it is written: the shape that the JSON Schema publishes and serde reads.
 //!
-//! Doc comments here are what the schema tells an editor, and what an error tells the user; values keep their place in the file.
+//! Doc comments here are what the schema tells an editor, and what an error tells the user; values keep their place
+//! in the file.
 
 use std::collections::BTreeMap;
 

@@ -39,8 +39,8 @@ impl Replies {
         self.is_by_hand && (self.poller.is_pending() || has_jobs() || self.has_due(client))
     }
 
-    /// Waits until `is_over`. Returns false if that is not so by `until`. `reads`: what one of the calls waits on; the calling
-    /// thread reads it if no other one does.
+    /// Waits until `is_over`. Returns false if that is not so by `until`. `reads`: what one of the calls waits on;
+    /// the calling thread reads it if no other one does.
     ///
     /// # Errors
     /// TRANSIENT if the calling thread is the last one that could read the reply.
@@ -77,8 +77,8 @@ impl Replies {
         }
     }
 
-    /// How the calling thread may wait for what a lane reads. In an ORB that is turned by hand the waiting thread turns the lane,
-    /// except within one of its servants.
+    /// How the calling thread may wait for what a lane reads. In an ORB that is turned by hand the waiting thread
+    /// turns the lane, except within one of its servants.
     fn patience_at<'l>(&self, lane: &'l dyn Owner) -> Patience<'l> {
         match self.is_by_hand && !lane.is_served_here() {
             true => None,

@@ -9,7 +9,6 @@ use deckwatch_cdr::Any;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
-use crate::channel::{Connected, Shared, raise};
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, EventChannel, ProxyPullConsumerRef,
     ProxyPullSupplierRef, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
@@ -21,6 +20,8 @@ use crate::cos_event_comm::{
     Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
     PushSupplierRef,
 };
+use crate::raise::raise;
+use crate::shared::{Connected, Shared};
 use crate::suppliers::Activity;
 
 /// Numbers of proxies and administrations, unique in the process.

@@ -10,10 +10,13 @@ mod channel;
 mod counters;
 pub mod limits;
 mod outlet;
+mod raise;
+mod shared;
 mod suppliers;
 
-pub use channel::{ChannelOptions, EventChannel};
+pub use channel::EventChannel;
 pub use counters::ChannelCounts;
+pub use shared::ChannelOptions;
 
 /// Generated from `idl/omg`.
 mod idl {

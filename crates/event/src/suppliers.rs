@@ -10,9 +10,9 @@ use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind, own_minor};
 use deckwatch_sync::PiMutex;
 
-use crate::channel::raise;
 use crate::cos_event_comm::PushSupplierRef;
 use crate::limits;
+use crate::raise::raise;
 
 /// Connected suppliers, in the order in which they are checked. A push does not take this lock.
 #[derive(Default)]

@@ -1,0 +1,350 @@
+//! What the servants of one channel share: its consumers' outlets, its suppliers, its objects and its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use deckwatch_cdr::Any;
+use deckwatch_orb::transport::Transport;
+use deckwatch_orb::{
+    ObjectId, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind as Kind,
+};
+use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
+
+use crate::cos_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::counters::Counters;
+use crate::limits;
+use crate::outlet::{Ended, Outlet};
+use crate::raise::{raise, system};
+use crate::suppliers::{Activity, SupplierList};
+
+/// Options of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelOptions {
+    /// Events queued for one consumer before the oldest is dropped; 1 to [`limits::QUEUE_LEN_MAX`].
+    pub queue_len: usize,
+    /// Time limit of one push to a consumer.
+    pub push_timeout: Duration,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            queue_len: limits::QUEUE_LEN_DEFAULT,
+            push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
+        }
+    }
+}
+
+/// The state that the servants of one channel share.
+pub(crate) struct Shared {
+    own: Weak<Self>,
+    poa: Poa,
+    /// The clock.
+    transport: Arc<dyn Transport>,
+    options: ChannelOptions,
+    /// Run on each consumer's thread before its first event.
+    prepare: Arc<dyn Fn() + Send + Sync>,
+    /// Read for each event, without a lock.
+    outlets: SlotTable<Arc<Outlet>>,
+    /// The active objects. A push takes neither this lock nor those of the next two fields.
+    proxies: PiMutex<Proxies>,
+    suppliers: SupplierList,
+    /// Number of consumer threads. The lock is also held while a consumer connects and while the channel is destroyed.
+    consumers: PiMutex<usize>,
+    pub(crate) counters: Arc<Counters>,
+    destroyed: AtomicBool,
+    /// Set after `destroyed`, once the suppliers have been notified. No client can connect any more then.
+    suppliers_told: AtomicBool,
+}
+
+/// The objects of one channel.
+#[derive(Default)]
+struct Proxies {
+    active: HashMap<u64, ObjectId>,
+    /// Proxies without a connected client, the oldest first.
+    waiting: VecDeque<u64>,
+}
+
+/// The state of a connected consumer that its proxy keeps.
+pub(crate) struct Connected {
+    slot: SlotKey,
+    outlet: Arc<Outlet>,
+}
+
+/// Cleans up when a consumer's thread ends, also by a panic. The reference to the channel is weak, so that the thread
+/// does not keep the channel alive. If the ORB ends and the channel with it, the thread ends too.
+struct ConsumerThread {
+    shared: Weak<Shared>,
+    slot: SlotKey,
+    proxy: u64,
+}
+
+impl Drop for ConsumerThread {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.outlets.remove(self.slot);
+            shared.retire(self.proxy);
+            *shared.consumers.lock("event.consumers") -= 1;
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.outlets.for_each(|_, outlet| outlet.close());
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        poa: Poa,
+        orb: &Orb,
+        options: ChannelOptions,
+        prepare: Arc<dyn Fn() + Send + Sync>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
+            own: own.clone(),
+            poa,
+            transport: Arc::clone(orb.transport()),
+            options,
+            prepare,
+            outlets: SlotTable::new(),
+            proxies: PiMutex::default(),
+            suppliers: SupplierList::default(),
+            consumers: PiMutex::new(0),
+            counters: Arc::default(),
+            destroyed: AtomicBool::new(false),
+            suppliers_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.suppliers_told.load(Acquire) && *self.consumers.lock("event.consumers") == 0
+    }
+
+    fn own(&self) -> Arc<Self> {
+        self.own
+            .upgrade()
+            .expect("a servant of the channel holds what it shares")
+    }
+
+    /// Activates an object of the channel; [`Shared::retire`] deactivates it by `number`.
+    pub(crate) fn activate(
+        &self,
+        number: u64,
+        servant: Arc<dyn Servant>,
+    ) -> Result<ObjectRef, SystemException> {
+        let id = self.poa.activate_object(servant).map_err(system)?;
+        let reference = self.poa.id_to_reference(&id).map_err(system)?;
+        self.proxies.lock("event.proxies").active.insert(number, id);
+        Ok(reference)
+    }
+
+    /// Activates a proxy that waits for a client to connect. If too many wait, the oldest is retired.
+    pub(crate) fn offer_proxy(
+        &self,
+        number: u64,
+        servant: Arc<dyn Servant>,
+    ) -> Result<ObjectRef, SystemException> {
+        self.check_alive()?;
+        let reference = self.activate(number, servant)?;
+        let oldest = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.push_back(number);
+            let is_full = proxies.waiting.len() > limits::PROXIES_WAITING_MAX;
+            is_full.then(|| proxies.waiting.pop_front()).flatten()
+        };
+        if let Some(oldest) = oldest {
+            self.retire(oldest);
+        }
+        // A concurrent `destroy` may have missed this proxy.
+        self.check_alive().inspect_err(|_| self.retire(number))?;
+        Ok(reference)
+    }
+
+    /// Deactivates the proxy or other object with this number.
+    pub(crate) fn retire(&self, number: u64) {
+        let id = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.retain(|waiting| *waiting != number);
+            proxies.active.remove(&number)
+        };
+        if let Some(id) = id {
+            let _already_gone = self.poa.deactivate_object(&id);
+        }
+    }
+
+    /// Marks a proxy as connected.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST if the proxy has been retired.
+    fn settle(&self, number: u64) -> Result<(), SystemException> {
+        let mut proxies = self.proxies.lock("event.proxies");
+        proxies.waiting.retain(|waiting| *waiting != number);
+        if proxies.active.contains_key(&number) {
+            Ok(())
+        } else {
+            Err(raise(Kind::ObjectNotExist))
+        }
+    }
+
+    /// # Errors
+    /// OBJECT_NOT_EXIST once the channel is destroyed.
+    pub(crate) fn check_alive(&self) -> Result<(), SystemException> {
+        if self.destroyed.load(Acquire) {
+            Err(raise(Kind::ObjectNotExist))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Queues one event for every consumer; never waits.
+    pub(crate) fn push(&self, event: &Any) -> Result<(), SystemException> {
+        self.check_alive()?;
+        self.counters.received.fetch_add(1, Relaxed);
+        self.outlets
+            .for_each(|_, outlet| outlet.offer(event, &self.counters));
+        Ok(())
+    }
+
+    pub(crate) fn connect_supplier(
+        &self,
+        proxy: u64,
+        reference: Option<&PushSupplierRef>,
+    ) -> Result<Activity, SystemException> {
+        self.suppliers
+            .connect(proxy, reference, self.transport.now(), || {
+                self.check_alive()?;
+                self.settle(proxy)
+            })
+    }
+
+    pub(crate) fn disconnect_supplier(&self, proxy: u64) {
+        self.suppliers.disconnect(proxy);
+        self.retire(proxy);
+    }
+
+    /// Removes a supplier that is gone, if the channel has its maximum of suppliers. May call some suppliers and wait
+    /// for their replies.
+    pub(crate) fn make_room_for_supplier(&self) {
+        if let Some(gone) = self.suppliers.let_one_go(self.transport.now()) {
+            self.counters.suppliers_lost.fetch_add(1, Relaxed);
+            self.retire(gone);
+        }
+    }
+
+    /// Returns true if the reference is to an object of the channel itself.
+    pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
+        let Ok(id) = self.poa.reference_to_id(reference) else {
+            return false;
+        };
+        let proxies = self.proxies.lock("event.proxies");
+        proxies.active.values().any(|own| *own == id)
+    }
+
+    /// Creates the queue and the thread of a consumer.
+    pub(crate) fn connect_consumer(
+        &self,
+        proxy: u64,
+        reference: &PushConsumerRef,
+    ) -> Result<Connected, SystemException> {
+        let mut consumers = self.consumers.lock("event.consumers");
+        self.check_alive()?;
+        if *consumers >= limits::CONSUMERS_MAX {
+            return Err(raise(Kind::NoResources));
+        }
+        self.settle(proxy)?;
+        let outlet = Arc::new(Outlet::new(self.options.queue_len));
+        // `settle` has taken the proxy off the waiting list, so a failure must retire it.
+        let refuse = || {
+            self.retire(proxy);
+            raise(Kind::NoResources)
+        };
+        let slot = self.outlets.insert(outlet.clone());
+        let slot = slot.map_err(|_| refuse())?;
+        let consumer = PushConsumerRef::unchecked_narrow(
+            reference
+                .object()
+                .with_round_trip_timeout(Some(self.options.push_timeout)),
+        );
+        let (shared, road) = (self.own.clone(), outlet.clone());
+        let (prepare, counters) = (self.prepare.clone(), self.counters.clone());
+        let thread = std::thread::Builder::new()
+            .name(format!("consumer-{proxy}"))
+            .spawn(move || {
+                let _ended = ConsumerThread {
+                    shared,
+                    slot,
+                    proxy,
+                };
+                prepare();
+                serve_consumer(&road, &consumer, &counters);
+            });
+        if thread.is_err() {
+            self.outlets.remove(slot);
+            return Err(refuse());
+        }
+        *consumers += 1;
+        Ok(Connected { slot, outlet })
+    }
+
+    pub(crate) fn disconnect_consumer(&self, proxy: u64, connected: &Connected) {
+        self.outlets.remove(connected.slot);
+        connected.outlet.leave();
+        self.retire(proxy);
+    }
+
+    /// Ends the channel and deactivates all its objects. Each consumer is notified by its own thread, after its queued
+    /// events. The suppliers are notified by a separate thread that no caller waits for.
+    pub(crate) fn destroy(&self) -> Result<(), SystemException> {
+        if self.destroyed.swap(true, AcqRel) {
+            return Err(raise(Kind::ObjectNotExist));
+        }
+        {
+            // A concurrent connect has either finished or will find the channel destroyed.
+            let _nobody_connects = self.consumers.lock("event.consumers");
+            self.outlets.for_each(|_, outlet| outlet.close());
+        }
+        let suppliers = self.suppliers.take();
+        let active: Vec<u64> = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.clear();
+            proxies.active.keys().copied().collect()
+        };
+        for number in active {
+            self.retire(number);
+        }
+        let shared = self.own();
+        let farewell = move || {
+            for reference in suppliers {
+                let hurried = reference
+                    .object()
+                    .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
+                let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+            }
+            shared.suppliers_told.store(true, Release);
+        };
+        let telling = std::thread::Builder::new()
+            .name("channel-farewell".to_owned())
+            .spawn(farewell);
+        if telling.is_err() {
+            // Without a thread the suppliers are not notified.
+            self.suppliers_told.store(true, Release);
+        }
+        Ok(())
+    }
+}
+
+/// The body of a consumer's thread.
+fn serve_consumer(outlet: &Outlet, consumer: &PushConsumerRef, counters: &Counters) {
+    match outlet.run(consumer, counters) {
+        Ended::Left => {}
+        Ended::ConsumerGone => _ = counters.consumers_lost.fetch_add(1, Relaxed),
+        // A consumer that does not answer is gone already.
+        Ended::Closed => _ = consumer.disconnect_push_consumer(),
+    }
+}

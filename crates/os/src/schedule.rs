@@ -97,6 +97,35 @@ pub fn class() -> io::Result<Class> {
     })
 }
 
+/// Returns how long the calling thread has run on a processor (CLOCK_THREAD_CPUTIME_ID).
+#[must_use]
+pub fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // The kernel never reports a negative time.
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// As [`processor_time`] for another thread of this process, identified by its [`thread_number`].
+///
+/// # Errors
+/// `NotFound` if there is no such thread.
+pub fn processor_time_of(thread: u32) -> io::Result<Duration> {
+    // The kernel's clock of one thread: the complement of its number above three bits, which mean "time on a
+    // processor, of a thread".
+    let clock = (!thread.cast_signed() << 3) | 0b110;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec to a live reference.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Ok(Duration::new(seconds, nanoseconds))
+}
+
 /// Binds the calling thread, and those that it creates from now on, to processors.
 ///
 /// # Errors
@@ -192,6 +221,36 @@ mod tests {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
         let gone = set_class_of(u32::MAX >> 1, Class::Other).expect_err("no such thread");
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_processor_time_of_a_thread_is_its_own() {
+        let (here, arrived) = std::sync::mpsc::channel();
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            let begun = processor_time();
+            while processor_time() < begun + Duration::from_millis(5) {
+                std::hint::spin_loop();
+            }
+            here.send((thread_number(), processor_time()))
+                .expect("the test waits");
+            let _ = gate.recv(); // Sent, or the test has failed.
+            processor_time()
+        });
+        let (number, used) = arrived.recv().expect("it reports");
+        assert!(used >= Duration::from_millis(5));
+        let seen = processor_time_of(number).expect("it waits");
+        let own = processor_time();
+        assert!(processor_time_of(thread_number()).expect("it runs") >= own);
+        go.send(()).expect("it waits");
+        let last = other.join().expect("no panic");
+        assert!(
+            (used..=last).contains(&seen),
+            "{used:?} {seen:?} {last:?}: the clock of the other thread"
+        );
+        // The kernel numbers threads with 22 bits.
+        let gone = processor_time_of(1 << 27).expect_err("no such thread");
         assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 

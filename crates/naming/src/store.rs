@@ -94,8 +94,23 @@ pub struct Row {
 pub struct Store {
     database: RwLock<Opened>,
     open: Open,
+    room: Room,
     /// The file that is written to check that the disk accepts data.
     probe: Option<PathBuf>,
+}
+
+/// How much a store may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Room {
+    contexts_max: u64,
+    bindings_max: u64,
+}
+
+impl Room {
+    const OF_SERVICE: Self = Self {
+        contexts_max: limits::CONTEXTS_MAX,
+        bindings_max: limits::BINDINGS_MAX,
+    };
 }
 
 #[derive(Debug)]
@@ -149,6 +164,7 @@ impl Store {
         Ok(Self {
             database: RwLock::new(opened),
             open,
+            room: Room::OF_SERVICE,
             probe,
         })
     }
@@ -221,7 +237,7 @@ impl Store {
     /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
     pub fn create_context(&self) -> Result<u64, StoreError> {
         let write = self.write()?;
-        let number = add_context(&write)?;
+        let number = add_context(&write, self.room)?;
         write.commit()?;
         Ok(number)
     }
@@ -232,8 +248,9 @@ impl Store {
     /// As [`Store::create_context`] and [`Store::bind`].
     pub fn bind_new_context(&self, context: u64, id: &str, kind: &str) -> Result<u64, StoreError> {
         let write = self.write()?;
-        let number = add_context(&write)?;
-        add_binding(&write, (context, id, kind), &Target::Context(number), false)?;
+        let number = add_context(&write, self.room)?;
+        let target = Target::Context(number);
+        add_binding(&write, self.room, (context, id, kind), &target, false)?;
         write.commit()?;
         Ok(number)
     }
@@ -289,7 +306,7 @@ impl Store {
         replace: bool,
     ) -> Result<(), StoreError> {
         let write = self.write()?;
-        add_binding(&write, (context, id, kind), target, replace)?;
+        add_binding(&write, self.room, (context, id, kind), target, replace)?;
         write.commit()?;
         Ok(())
     }
@@ -383,13 +400,13 @@ fn fill(database: &Database) -> Result<(), StoreError> {
 }
 
 /// Adds a context. Returns its number.
-fn add_context(write: &WriteTransaction) -> Result<u64, StoreError> {
+fn add_context(write: &WriteTransaction, room: Room) -> Result<u64, StoreError> {
     let mut contexts = write.open_table(CONTEXTS)?;
     let mut numbers = write.open_table(NUMBERS)?;
     let number = numbers
         .get(NEXT_CONTEXT)?
         .map_or(ROOT + 1, |value| value.value());
-    if redb::ReadableTableMetadata::len(&contexts)? >= limits::CONTEXTS_MAX {
+    if redb::ReadableTableMetadata::len(&contexts)? >= room.contexts_max {
         return Err(StoreError::Full);
     }
     numbers.insert(NEXT_CONTEXT, number + 1)?;
@@ -399,6 +416,7 @@ fn add_context(write: &WriteTransaction) -> Result<u64, StoreError> {
 
 fn add_binding(
     write: &WriteTransaction,
+    room: Room,
     key: (u64, &str, &str),
     target: &Target,
     replace: bool,
@@ -416,7 +434,7 @@ fn add_binding(
         Some(before) if before.is_context() != target.is_context() => {
             return Err(StoreError::WrongKind);
         }
-        None if redb::ReadableTableMetadata::len(&bindings)? >= limits::BINDINGS_MAX => {
+        None if redb::ReadableTableMetadata::len(&bindings)? >= room.bindings_max => {
             return Err(StoreError::Full);
         }
         _ => {}

@@ -110,6 +110,61 @@ fn context_with_bindings_is_not_destroyed() {
     ));
 }
 
+/// A store with room for the root and one more context, and for three bindings.
+fn small() -> Store {
+    let room = Room {
+        contexts_max: 2,
+        bindings_max: 3,
+    };
+    Store {
+        room,
+        ..Store::in_memory().unwrap()
+    }
+}
+
+#[test]
+fn bindings_are_refused_at_the_limit_until_one_is_removed() {
+    let store = small();
+    let bind = |id, replace| store.bind(ROOT, id, "", &object(id), replace);
+    for id in ["a", "b", "c"] {
+        bind(id, false).unwrap();
+    }
+    assert!(matches!(bind("d", false), Err(StoreError::Full)));
+    assert!(matches!(bind("d", true), Err(StoreError::Full)));
+    assert!(matches!(
+        store.bind_new_context(ROOT, "d", ""),
+        Err(StoreError::Full)
+    ));
+    assert_eq!(store.lookup(ROOT, "d", "").unwrap(), None);
+    assert_eq!(store.contexts().unwrap(), [ROOT], "nothing is left of it");
+    bind("c", true).unwrap();
+    assert!(store.unbind(ROOT, "a", "").unwrap());
+    bind("d", false).unwrap();
+    assert!(matches!(bind("a", false), Err(StoreError::Full)));
+}
+
+#[test]
+fn contexts_are_refused_at_the_limit_until_one_is_destroyed() {
+    let store = small();
+    let child = store.create_context().unwrap();
+    assert!(matches!(store.create_context(), Err(StoreError::Full)));
+    assert!(matches!(
+        store.bind_new_context(ROOT, "a", ""),
+        Err(StoreError::Full)
+    ));
+    store.destroy_context(child).unwrap();
+    store.bind_new_context(ROOT, "a", "").unwrap();
+}
+
+#[test]
+fn a_store_has_the_room_that_the_limits_state() {
+    let room = Room {
+        contexts_max: limits::CONTEXTS_MAX,
+        bindings_max: limits::BINDINGS_MAX,
+    };
+    assert_eq!(Store::in_memory().unwrap().room, room);
+}
+
 /// A disk in memory that a test can fill.
 #[derive(Clone, Debug, Default)]
 struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);

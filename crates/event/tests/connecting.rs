@@ -1,7 +1,9 @@
 //! Connecting to an event channel and leaving it, over IIOP on loopback.
 
 use crate::support::{PATIENCE, World, connected, number, wait_for};
-use deckwatch_event::cos_event_channel_admin::ProxyPushSupplierConnectPushConsumerError;
+use deckwatch_event::cos_event_channel_admin::{
+    ProxyPushConsumerConnectPushSupplierError, ProxyPushSupplierConnectPushConsumerError,
+};
 use deckwatch_event::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
 use deckwatch_event::limits;
 use deckwatch_orb::SystemExceptionKind as Kind;
@@ -36,6 +38,43 @@ fn protocol_of_connecting_is_kept() {
         Kind::NoImplement
     );
     world.end();
+}
+
+#[test]
+fn a_proxy_takes_one_supplier_and_nil_is_one() {
+    let world = World::new();
+    let proxy = world.obtain_push_consumer();
+    proxy.connect_push_supplier(None).unwrap();
+    proxy.push(&number(1)).unwrap();
+    assert!(matches!(
+        proxy.connect_push_supplier(None),
+        Err(ProxyPushConsumerConnectPushSupplierError::AlreadyConnected(
+            _
+        ))
+    ));
+    proxy.push(&number(2)).unwrap();
+    assert_eq!(world.served.counts().received, 2);
+    world.end();
+}
+
+#[test]
+fn channels_can_be_chained() {
+    let (first, second) = (World::new(), World::new());
+    // The proxy of the second channel is a consumer of the first.
+    let text = second.user.object_to_string(second.supplier().object());
+    let link = first.user.string_to_object(&text).unwrap();
+    first.connect(link.expect("not nil"));
+    let (reference, events) = second.consumer();
+    second.connect(reference);
+    let supplier = first.supplier();
+    for value in 0..3 {
+        supplier.push(&number(value)).unwrap();
+    }
+    for value in 0..3 {
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    first.end();
+    second.end();
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod support;
 mod channel;
 mod connecting;
 mod endings;
+mod failures;
 mod suppliers;
 mod unwritten;

@@ -36,6 +36,30 @@ const BROKEN: &[(&str, &str)] = &[
         "1:12: this type is not complete yet",
     ),
     (
+        "struct S; typedef S T[2]; struct S { long a; };",
+        "1:21: the type of these elements is not complete yet",
+    ),
+    (
+        "union U; struct W { sequence<U> a; U b[3]; }; union U switch (long) { case 1: long a; };",
+        "1:36: this type is not complete yet",
+    ),
+    (
+        "struct S { S inner[2]; };",
+        "1:12: this type is not complete yet",
+    ),
+    (
+        "typedef fixed<3, 5> T;",
+        "1:9: a fixed-point type has 1 to 31 digits, and a scale no greater than that",
+    ),
+    (
+        "struct S { fixed<32, 0> a; };",
+        "1:12: a fixed-point type has 1 to 31 digits, and a scale no greater than that",
+    ),
+    (
+        "interface I { fixed<0, 0> f(); };",
+        "1:15: a fixed-point type has 1 to 31 digits, and a scale no greater than that",
+    ),
+    (
         "const octet O = 256;",
         "1:17: 256 is out of the range of this type, 0 to 255",
     ),
@@ -111,6 +135,13 @@ fn each_rule_that_is_broken_is_told_where_it_is() {
     for (text, expected) in BROKEN {
         assert_eq!(errors(text)[0], *expected, "{text}");
     }
+}
+
+#[test]
+fn the_widest_fixed_point_type_and_a_sequence_of_what_is_not_complete_yet_are_no_errors() {
+    let text =
+        "typedef fixed<31, 31> F; struct S; typedef sequence<S> T[2]; struct S { T inner; };";
+    assert!(Model::parse("t.idl", text).is_ok());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Fixed-point decimals of at most 31 digits (CORBA 3.3 part 1, clause 7.8.2.4).
+//! Fixed-point decimals of at most 31 digits (CORBA 3.3 part 1, clause 7.10.2).
 
 use std::fmt;
 

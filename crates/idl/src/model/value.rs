@@ -1,4 +1,4 @@
-//! The values of constants, and arithmetic on them (CORBA 3.3 part 1, clause 7.8.2).
+//! The values of constants, and arithmetic on them (CORBA 3.3 part 1, clause 7.10.2).
 
 use std::fmt;
 

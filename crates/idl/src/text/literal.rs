@@ -1,4 +1,4 @@
-//! The values of literals (CORBA 3.3 part 1, clause 7.2.6).
+//! The values of literals (CORBA 3.3 part 1, clause 7.2.5).
 
 use crate::text::lexer::Kind;
 

@@ -1,4 +1,4 @@
-//! The operators of constant expressions (CORBA 3.3 part 1, clause 7.6.4).
+//! The operators of constant expressions (CORBA 3.3 part 1, clause 7.10.1).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unary {

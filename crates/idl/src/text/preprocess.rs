@@ -491,7 +491,7 @@ pub(crate) fn read(path: &Path) -> Result<Arc<str>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Returns the built-in `orb.idl` (CORBA 3.3 part 1, clause 7.2.5). `CORBA::TypeCode` is known without it.
+/// Returns the built-in `orb.idl` (CORBA 3.3 part 1, clause 7.19). `CORBA::TypeCode` is known without it.
 fn builtin(name: &str) -> Option<(PathBuf, Arc<str>)> {
     (name == "orb.idl").then(|| (PathBuf::from("<orb.idl>"), Arc::from(ORB_IDL)))
 }

@@ -251,6 +251,34 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
 }
 
 #[test]
+fn a_late_reply_to_a_request_that_was_never_made_ends_its_connection() {
+    // One more than the request that was given up, and one less.
+    for off_by in [1, u32::MAX] {
+        let (late, came_late) = channel();
+        let (orb, reference) = fake_listener("1.2", move |listener| {
+            let mut stream = listener.accept().unwrap().0;
+            let (_, first) = read_kind(&mut stream).unwrap();
+            let (kind, _) = read_kind(&mut stream).unwrap();
+            assert_eq!(kind, CANCEL_REQUEST);
+            let id = u32::from_le_bytes(first[..4].try_into().unwrap());
+            reply(&mut stream, &id.wrapping_add(off_by).to_le_bytes(), 0, &[]);
+            late.send(()).unwrap();
+            assert_eq!(read_kind(&mut stream), None, "nothing more is sent over it");
+            let mut stream = listener.accept().unwrap().0;
+            let request = read_request(&mut stream);
+            reply(&mut stream, &request, 0, &[]);
+        });
+        let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(30)));
+        assert_eq!(call(&hurried, "ping").unwrap_err().kind, Kind::Timeout);
+        came_late.recv().unwrap();
+        assert_eq!(call(&reference, "ping"), Ok(()));
+        let counted = |counter| orb.counters().read(counter);
+        assert_eq!(counted(Counter::LateReplies), 0);
+        assert_eq!(counted(Counter::ConnectionsMade), 2);
+    }
+}
+
+#[test]
 fn the_next_call_does_not_wait_behind_one_that_was_given_up() {
     let (orb, reference) = fake_listener("1.2", move |listener| {
         // The server does not use the first connection.

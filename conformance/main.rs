@@ -78,6 +78,8 @@ mod rt {
 }
 mod scheduling {
     mod distributable;
+    mod execution_time;
+    mod resent;
     mod schedulers;
     mod threads;
 }

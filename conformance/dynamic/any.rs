@@ -1,4 +1,4 @@
-//! DynAny by clause (CORBA 3.3 part 1, clause 16).
+//! DynAny by clause (CORBA 3.3 part 1, clause 13).
 
 use deckwatch_cdr::typecode::{Case, Kind, Member};
 use deckwatch_cdr::value::{Reference, Value};

@@ -1,5 +1,5 @@
 //! DynAny of value types, boxed values and abstract interfaces, and of whole sequences, by clause (CORBA 3.3 part 1,
-//! clause 16).
+//! clause 13).
 
 use crate::valuetypes;
 use deckwatch_cdr::typecode::{Kind, Member, ValueModifier};

@@ -309,7 +309,18 @@ in_each_world! {
         }
     }
 
-    fn a_cancel_request_is_advice_and_the_connection_goes_on(world) {
+    fn a_request_that_is_cancelled_while_it_is_served_is_answered_all_the_same(world) {
+        let mut wire = world.dial();
+        wire.say(&world.request((2, Order::Big), "meet").id(4).bare());
+        world.probe.gate.wait_for_arrivals(1);
+        wire.say(&message((2, Order::Big), CANCEL_REQUEST, |o| { o.u32(4); }));
+        world.probe.gate.open();
+        let answer = wire.hear().expect("a reply").reply();
+        assert_eq!((answer.id, answer.status), (4, NO_EXCEPTION));
+        assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").id(5).bare()).reply().id, 5);
+    }
+
+    fn a_cancellation_of_a_request_that_was_never_made_is_passed_over(world) {
         for form in FORMS {
             let mut wire = world.dial();
             wire.say(&message(form, CANCEL_REQUEST, |o| { o.u32(4); }));

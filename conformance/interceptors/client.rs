@@ -1,9 +1,10 @@
-//! Portable interceptors at the client, by clause (CORBA 3.3 part 1, clause 16.4). The other side's octets are made by
+//! Portable interceptors at the client, by clause (CORBA 3.3 part 1, clause 16.3). The other side's octets are made by
 //! hand.
 
 use std::sync::{Arc, Mutex};
 
 use crate::common;
+use crate::common::asynchronous::{ask, heard, same};
 use crate::common::interceptor::{AtClient, Init, Log, RAISED, with_clients};
 use crate::common::lanes::{LaneWorld, RT_CORBA_PRIORITY, propagated};
 use crate::common::message::{
@@ -392,6 +393,44 @@ over_each! {
         assert_eq!(log.take().len(), 2);
         let contexts = peer.heard().asked().contexts;
         assert!(contexts.contains(&(OURS, vec![3])));
+    }
+
+    fn a_deferred_request_that_is_sent_again_keeps_the_slots_and_contexts_of_its_first_attempt(over) {
+        let log = Log::default();
+        let there = Peer::answering(over, |_, asked| same(asked));
+        let to = there.ior(2, b"There");
+        let here = Peer::answering(over, move |_, asked| {
+            asked.answered(LOCATION_FORWARD, |octets| to.write(octets))
+        });
+        let note = log.clone();
+        let builder = Orb::builder().initializer(Init({
+            let log = log.clone();
+            move |info: &mut OrbInitInfo| {
+                let id = info.allocate_slot_id();
+                let note = note.clone();
+                let act = move |point: &str, info: &mut ClientRequestInfo| {
+                    let value = info.slot(id).unwrap().extract::<u32>();
+                    let earlier = info.earlier_service_context(OURS).map(|context| context.data.to_vec());
+                    note.note(format!("{value:?} {} {:?}", info.is_repeated(), earlier.ok()));
+                    if point == "send_request" {
+                        info.add_request_service_context(OURS, &[7], false)?;
+                    }
+                    Ok(())
+                };
+                let (name, act, log) = ("a", Box::new(act), log.clone());
+                info.add_client_request_interceptor(Arc::new(AtClient { name, log, act }))
+            }
+        }));
+        let orb = builder.build().unwrap();
+        orb.pi_current().set_slot(0, Any::from_value(&7_u32).unwrap()).unwrap();
+        assert_eq!(heard(&ask(&here.seen_by(&orb, 2), 3)), Ok(3));
+        let first = "Ok(7) false None";
+        let second = "Ok(7) true Some([7])";
+        let expected = [
+            "a send_request", first, "a receive_other", first,
+            "a send_request", second, "a receive_reply", second,
+        ];
+        assert_eq!(log.take(), expected);
     }
 
     fn slots_go_with_the_request_and_an_interceptor_knows_its_own_calls_by_them(over) {

@@ -1,4 +1,4 @@
-//! IOR interceptors, by clause (CORBA 3.3 part 1, clause 16.6).
+//! IOR interceptors, by clause (CORBA 3.3 part 1, clause 16.5).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Portable interceptors at the server, by clause (CORBA 3.3 part 1, clause 16.5). The other side's octets are made by
+//! Portable interceptors at the server, by clause (CORBA 3.3 part 1, clause 16.3). The other side's octets are made by
 //! hand.
 
 use std::sync::{Arc, Mutex};

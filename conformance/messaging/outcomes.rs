@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common;
 use crate::common::asynchronous::{answering_when_let, ask, heard, poll, poller, same, system};
 use crate::common::message::{
-    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE,
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE, NO_EXCEPTION, reply,
 };
 use crate::common::{OMG, Over, Peer, message, over_each, wait_for};
 use deckwatch_cdr::{Write, Writer};
@@ -124,6 +124,17 @@ over_each! {
         open.send(()).unwrap();
         assert_eq!(poll(&first, u32::MAX), Ok(1));
         assert_eq!(peer.heard_so_far(), 1);
+    }
+
+    fn a_reply_to_a_request_that_was_never_made_is_not_late(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            let unknown = reply(asked.form(), asked.asked().id.wrapping_add(1), NO_EXCEPTION, |_| ());
+            [unknown, same(asked)].concat()
+        });
+        let client = common::client();
+        assert_eq!(heard(&ask(&peer.seen_by(&client, 2), 3)), Ok(3));
+        assert_eq!(client.counters().read(Counter::RepliesToNobody), 1);
+        assert_eq!(client.counters().read(Counter::LateReplies), 0);
     }
 
     fn a_late_reply_hurts_nobody(over) {

@@ -200,6 +200,27 @@ over_each! {
         assert_eq!(world.probe.notes(), []);
     }
 
+    fn one_ways_of_a_connection_that_waited_for_their_start_do_not_overlap(over) {
+        let world = World::with(over, Orb::builder().clock_bound(Duration::ZERO).threads(2).dynamic_threads(0));
+        let (mut oneways, mut other) = (world.dial(), world.dial());
+        // Far enough apart for the reading of two clocks, by which the server knows its start times.
+        let (start, apart) = (time(1), 1_000_000);
+        let at = |start, operation, flags| {
+            let request = world.request((2, Order::Big), operation).flags(flags);
+            timed(request, Order::Big, &[(REQUEST_START, start)])
+        };
+        oneways.say(&at(start, "meet", SYNC_NONE).bare());
+        oneways.say(&at(start + apart, "note", SYNC_NONE).with(|o| { o.u32(7); }));
+        wait_for(|| world.orb.counters().read(Counter::RequestsEarly) == 2);
+        // The first one-way keeps one of the two threads. The other thread serves a request with a later start, and has
+        // had to pass over the second one-way.
+        assert_eq!(other.ask(&at(start + 2 * apart, "ping", SYNC_WITH_TARGET).bare()).reply().status, NO_EXCEPTION);
+        world.probe.gate.wait_for_arrivals(1);
+        assert_eq!(world.probe.notes(), []);
+        world.probe.gate.open();
+        wait_for(|| world.probe.notes() == [7]);
+    }
+
     fn a_request_that_is_cancelled_before_its_start_is_not_served(over) {
         let world = World::with(over, Orb::builder().clock_bound(Duration::ZERO));
         let mut wire = world.dial();

@@ -1,11 +1,13 @@
 //! A servant that continues distributable threads, and their service context made by hand.
 
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, OrbBuilder, Servant, ServerRequest, SystemException,
     SystemExceptionKind as Kind, UtcT, own_minor,
 };
+use deckwatch_os::schedule::processor_time;
 use deckwatch_rtscheduling::{
     Current, IdType, RankedScheduler, SchedulerBuilder, SchedulerOrb, SchedulingParameter,
     SegmentError,
@@ -165,6 +167,13 @@ impl Servant for Deck {
                 see()?;
                 self.gate.pass();
             }
+            b"run_and_go_on" => {
+                see()?;
+                run_for(RUN);
+                if let Some((next, operation)) = self.next.get() {
+                    call(next, operation)?;
+                }
+            }
             b"note" | b"note_oneway" => see()?,
             _ => return Err(raised(Kind::BadOperation, 0)),
         }
@@ -172,6 +181,17 @@ impl Servant for Deck {
             request.reply()?;
         }
         Ok(())
+    }
+}
+
+/// How long the operation `run_and_go_on` uses the processor.
+pub(crate) const RUN: Duration = Duration::from_millis(5);
+
+/// Uses the processor for at least this long.
+pub(crate) fn run_for(time: Duration) {
+    let begun = processor_time();
+    while processor_time() < begun + time {
+        std::hint::spin_loop();
     }
 }
 

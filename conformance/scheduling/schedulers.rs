@@ -185,7 +185,7 @@ fn the_scheduler_orders_the_requests_that_wait_for_a_thread() {
 
 /// A scheduler that orders nothing and records its notifications.
 #[derive(Default)]
-struct Remembering(Arc<Mutex<Vec<String>>>);
+pub(super) struct Remembering(pub(super) Arc<Mutex<Vec<String>>>);
 
 impl Remembering {
     fn tell(&self, what: &str) {
@@ -249,12 +249,16 @@ impl Scheduler for Remembering {
         self.tell("send one-way");
     }
 
-    fn receive_reply(&self, _: &IdType) {
+    fn receive_reply(&self, _: &IdType, _: &SchedulingParameter) {
         self.tell("reply");
     }
 
-    fn receive_exception(&self, _: &IdType) {
+    fn receive_exception(&self, _: &IdType, _: &SchedulingParameter) {
         self.tell("exception");
+    }
+
+    fn receive_other(&self, _: &IdType, _: &SchedulingParameter) {
+        self.tell("other");
     }
 
     fn receive_request(
@@ -353,7 +357,7 @@ fn a_scheduler_of_the_applications_is_told_every_step() {
 }
 
 /// Scheduling class and native priority of the calling thread in the kernel; class 1 is SCHED_FIFO, 2 is SCHED_RR.
-fn native() -> (u32, u8) {
+pub(super) fn native() -> (u32, u8) {
     let stat = read_to_string("/proc/thread-self/stat").expect("proc is there");
     let fields: Vec<&str> = stat
         .rsplit_once(") ")

@@ -17,7 +17,7 @@ use deckwatch_orb::{
 use deckwatch_rtscheduling::{Current, DtState, IdType, SchedulerOrb, SegmentError};
 
 /// The id and the importance in the service context of a request, if it has one.
-fn said(asked: &Received) -> Option<([u8; 16], Option<i16>)> {
+pub(super) fn said(asked: &Received) -> Option<([u8; 16], Option<i16>)> {
     let contexts = asked.asked().contexts;
     let (_, data) = contexts.iter().find(|(id, _)| *id == SCHEDULING_INFO)?;
     let mut r = Cursor::encapsulated(data);
@@ -101,7 +101,7 @@ fn ids_are_those_of_no_other_thread() {
 }
 
 #[test]
-fn a_call_carries_its_thread_and_a_oneway_begins_another() {
+fn a_call_carries_its_thread_and_the_parameter_of_its_segment() {
     let peer = Peer::answering(Over::Tcp, |_, asked| done_if_wanted(asked));
     let (orb, current) = client();
     let object = peer.seen_by(&orb, 2);

@@ -1,4 +1,4 @@
-//! DynAny: reading and making an any part by part, by a type known at run time only (CORBA 3.3 part 1, clause 16).
+//! DynAny: reading and making an any part by part, by a type known at run time only (CORBA 3.3 part 1, clause 13).
 
 mod basic;
 mod constructed;

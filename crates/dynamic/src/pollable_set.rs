@@ -1,4 +1,4 @@
-//! Sets of pollers: one thread waits for the first of several replies (CORBA 3.3 part 1, clause 7.4).
+//! Sets of pollers: one thread waits for the first of several replies (CORBA 3.3 part 1, clause 11.4).
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -34,7 +34,7 @@ pub use ior_info::{AdapterState, IorInfo, IorInterceptor};
 pub use server_info::ServerRequestInfo;
 
 pub(crate) use client_attempt::{
-    AsynchronousFlows, Ending, begin_asynchronous, intercept, intercept_oneway,
+    AsynchronousFlows, Ending, LastAttempt, begin_asynchronous, intercept, intercept_oneway,
 };
 pub(crate) use initializer::initialise;
 pub(crate) use server_flow::{Served, ServerFlow};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use deckwatch_orb::{Completion, Priority, RtCurrent, SystemException};
 
@@ -39,11 +40,7 @@ impl Current {
         parameter: SchedulingParameter,
         implicit: Option<SchedulingParameter>,
     ) -> Result<(), SegmentError> {
-        let segment = Segment {
-            name: name.to_owned(),
-            parameter,
-            implicit,
-        };
+        let segment = Segment::begin(name, parameter, implicit);
         segments::with(|active| match active {
             None => {
                 *active = Some(self.begin_thread(IdType::fresh(), segment)?);
@@ -87,11 +84,7 @@ impl Current {
             let active = self.own(active)?;
             let scheduler = &self.threads.scheduler;
             scheduler.update_scheduling_segment(&active.id, name, &parameter)?;
-            let segment = Segment {
-                name: name.to_owned(),
-                parameter,
-                implicit,
-            };
+            let segment = Segment::begin(name, parameter, implicit);
             match active.nested.last_mut() {
                 Some(innermost) => *innermost = segment,
                 None => active.outermost = segment,
@@ -138,18 +131,14 @@ impl Current {
         let own =
             segments::with(|active| Ok::<_, SegmentError>(self.own(active)?.implicit_parameter()))?;
         let (id, current) = (IdType::fresh(), self.clone());
-        let segment = Segment {
-            name: name.to_owned(),
-            parameter: parameter.unwrap_or(own),
-            implicit,
-        };
+        let (name, parameter) = (name.to_owned(), parameter.unwrap_or(own));
         let (here, begun) = sync_channel(1);
         let run = move || {
             let begin = || {
                 if let Some(priority) = base_priority {
                     current.priority.set_the_priority(priority)?;
                 }
-                current.begin_thread(id, segment)
+                current.begin_thread(id, Segment::begin(&name, parameter, implicit))
             };
             let thread = begin();
             let outcome = thread.as_ref().map(|_| ()).map_err(|error| *error);
@@ -189,12 +178,22 @@ impl Current {
         self.threads.find(id)
     }
 
-    /// Returns the parameter of the innermost segment.
+    /// Returns the parameter of the innermost segment as it was set, or as it arrived with the request.
     ///
     /// # Errors
     /// BAD_INV_ORDER outside of any segment.
     pub fn scheduling_parameter(&self) -> Result<SchedulingParameter, SystemException> {
-        self.see(Active::parameter)
+        self.see(|active| active.innermost().parameter)
+    }
+
+    /// Returns how much of the execution time of the innermost segment is left: the stated one without the processor
+    /// time that this thread has used since the segment began, and without that which servers have used for its calls.
+    /// `None` if the parameter has no execution time.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER outside of any segment.
+    pub fn execution_time_left(&self) -> Result<Option<Duration>, SystemException> {
+        self.see(|active| active.remaining().execution_time)
     }
 
     /// Returns the implicit parameter of the innermost segment.

@@ -2,6 +2,7 @@
 //! the distributable thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deckwatch_orb::interceptor::{
     ClientRequestInfo, ClientRequestInterceptor, InterceptorError, ReplyStatus, RequestOrder,
@@ -13,7 +14,7 @@ use deckwatch_orb::{
 
 use crate::parameter::SchedulingInfo;
 use crate::table::Threads;
-use crate::{IdType, raise, segments};
+use crate::{IdType, SchedulingParameter, raise, segments};
 
 /// Calls the scheduler of an ORB at each scheduling point of its requests.
 pub(crate) struct Interceptor(pub(crate) Arc<Threads>);
@@ -35,7 +36,7 @@ impl Interceptor {
             segments::require_active(slot, Completion::No)?;
             Ok(slot.as_ref().map(|active| {
                 if info.is_synchronous() {
-                    let (id, mut parameter) = (active.id, active.parameter());
+                    let (id, mut parameter) = (active.id, active.remaining());
                     scheduler.send_request(&id, &mut parameter);
                     return SchedulingInfo { id, parameter };
                 }
@@ -46,15 +47,32 @@ impl Interceptor {
         })
     }
 
-    /// Returns the distributable thread that continues at the end of a request, if the request carried one.
-    fn returning(&self, info: &ClientRequestInfo) -> Option<IdType> {
+    /// Returns the distributable thread that continues at the end of a request, if the request carried one. Charges the
+    /// processor time that the server has used.
+    fn returning(&self, info: &ClientRequestInfo) -> Option<SchedulingInfo> {
         if !info.is_synchronous() {
             return None;
         }
         let context = info.request_service_context(context_id::SCHEDULING_INFO);
-        let travelled = SchedulingInfo::parse(context.ok()?.data).ok()??;
-        Some(travelled.id)
+        let SchedulingInfo { id, parameter } = SchedulingInfo::parse(context.ok()?.data).ok()??;
+        let parameter = segments::with(|active| {
+            let active = active.as_mut().filter(|active| active.id == id)?;
+            if let Some(used) = used_by_server(info, id) {
+                active.charge(used);
+            }
+            Some(active.remaining())
+        })
+        .unwrap_or(parameter);
+        Some(SchedulingInfo { id, parameter })
     }
+}
+
+/// Returns the processor time that the server states to have used for this request of the distributable thread `id`.
+fn used_by_server(info: &ClientRequestInfo, id: IdType) -> Option<Duration> {
+    let context = info.reply_service_context(context_id::SCHEDULING_INFO);
+    // A reply that cannot be read this way is a foreign server's: the call itself is sound.
+    let stated = SchedulingInfo::parse(context.ok()?.data).ok()??;
+    stated.parameter.execution_time.filter(|_| stated.id == id)
 }
 
 /// A scheduling point after the reply: the thread may have been cancelled in this ORB meanwhile.
@@ -67,7 +85,18 @@ impl ClientRequestInterceptor for Interceptor {
         NAME
     }
 
+    /// The request that starts a distributable thread is one request however often it is sent: another attempt carries
+    /// the same thread, and the scheduler is not called again. A call of a distributable thread passes this scheduling
+    /// point at each attempt, as `receive_other` after the one before.
     fn send_request(&self, info: &mut ClientRequestInfo) -> Result<(), InterceptorError> {
+        if info.is_repeated() {
+            let earlier = info.earlier_service_context(context_id::SCHEDULING_INFO);
+            let Ok(data) = earlier.map(|context| context.data.to_vec()) else {
+                return Ok(()); // It started none.
+            };
+            info.add_request_service_context(context_id::SCHEDULING_INFO, &data, true)?;
+            return Ok(());
+        }
         if let Some(departing) = self.departing(info)? {
             let data = departing.to_octets();
             info.add_request_service_context(context_id::SCHEDULING_INFO, &data, true)?;
@@ -76,22 +105,22 @@ impl ClientRequestInterceptor for Interceptor {
     }
 
     fn receive_reply(&self, info: &mut ClientRequestInfo) -> Result<(), SystemException> {
-        let Some(id) = self.returning(info) else {
+        let Some(SchedulingInfo { id, parameter }) = self.returning(info) else {
             return Ok(());
         };
-        self.0.scheduler.receive_reply(&id);
+        self.0.scheduler.receive_reply(&id, &parameter);
         require_active_again()
     }
 
     fn receive_exception(&self, info: &mut ClientRequestInfo) -> Result<(), InterceptorError> {
-        let Some(id) = self.returning(info) else {
+        let Some(SchedulingInfo { id, parameter }) = self.returning(info) else {
             return Ok(());
         };
         if info.reply_status()? == ReplyStatus::UserException {
-            self.0.scheduler.receive_reply(&id);
+            self.0.scheduler.receive_reply(&id, &parameter);
             return Ok(require_active_again()?);
         }
-        self.0.scheduler.receive_exception(&id);
+        self.0.scheduler.receive_exception(&id, &parameter);
         if info.received_exception_id()? == Kind::ThreadCancelled.repository_id() {
             // The thread was cancelled at the server. This ORB may have forgotten it already.
             let _ = self.0.cancel(id);
@@ -101,8 +130,8 @@ impl ClientRequestInterceptor for Interceptor {
     }
 
     fn receive_other(&self, info: &mut ClientRequestInfo) -> Result<(), InterceptorError> {
-        if let Some(id) = self.returning(info) {
-            self.0.scheduler.receive_other(&id);
+        if let Some(SchedulingInfo { id, parameter }) = self.returning(info) {
+            self.0.scheduler.receive_other(&id, &parameter);
         }
         Ok(())
     }
@@ -129,9 +158,19 @@ impl ServerRequestInterceptor for Interceptor {
     }
 
     fn servant_returned(&self, info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
-        let Some(id) = segments::id_of_request(&self.0, info.request_id()) else {
+        let Some((id, used)) = segments::of_request(&self.0, info.request_id()) else {
             return Ok(());
         };
+        if used.is_some() && info.response_expected() {
+            let stated = SchedulingInfo {
+                id,
+                parameter: SchedulingParameter {
+                    execution_time: used,
+                    ..SchedulingParameter::default()
+                },
+            };
+            info.add_reply_service_context(context_id::SCHEDULING_INFO, &stated.to_octets(), true)?;
+        }
         // Read before the request leaves: the table forgets the thread after its last request here.
         let is_cancelled = self.0.is_cancelled(id);
         segments::leave_request();

@@ -18,11 +18,14 @@ pub struct SchedulingParameter {
     pub importance: Option<i16>,
     /// Used by [`crate::RankedScheduler::earliest_deadline_first`]: the earliest is first.
     pub deadline: Option<UtcT>,
-    /// The remaining execution time of the segment. [`crate::RankedScheduler::least_laxity`] uses it with the deadline.
+    /// The processor time that the segment still needs. [`crate::RankedScheduler::least_laxity`] uses it with the
+    /// deadline. A request carries what is left of it when the request is sent.
     pub execution_time: Option<Duration>,
 }
 
-/// The distributable thread of a request: the data of the service context SchedulingInfo.
+/// The data of the service context SchedulingInfo. In a request: its distributable thread, with the execution time that
+/// is left. In the reply to a request with an execution time: the same thread, and as execution time the processor time
+/// that the request has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchedulingInfo {
     pub(crate) id: IdType,

@@ -8,7 +8,7 @@ use deckwatch_orb::{Scheduling, SystemException};
 use deckwatch_os::schedule::Class;
 use deckwatch_sync::PiMutex;
 
-use crate::ready::{Before, ReadySet};
+use crate::ready::{self, Before, Key, ReadySet};
 use crate::{IdType, Scheduler, SchedulingParameter, SegmentError, raise, raise::own};
 
 /// Ranks distributable threads by one number, which it computes from their parameters. It orders the requests that wait
@@ -28,8 +28,9 @@ pub enum Discipline {
     EarliestDeadlineFirst,
     /// The highest importance first.
     MostImportantFirst,
-    /// The least laxity first: the time until the deadline minus the remaining execution time. Waiting threads lose
-    /// laxity at the same rate, so that their order does not change with time.
+    /// The least laxity first: the time until the deadline minus the execution time that is left. Waiting threads lose
+    /// laxity at the same rate, so that their order does not change with time. A thread that runs loses none. With a
+    /// [`Band`], threads are ranked anew at each scheduling point of any of them.
     LeastLaxity,
 }
 
@@ -121,32 +122,40 @@ impl RankedScheduler {
         self
     }
 
-    /// Returns the number by which threads are ranked, the lowest first; `None` if the parameter lacks a field that the
-    /// discipline uses.
-    fn key(&self, parameter: &SchedulingParameter) -> Option<u64> {
+    /// Returns the number by which threads are ranked; `None` if the parameter lacks a field that the discipline uses.
+    fn key(&self, parameter: &SchedulingParameter) -> Option<Key> {
         match self.discipline {
             Discipline::FixedPriority => {
                 let priority = parameter.priority?.value();
-                Some(u64::from(i16::MAX.abs_diff(priority)))
+                Some(Key::fixed(u64::from(i16::MAX.abs_diff(priority))))
             }
             Discipline::MostImportantFirst => {
-                Some(u64::from(i16::MAX.abs_diff(parameter.importance?)))
+                let importance = parameter.importance?;
+                Some(Key::fixed(u64::from(i16::MAX.abs_diff(importance))))
             }
-            Discipline::EarliestDeadlineFirst => Some(parameter.deadline?.time),
+            Discipline::EarliestDeadlineFirst => Some(Key::fixed(parameter.deadline?.time)),
             Discipline::LeastLaxity => {
-                let left_ns = parameter.execution_time?.as_nanos();
-                let left = u64::try_from(left_ns / 100).unwrap_or(u64::MAX);
-                Some(parameter.deadline?.time.saturating_sub(left))
+                let left = ready::units(parameter.execution_time?);
+                let deadline = parameter.deadline?.time;
+                Some(Key {
+                    value: deadline.saturating_sub(left),
+                    value_max: deadline,
+                })
             }
         }
     }
 
-    fn key_of_segment(&self, parameter: &SchedulingParameter) -> Result<u64, SegmentError> {
+    fn key_of_segment(&self, parameter: &SchedulingParameter) -> Result<Key, SegmentError> {
         self.key(parameter)
             .ok_or(SegmentError::UnsupportedSchedulingDiscipline)
     }
 
-    fn enter(&self, key: u64) -> Result<(), SystemException> {
+    /// Returns the key of a parameter that may lack what the discipline uses: last.
+    fn key_or_last(&self, parameter: &SchedulingParameter) -> Key {
+        self.key(parameter).unwrap_or(Key::fixed(u64::MAX))
+    }
+
+    fn enter(&self, key: Key) -> Result<(), SystemException> {
         if let Some(ready) = &self.ready {
             let before = ready.lock("scheduling.enter").enter(key);
             let before = before.map_err(|error| denied(&error))?;
@@ -155,7 +164,7 @@ impl RankedScheduler {
         Ok(())
     }
 
-    fn change(&self, key: u64) -> Result<(), SystemException> {
+    fn change(&self, key: Key) -> Result<(), SystemException> {
         let change = |ready: &PiMutex<ReadySet>| ready.lock("scheduling.change").change(key);
         let changed = self.ready.as_ref().map_or(Ok(()), change);
         changed.map_err(|error| denied(&error))
@@ -173,10 +182,11 @@ impl RankedScheduler {
         }
     }
 
-    fn set_waits(&self, waits: bool) {
+    fn set_waits(&self, waits: bool, parameter: &SchedulingParameter) {
         if let Some(ready) = &self.ready {
+            let key = self.key_or_last(parameter);
             // The priorities were permitted when the thread entered.
-            let _ = ready.lock("scheduling.wait").set_waits(waits);
+            let _ = ready.lock("scheduling.wait").set_waits(waits, key);
         }
     }
 }
@@ -199,7 +209,7 @@ impl Scheduler for RankedScheduler {
     }
 
     fn order(&self, parameter: &SchedulingParameter) -> u64 {
-        self.key(parameter).unwrap_or(u64::MAX)
+        self.key_or_last(parameter).value
     }
 
     fn begin_new_scheduling_segment(
@@ -240,15 +250,15 @@ impl Scheduler for RankedScheduler {
         outer: &SchedulingParameter,
     ) {
         // The priority of the outer segment was permitted before.
-        let _ = self.change(self.order(outer));
+        let _ = self.change(self.key_or_last(outer));
     }
 
-    fn send_request(&self, _id: &IdType, _parameter: &mut SchedulingParameter) {
-        self.set_waits(true);
+    fn send_request(&self, _id: &IdType, parameter: &mut SchedulingParameter) {
+        self.set_waits(true, parameter);
     }
 
-    fn receive_reply(&self, _id: &IdType) {
-        self.set_waits(false);
+    fn receive_reply(&self, _id: &IdType, parameter: &SchedulingParameter) {
+        self.set_waits(false, parameter);
     }
 
     fn receive_request(
@@ -256,7 +266,7 @@ impl Scheduler for RankedScheduler {
         _id: &IdType,
         parameter: &SchedulingParameter,
     ) -> Result<(), SystemException> {
-        self.enter(self.order(parameter))
+        self.enter(self.key_or_last(parameter))
     }
 
     fn send_reply(&self, _id: &IdType) {

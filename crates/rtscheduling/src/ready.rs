@@ -1,10 +1,37 @@
 //! The threads that are ready to run, ranked, and the native priorities that follow from their ranks.
 
 use std::io;
+use std::time::Duration;
 
 use deckwatch_os::schedule::{self, Class};
 
 use crate::Band;
+
+/// The number by which a thread is ranked, the lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) value: u64,
+    /// The value rises by one for each 100 ns that the thread runs, up to this.
+    pub(crate) value_max: u64,
+}
+
+impl Key {
+    /// Returns a key that does not change as the thread runs.
+    pub(crate) const fn fixed(value: u64) -> Self {
+        Self {
+            value,
+            value_max: value,
+        }
+    }
+}
+
+/// Nanoseconds in a unit of TimeBase::TimeT.
+const UNIT_NS: u64 = 100;
+
+/// Returns a duration in units of TimeBase::TimeT.
+pub(crate) fn units(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos() / u128::from(UNIT_NS)).unwrap_or(u64::MAX)
+}
 
 /// Ranks threads by a key, the lowest first, and maps each rank to a priority of the band. The first rank has the
 /// highest priority. Threads with equal keys share a rank. Ranks beyond the width of the band have its lowest priority.
@@ -23,10 +50,34 @@ pub(crate) struct Before {
 struct Entry {
     /// The thread number of the kernel.
     thread: u32,
-    key: u64,
+    key: Key,
+    /// The processor time of the thread when it had this key.
+    as_of: Duration,
     /// The thread waits for a reply: it has no rank, and keeps its priority until it wakes.
     waits: bool,
     native: u8,
+}
+
+impl Entry {
+    /// Sets the key of the calling thread.
+    fn set(&mut self, key: Key) {
+        (self.key, self.as_of) = (key, schedule::processor_time());
+    }
+
+    /// Raises the key by what the thread has run since it had this key.
+    fn age(&mut self) {
+        if self.key.value >= self.key.value_max {
+            return;
+        }
+        // A thread that has ended is about to leave.
+        let Ok(now) = schedule::processor_time_of(self.thread) else {
+            return;
+        };
+        let ran = units(now.saturating_sub(self.as_of));
+        self.key.value = self.key.value.saturating_add(ran).min(self.key.value_max);
+        // The rest of a unit counts the next time.
+        self.as_of += Duration::from_nanos(ran.saturating_mul(UNIT_NS));
+    }
 }
 
 impl ReadySet {
@@ -38,7 +89,7 @@ impl ReadySet {
     }
 
     /// Adds the calling thread at `key`. A thread that serves its own call enters once more.
-    pub(crate) fn enter(&mut self, key: u64) -> io::Result<Before> {
+    pub(crate) fn enter(&mut self, key: Key) -> io::Result<Before> {
         let thread = schedule::thread_number();
         let class = schedule::class()?;
         let place = self.place(thread);
@@ -49,6 +100,7 @@ impl ReadySet {
         let entry = Entry {
             thread,
             key,
+            as_of: schedule::processor_time(),
             waits: false,
             native: 0,
         };
@@ -62,13 +114,16 @@ impl ReadySet {
     }
 
     /// Gives the calling thread another key.
-    pub(crate) fn change(&mut self, key: u64) -> io::Result<()> {
-        self.with_own(|entry| entry.key = key)
+    pub(crate) fn change(&mut self, key: Key) -> io::Result<()> {
+        self.with_own(|entry| entry.set(key))
     }
 
-    /// Notes that the calling thread begins or ends to wait for a reply.
-    pub(crate) fn set_waits(&mut self, waits: bool) -> io::Result<()> {
-        self.with_own(|entry| entry.waits = waits)
+    /// Notes that the calling thread begins or ends to wait for a reply, and its key from then on.
+    pub(crate) fn set_waits(&mut self, waits: bool, key: Key) -> io::Result<()> {
+        self.with_own(|entry| {
+            entry.waits = waits;
+            entry.set(key);
+        })
     }
 
     /// Removes the calling thread, and restores its state from before.
@@ -111,15 +166,16 @@ impl ReadySet {
     /// Sets every thread to the priority of its rank, the highest rank first, so that no thread overtakes another
     /// meanwhile.
     fn rank(&mut self) -> io::Result<()> {
-        self.entries.sort_unstable_by_key(|entry| entry.key);
+        self.entries.iter_mut().for_each(Entry::age);
+        self.entries.sort_unstable_by_key(|entry| entry.key.value);
         let band = self.band;
         let ready = self.entries.iter_mut().filter(|entry| !entry.waits);
         let (mut native, mut last) = (band.highest(), None);
         for entry in ready {
-            if last.is_some_and(|last| last != entry.key) {
+            if last.is_some_and(|last| last != entry.key.value) {
                 native = native.saturating_sub(1).max(band.lowest());
             }
-            last = Some(entry.key);
+            last = Some(entry.key.value);
             if entry.native != native {
                 match schedule::set_class_of(entry.thread, band.class(native)) {
                     // The thread has ended and is about to leave.

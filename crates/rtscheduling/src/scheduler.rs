@@ -56,35 +56,37 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Called when a distributable thread ends.
     fn end_scheduling_segment(&self, id: &IdType, name: &str);
 
-    /// Called when a nested segment ends and the outer one continues.
+    /// Called when a nested segment ends and the outer one continues. `outer` has the execution time that is left.
     fn end_nested_scheduling_segment(&self, id: &IdType, name: &str, outer: &SchedulingParameter);
 
-    /// Called when the thread sends a request and waits for its reply. `parameter` is sent with it; the scheduler may
-    /// change it.
+    /// Called when the thread sends a request and waits for its reply, `_is_a` and its like included. `parameter` is sent
+    /// with it and has the execution time that is left; the scheduler may change it. A request that is sent again to
+    /// another target passes this point again, after [`Scheduler::receive_other`], as in the standard's interceptors.
     fn send_request(&self, id: &IdType, parameter: &mut SchedulingParameter) {
         let _ = (id, parameter);
     }
 
-    /// Called when the thread sends a one-way or deferred request, which starts a distributable thread of its own at
-    /// the server. `id` is the id of that thread, and `parameter` the implicit parameter of the segment; the scheduler
-    /// may change it.
+    /// Called once when the thread sends a one-way or deferred request, which starts a distributable thread of its own
+    /// at the server. `id` is the id of that thread, and `parameter` the implicit parameter of the segment; the
+    /// scheduler may change it. A request that is sent again carries the same.
     fn send_oneway(&self, id: &IdType, parameter: &mut SchedulingParameter) {
         let _ = (id, parameter);
     }
 
-    /// Called when the reply has arrived: results or a user exception.
-    fn receive_reply(&self, id: &IdType) {
-        let _ = id;
+    /// Called when the reply has arrived: results or a user exception. `parameter` is that of the segment that
+    /// continues, with the execution time that is left.
+    fn receive_reply(&self, id: &IdType, parameter: &SchedulingParameter) {
+        let _ = (id, parameter);
     }
 
     /// Called when the request has ended in a system exception.
-    fn receive_exception(&self, id: &IdType) {
-        self.receive_reply(id);
+    fn receive_exception(&self, id: &IdType, parameter: &SchedulingParameter) {
+        self.receive_reply(id, parameter);
     }
 
     /// Called when the request is sent again to another target; [`Scheduler::send_request`] follows.
-    fn receive_other(&self, id: &IdType) {
-        self.receive_reply(id);
+    fn receive_other(&self, id: &IdType, parameter: &SchedulingParameter) {
+        self.receive_reply(id, parameter);
     }
 
     /// Called when a distributable thread arrives with a request, on the thread that serves it.

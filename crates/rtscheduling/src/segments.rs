@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deckwatch_orb::{Completion, SystemException};
+use deckwatch_os::schedule::processor_time;
 
 use crate::table::Threads;
 use crate::{IdType, SchedulingParameter, raise};
@@ -27,8 +29,48 @@ pub(crate) struct Active {
 
 pub(crate) struct Segment {
     pub(crate) name: String,
+    /// As it was set.
     pub(crate) parameter: SchedulingParameter,
     pub(crate) implicit: Option<SchedulingParameter>,
+    /// The processor time of the calling thread when the segment began. Zero if the parameter has no execution time:
+    /// the clock is not read then.
+    begun: Duration,
+    /// Processor time that other threads have used for the segment's requests.
+    elsewhere: Duration,
+}
+
+impl Segment {
+    /// Begins a segment on the calling thread.
+    pub(crate) fn begin(
+        name: &str,
+        parameter: SchedulingParameter,
+        implicit: Option<SchedulingParameter>,
+    ) -> Self {
+        let has_time = parameter.execution_time.is_some();
+        Self {
+            name: name.to_owned(),
+            parameter,
+            implicit,
+            begun: if has_time {
+                processor_time()
+            } else {
+                Duration::ZERO
+            },
+            elsewhere: Duration::ZERO,
+        }
+    }
+
+    /// Returns the parameter with the execution time that is left.
+    pub(crate) fn remaining(&self) -> SchedulingParameter {
+        let execution_time = self.parameter.execution_time.map(|stated| {
+            let used = processor_time().saturating_sub(self.begun);
+            stated.saturating_sub(used.saturating_add(self.elsewhere))
+        });
+        SchedulingParameter {
+            execution_time,
+            ..self.parameter
+        }
+    }
 }
 
 impl Active {
@@ -48,8 +90,36 @@ impl Active {
         self.nested.last().unwrap_or(&self.outermost)
     }
 
-    pub(crate) fn parameter(&self) -> SchedulingParameter {
-        self.innermost().parameter
+    /// Returns the parameter of the innermost segment, with the execution time that is left.
+    pub(crate) fn remaining(&self) -> SchedulingParameter {
+        self.innermost().remaining()
+    }
+
+    /// Takes the processor time that another thread has used for a request off the execution time of all segments.
+    pub(crate) fn charge(&mut self, used: Duration) {
+        for segment in self.nested.iter_mut().chain([&mut self.outermost]) {
+            segment.elsewhere = segment.elsewhere.saturating_add(used);
+        }
+    }
+
+    /// Returns the processor time that the request has used and its caller's thread has not. `None` if the parameter
+    /// that arrived has no execution time.
+    fn used_by_request(&self) -> Option<Duration> {
+        let Segment {
+            parameter,
+            begun,
+            elsewhere,
+            ..
+        } = &self.outermost;
+        parameter.execution_time?;
+        // A collocated call runs on its caller's thread, whose own clock counts it.
+        let is_callers = |before: &Self| before.is_of(&self.threads) && before.id == self.id;
+        let here = if self.before.as_deref().is_some_and(is_callers) {
+            Duration::ZERO
+        } else {
+            processor_time().saturating_sub(*begun)
+        };
+        Some(here.saturating_add(*elsewhere))
     }
 
     /// Returns the parameter of the distributable thread that a one-way or deferred request starts; defaults to this
@@ -76,7 +146,7 @@ impl Active {
         let Some(ended) = self.nested.pop() else {
             return false;
         };
-        let outer = self.parameter();
+        let outer = self.remaining();
         let scheduler = &self.threads.scheduler;
         scheduler.end_nested_scheduling_segment(&self.id, &ended.name, &outer);
         true
@@ -116,22 +186,23 @@ pub(crate) fn enter_request(
     parameter: SchedulingParameter,
     request: u32,
 ) {
-    let outermost = Segment {
-        name: String::new(),
-        parameter,
-        implicit: None,
-    };
+    let outermost = Segment::begin("", parameter, None);
     let mut active = Active::new(Arc::clone(threads), id, outermost);
     active.request = Some(request);
     active.before = ACTIVE.take().map(Box::new);
     ACTIVE.set(Some(active));
 }
 
-/// Returns the distributable thread of the calling thread if it arrived with this request.
-pub(crate) fn id_of_request(threads: &Arc<Threads>, request: u32) -> Option<IdType> {
+/// Returns the distributable thread of the calling thread if it arrived with this request, and the processor time that
+/// the request has used, as [`Active::used_by_request`].
+pub(crate) fn of_request(
+    threads: &Arc<Threads>,
+    request: u32,
+) -> Option<(IdType, Option<Duration>)> {
     with(|active| {
         let active = active.as_ref()?;
-        (active.is_of(threads) && active.request == Some(request)).then_some(active.id)
+        let is_it = active.is_of(threads) && active.request == Some(request);
+        is_it.then(|| (active.id, active.used_by_request()))
     })
 }
 

@@ -6,11 +6,11 @@ use deckwatch_cdr::{Any, TypeCode};
 
 use super::{Content, DynAny, DynAnyError, label_of, number_of};
 
-/// A struct or exception (clause 16.2.6). Its components are the members.
+/// A struct or exception (clause 13.2.6). Its components are the members.
 #[derive(Debug)]
 pub struct DynStruct<'d>(&'d mut DynAny);
 
-/// A union (clause 16.2.7). Its components are the discriminator and the active member, if there is one.
+/// A union (clause 13.2.7). Its components are the discriminator and the active member, if there is one.
 #[derive(Debug)]
 pub struct DynUnion<'d>(&'d mut DynAny);
 

@@ -8,11 +8,11 @@ use deckwatch_cdr::{Any, TypeCode};
 use super::constructed::{assign_members, dynamic_members};
 use super::{Content, DynAny, DynAnyError};
 
-/// A value of a value type (clause 16.2.10). Its components are the members, those of its bases first; null has none.
+/// A value of a value type (clause 13.2.10). Its components are the members, those of its bases first; null has none.
 #[derive(Debug)]
 pub struct DynValue<'d>(&'d mut DynAny);
 
-/// A boxed value (clause 16.2.11). Its component is what is boxed; null has none.
+/// A boxed value (clause 13.2.11). Its component is what is boxed; null has none.
 #[derive(Debug)]
 pub struct DynValueBox<'d>(&'d mut DynAny);
 

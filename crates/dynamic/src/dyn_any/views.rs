@@ -29,13 +29,13 @@ macro_rules! views {
 }
 
 views! {
-    /// An enumeration (clause 16.2.5).
+    /// An enumeration (clause 13.2.5).
     DynEnum as_enum Enum;
-    /// A fixed-point number (clause 16.2.4).
+    /// A fixed-point number (clause 13.2.4).
     DynFixed as_fixed Fixed;
-    /// A sequence (clause 16.2.8). Its components are the elements.
+    /// A sequence (clause 13.2.8). Its components are the elements.
     DynSequence as_sequence Sequence;
-    /// An array (clause 16.2.9). Its components are the elements.
+    /// An array (clause 13.2.9). Its components are the elements.
     DynArray as_array Array;
 }
 

@@ -4,6 +4,7 @@ use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 
 use crate::contexts::ExtraContext;
+use crate::interceptor::LastAttempt;
 use crate::policy::Overrides;
 use crate::rt::Priority;
 use crate::trace::CallNumber;
@@ -27,6 +28,9 @@ pub(crate) struct Call<'c> {
     pub(crate) number: CallNumber,
     /// Service contexts beside the ORB's own.
     pub(crate) contexts: &'c [ExtraContext],
+    /// What interceptors did at its last attempt, kept for the next one; `None` where the calling thread waits for the
+    /// reply: that thread still has its slots and its distributable thread.
+    pub(crate) last_attempt: Option<&'c LastAttempt>,
 }
 
 /// How a call is sent.

@@ -271,6 +271,7 @@ impl QueuedOneway {
             priority: self.priority,
             number: self.number,
             contexts: &self.contexts,
+            last_attempt: None,
         })
     }
 

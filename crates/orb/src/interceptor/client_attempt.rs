@@ -11,6 +11,7 @@ use super::client_info::Point;
 use super::current::{Apart, Slots};
 use super::{ClientRequestInfo, InterceptorError, Registered, ReplyStatus, facts, guarded};
 use crate::client::{Call, CallKind, Client, Outcome, Reply, Target, with_current_targets};
+use crate::contexts::ExtraContext;
 use crate::limits::FORWARDS_MAX;
 use crate::reference::Inner;
 use crate::{Completion, ObjectRef, SystemException, raise, raise::own};
@@ -44,6 +45,11 @@ pub(crate) fn intercept_oneway(
     call: &Call<'_>,
     mut send: impl FnMut(&Call<'_>) -> Result<(), SystemException>,
 ) -> Result<(), SystemException> {
+    let last_attempt = LastAttempt::default();
+    let call = &Call {
+        last_attempt: Some(&last_attempt),
+        ..*call
+    };
     for _ in 0..FORWARDS_MAX {
         let target = with_current_targets(client, origin, call, |targets| targets[0].clone())?;
         let outcome = match ClientFlow::begin(all, origin, &target, call, false) {
@@ -107,6 +113,39 @@ pub(crate) fn begin_asynchronous(
     }
 }
 
+/// What interceptors did at the last attempt of a request. A thread of the ORB may make the next attempt of a request
+/// that no caller waits for, and must not use its own slots and service contexts.
+#[derive(Default)]
+pub(crate) struct LastAttempt(PiMutex<Option<Kept>>);
+
+#[derive(Clone)]
+struct Kept {
+    slots: Slots,
+    contexts: Vec<ExtraContext>,
+    /// How many interceptors were called.
+    called: usize,
+}
+
+impl LastAttempt {
+    /// Keeps the slots and the service contexts of an attempt that has called `called` interceptors.
+    fn keep(&self, info: &ClientRequestInfo, called: usize) {
+        let mut kept = self.0.lock("interceptor.attempt");
+        let kept = kept.get_or_insert_with(|| Kept {
+            slots: info.slots.clone(),
+            contexts: Vec::new(),
+            called: 0,
+        });
+        kept.called = kept.called.max(called);
+        for (id, data) in &info.request_contexts {
+            let _ = facts::add(&mut kept.contexts, *id, data, true); // It replaces: there is no error.
+        }
+    }
+
+    fn read(&self) -> Option<Kept> {
+        self.0.lock("interceptor.attempt").clone()
+    }
+}
+
 /// The attempts of asynchronous calls that have not ended, each by its call's address.
 #[derive(Default)]
 pub(crate) struct AsynchronousFlows(PiMutex<HashMap<usize, ClientFlow>>);
@@ -150,6 +189,8 @@ struct ClientFlow {
     info: ClientRequestInfo,
     /// The number of interceptors whose starting point has succeeded and whose ending point has not been called.
     entered: usize,
+    /// The number of interceptors that an earlier attempt of the request has called.
+    called: usize,
 }
 
 /// How an attempt ended.
@@ -201,9 +242,15 @@ impl ClientFlow {
         call: &Call<'_>,
         is_synchronous: bool,
     ) -> Result<Self, Ending> {
+        let last = call.last_attempt.and_then(LastAttempt::read);
+        let (slots, called) = match &last {
+            Some(last) => (last.slots.clone(), last.called),
+            None => (Slots::of_thread(all), 0),
+        };
         let mut flow = Self {
             all: Arc::clone(all),
             entered: 0,
+            called,
             info: ClientRequestInfo {
                 point: Point::SendRequest,
                 request_id: all.next_request(),
@@ -214,15 +261,21 @@ impl ClientFlow {
                 is_synchronous,
                 policies: *call.policies,
                 request_contexts: Vec::new(),
+                earlier_contexts: last.map(|last| last.contexts).unwrap_or_default(),
+                is_repeated: false,
                 reply_contexts: Vec::new(),
-                slots: Slots::of_thread(all),
+                slots,
                 slot_count: all.slots,
                 status: ReplyStatus::Unknown,
                 exception: None,
                 forward: None,
             },
         };
-        match flow.send_request() {
+        let sent = flow.send_request();
+        if let Some(last_attempt) = call.last_attempt {
+            last_attempt.keep(&flow.info, flow.entered);
+        }
+        match sent {
             Ok(()) => Ok(flow),
             Err(error) => {
                 let ending = Ending::from(error);
@@ -234,6 +287,7 @@ impl ClientFlow {
     fn send_request(&mut self) -> Result<(), InterceptorError> {
         let _apart = Apart::enter(&self.all);
         for interceptor in &self.all.client {
+            self.info.is_repeated = self.entered < self.called;
             guarded(|| interceptor.send_request(&mut self.info))?;
             self.entered += 1;
         }
@@ -241,7 +295,7 @@ impl ClientFlow {
     }
 
     /// The service contexts that interceptors have added.
-    fn request_contexts(&self) -> Vec<crate::contexts::ExtraContext> {
+    fn request_contexts(&self) -> Vec<ExtraContext> {
         self.info.request_contexts.clone()
     }
 
@@ -263,6 +317,7 @@ impl ClientFlow {
         let mut changed: Option<Ending> = None;
         while let Some(next) = self.entered.checked_sub(1) {
             self.entered = next;
+            self.info.is_repeated = next < self.called;
             self.trace_raised(changed.as_ref().unwrap_or(ending));
             let (interceptor, info) = (&self.all.client[next], &mut self.info);
             let passed = guarded(|| match info.point {

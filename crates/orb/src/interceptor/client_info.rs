@@ -33,6 +33,9 @@ pub struct ClientRequestInfo {
     pub(super) is_synchronous: bool,
     pub(super) policies: Overrides,
     pub(super) request_contexts: Vec<ExtraContext>,
+    /// Those of the attempt before this one.
+    pub(super) earlier_contexts: Vec<ExtraContext>,
+    pub(super) is_repeated: bool,
     pub(super) reply_contexts: Vec<ExtraContext>,
     pub(super) slots: Slots,
     pub(super) slot_count: SlotId,
@@ -155,6 +158,23 @@ impl ClientRequestInfo {
     /// BAD_PARAM with the standard's minor code 26 if there is none of this id.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
         facts::find(&self.request_contexts, id)
+    }
+
+    /// Returns whether the interceptor was called for an earlier attempt of this request already. Known only for
+    /// requests that no caller waits for ([`ClientRequestInfo::is_synchronous`]): a thread of the ORB may send them
+    /// again. The standard does not have it.
+    #[must_use]
+    pub const fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
+
+    /// Returns a service context that interceptors added to the attempt before this one, where
+    /// [`ClientRequestInfo::is_repeated`]. The standard does not have it.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard's minor code 26 if there is none of this id.
+    pub fn earlier_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
+        facts::find(&self.earlier_contexts, id)
     }
 
     /// A service context of the reply.

@@ -1,4 +1,4 @@
-//! Encodes values for a service context or a component, and decodes them (CORBA 3.3 part 1, clause 16.8; IOP::Codec).
+//! Encodes values for a service context or a component, and decodes them (CORBA 3.3 part 2, clause 7.8; IOP::Codec).
 
 use std::fmt;
 

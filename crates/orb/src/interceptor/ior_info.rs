@@ -1,4 +1,4 @@
-//! IOR interceptors: components of an adapter's references, and notice of its states (CORBA 3.3 part 1, clause 16.6).
+//! IOR interceptors: components of an adapter's references, and notice of its states (CORBA 3.3 part 1, clause 16.5).
 
 use deckwatch_giop::ior::{TaggedComponent, profile_tag};
 

@@ -1,4 +1,4 @@
-//! ServerRequestInfo (CORBA 3.3 part 1, clause 16.3; table 16.2 says which operation is allowed at which point).
+//! ServerRequestInfo (CORBA 3.3 part 1, clause 16.3.14; table 16.2 says which operation is allowed at which point).
 
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_giop::{Request, Response};

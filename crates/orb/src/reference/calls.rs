@@ -13,6 +13,7 @@ use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
     travelling_times,
 };
+use crate::interceptor::LastAttempt;
 use crate::messaging::{Deliver, PendingReply, handler};
 use crate::policy::{self, Overrides, Policy, SyncScope};
 use crate::raise;
@@ -138,6 +139,8 @@ impl ObjectRef {
             SyncScope::WithServer => call.response = Response::Receipt,
             SyncScope::WithTarget => call.response = Response::Outcome,
         }
+        let last_attempt = LastAttempt::default();
+        call.last_attempt = Some(&last_attempt);
         let reply = call_object(&orb.client, &self.0, &call)?;
         let status = reply.status();
         reply.give_back(&orb.client);
@@ -174,6 +177,7 @@ impl ObjectRef {
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
             contexts: &[],
+            last_attempt: None,
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::client::retry::{Failure, may_rebind, may_return_to_origin};
 use crate::client::times::reply_start;
 use crate::client::{Call, CallKind, Client, Deadlines, Outcome, Reply, with_current_targets};
 use crate::counters::Counter;
-use crate::interceptor::{Ending, begin_asynchronous};
+use crate::interceptor::{Ending, LastAttempt, begin_asynchronous};
 use crate::limits::FORWARDS_MAX;
 use crate::policy::Overrides;
 use crate::reference::{Inner, Routes};
@@ -44,6 +44,8 @@ pub(crate) struct Outstanding {
     deadlines: Deadlines,
     /// The reference had reached its server when the call was made.
     is_bound: bool,
+    /// For interceptors.
+    last_attempt: LastAttempt,
     state: PiMutex<State>,
 }
 
@@ -113,6 +115,7 @@ impl Outstanding {
             number: call.number,
             deadlines,
             is_bound: current.is_bound(),
+            last_attempt: LastAttempt::default(),
             state: PiMutex::new(State {
                 handler,
                 ..State::default()
@@ -165,12 +168,16 @@ impl Outstanding {
         let Some(all) = client.interceptors.client() else {
             return self.dispatch(replies, targets, call).map(|()| None);
         };
+        let call = Call {
+            last_attempt: Some(&self.last_attempt),
+            ..*call
+        };
         begin_asynchronous(
             client,
             all,
             self.key(),
             (origin, &targets[0]),
-            call,
+            &call,
             |call| self.dispatch(replies, targets, call),
         )
     }
@@ -287,6 +294,7 @@ impl Outstanding {
             priority: self.priority,
             number: self.number,
             contexts: &[],
+            last_attempt: None,
         };
         if let Err(exception) = self.send_again(replies, &call) {
             self.state.lock("call.state").is_unsendable = is_misplaced.get();

@@ -84,14 +84,17 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         ]);
     }
     outln!("{table}")?;
+    let is_root = deckwatch_os::process::effective_user() == 0;
     for privilege in &forecast.privileges {
         let held = if privilege.held { "held" } else { "NOT held" };
         outln!("{} ({held}): {}.", privilege.capability, privilege.purpose)?;
         if !privilege.held {
-            outln!(
-                "  Without it {}. Run as root, or with sudo.",
-                privilege.otherwise
-            )?;
+            let remedy = if is_root {
+                "This user is root, and the container withholds it: docker run --cap-add"
+            } else {
+                "Run as root, or with sudo"
+            };
+            outln!("  Without it {}. {remedy}.", privilege.otherwise)?;
         }
     }
     for note in &forecast.notes {

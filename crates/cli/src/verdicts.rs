@@ -45,6 +45,9 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
     for reason in &document.verdict.reasons {
         writeln!(out, "  {reason}")?;
     }
+    for remedy in &document.verdict.remedies {
+        writeln!(out, "  What to do: {remedy}")?;
+    }
     Ok(())
 }
 

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::disturbance::TakenTime;
+use crate::limits::TAKEN_INTERVAL;
 use crate::result::Warning;
 use crate::words;
 
@@ -21,6 +23,13 @@ pub enum Caution {
         waited: Duration,
         /// The length of the run.
         of: Duration,
+    },
+    /// Processes outside the run took processor time from threads of the run.
+    ProcessorTaken {
+        /// The thread that lost the most.
+        worst: TakenTime,
+        /// Number of other threads that lost time.
+        others: usize,
     },
     /// Datagrams were dropped by a full receive buffer, somewhere on this machine.
     ReceiveOverflowHere(u64),
@@ -56,6 +65,16 @@ pub enum Caution {
         hosts: String,
         /// Number of messages, in words.
         number: String,
+    },
+    /// A consumer's socket dropped messages for another reason than a full receive buffer.
+    DroppedAtSocket {
+        /// Number of messages.
+        messages: u64,
+    },
+    /// A supplier waited for room in its send buffer.
+    SendWaits {
+        /// Number of sends that waited.
+        sends: u64,
     },
     /// Stamps are missing, so that layers cannot be separated.
     MergedLayers {
@@ -212,6 +231,9 @@ impl Caution {
             Self::StolenProcessor(_) => "stolen-cpu",
             Self::Throttled(_) => "throttled",
             Self::ProcessorPressure { .. } => "cpu-pressure",
+            Self::ProcessorTaken { .. } => "processor-taken",
+            Self::DroppedAtSocket { .. } => "dropped-at-socket",
+            Self::SendWaits { .. } => "send-waits",
             Self::ReceiveOverflowHere(_) | Self::ReceiveOverflow { .. } => "receive-overflow",
             Self::SendErrorsHere(_) | Self::SendErrors { .. } => "send-errors",
             Self::CaptureDropped(_) | Self::TapDropped { .. } => "capture-dropped",
@@ -248,13 +270,47 @@ impl From<Caution> for Warning {
 }
 
 impl fmt::Display for Caution {
+    /// Each fact has its group here, so that the compiler refuses a fact without one. The `_` of the groups is for facts
+    /// of other groups, and still writes the stable word.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.of_machine(f)
+        match self {
+            Self::StolenProcessor(_)
+            | Self::Throttled(_)
+            | Self::ProcessorPressure { .. }
+            | Self::ProcessorTaken { .. }
+            | Self::ReceiveOverflowHere(_)
+            | Self::SendErrorsHere(_)
+            | Self::CaptureDropped(_)
+            | Self::ClockError(_) => self.of_machine(f),
+            Self::ScheduleNotKept { .. }
+            | Self::SendErrors { .. }
+            | Self::ReceiveOverflow { .. }
+            | Self::MergedLayers { .. } => self.of_destinations(f),
+            Self::Loopback { .. }
+            | Self::Interrupted { .. }
+            | Self::Death { .. }
+            | Self::NoCaptures { .. }
+            | Self::NoTap { .. } => self.of_run(f),
+            Self::SchedulingRefused { .. }
+            | Self::PriorityUnapplied { .. }
+            | Self::DroppedAtSocket { .. }
+            | Self::SendWaits { .. }
+            | Self::ChannelOverflow { .. }
+            | Self::ChannelConsumerLost { .. }
+            | Self::TapDropped { .. } => self.of_part(f),
+            Self::RecordsFull { .. }
+            | Self::NoRecords { .. }
+            | Self::ClockSet { .. }
+            | Self::CaptureCut { .. }
+            | Self::CaptureUnread { .. }
+            | Self::StampsMissing { .. }
+            | Self::StampsDisagree { .. } => self.of_files(f),
+        }
     }
 }
 
 impl Caution {
-    /// Writes the facts about the whole machine. The methods below write the other facts.
+    /// Writes the facts about the whole machine.
     fn of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StolenProcessor(time) => write!(
@@ -273,6 +329,20 @@ impl Caution {
                 words::duration(*waited),
                 words::duration(*of)
             ),
+            Self::ProcessorTaken { worst, others } => {
+                let others = match others {
+                    0 => String::new(),
+                    1 => " 1 other thread of the run lost time too.".to_owned(),
+                    more => format!(" {more} other threads of the run lost time too."),
+                };
+                write!(
+                    f,
+                    "Processor time was taken: {}; at most {} of it within {}.{others}",
+                    worst.as_cause(),
+                    words::duration(worst.most),
+                    words::duration(TAKEN_INTERVAL)
+                )
+            }
             Self::ReceiveOverflowHere(datagrams) => write!(
                 f,
                 "{} datagrams found a full receive buffer on this machine.",
@@ -293,7 +363,7 @@ impl Caution {
                 "Latencies may be wrong by up to {}, the error of the clocks of their two ends.",
                 words::duration(*most)
             ),
-            _ => self.of_destinations(f),
+            _ => f.write_str(self.kind()),
         }
     }
 
@@ -332,7 +402,7 @@ impl Caution {
                 f,
                 "At {hosts}, stamps are missing; these layers are reported together: {layers}."
             ),
-            _ => self.of_run(f),
+            _ => f.write_str(self.kind()),
         }
     }
 
@@ -360,7 +430,7 @@ impl Caution {
                 f,
                 "The {process} did not start: {how}. Layers that only it tells apart are merged."
             ),
-            _ => self.of_part(f),
+            _ => f.write_str(self.kind()),
         }
     }
 
@@ -375,6 +445,16 @@ impl Caution {
             Self::PriorityUnapplied { flow, carrier } => write!(
                 f,
                 "The packets of {flow} over {carrier} carry no priority: the middleware does not mark its packets."
+            ),
+            Self::DroppedAtSocket { messages } => write!(
+                f,
+                "The consumer's socket dropped {} although its buffer had room: wrong checksums, or no memory in the kernel.",
+                words::messages(*messages)
+            ),
+            Self::SendWaits { sends } => write!(
+                f,
+                "{} sends waited for room in the send buffer: the host's own queue or link was full.",
+                words::count(*sends)
             ),
             Self::ChannelOverflow { flow, events } => write!(
                 f,
@@ -396,7 +476,7 @@ impl Caution {
                 };
                 write!(f, "The tap on {host} lost {packets} packets{cause}.")
             }
-            _ => self.of_files(f),
+            _ => f.write_str(self.kind()),
         }
     }
 
@@ -454,7 +534,131 @@ impl Caution {
                 bound_ns / 1000,
                 most_ns / 1000
             ),
-            _ => Ok(()),
+            _ => f.write_str(self.kind()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cautions() -> Vec<Caution> {
+        let text = || "X".to_owned();
+        let (hosts, number) = (text, text);
+        let time = Duration::from_millis(5);
+        vec![
+            Caution::StolenProcessor(time),
+            Caution::Throttled(time),
+            Caution::ProcessorPressure {
+                waited: time,
+                of: time,
+            },
+            Caution::ProcessorTaken {
+                worst: TakenTime::default(),
+                others: 1,
+            },
+            Caution::ReceiveOverflowHere(1),
+            Caution::SendErrorsHere(1),
+            Caution::CaptureDropped(1),
+            Caution::ClockError(time),
+            Caution::ScheduleNotKept {
+                hosts: hosts(),
+                number: number(),
+                of: 2,
+                after: time,
+                by_mission: false,
+            },
+            Caution::SendErrors {
+                hosts: hosts(),
+                number: number(),
+            },
+            Caution::ReceiveOverflow {
+                hosts: hosts(),
+                number: number(),
+            },
+            Caution::DroppedAtSocket { messages: 1 },
+            Caution::SendWaits { sends: 1 },
+            Caution::MergedLayers {
+                hosts: hosts(),
+                layers: text(),
+            },
+            Caution::Loopback {
+                reason: "So.".to_owned(),
+            },
+            Caution::Interrupted { signal: "SIGINT" },
+            Caution::Death {
+                process: text(),
+                at_ns: 1,
+                how: text(),
+            },
+            Caution::NoCaptures {
+                reason: "So.".to_owned(),
+            },
+            Caution::NoTap {
+                process: text(),
+                how: text(),
+            },
+            Caution::SchedulingRefused {
+                what: text(),
+                error: text(),
+                remedy: "so",
+            },
+            Caution::PriorityUnapplied {
+                flow: text(),
+                carrier: "udp",
+            },
+            Caution::ChannelOverflow {
+                flow: text(),
+                events: 1,
+            },
+            Caution::ChannelConsumerLost {
+                flow: text(),
+                consumers: 1,
+            },
+            Caution::TapDropped {
+                host: text(),
+                packets: 1,
+                cause: Some(TapLoss::FileFull),
+            },
+            Caution::RecordsFull {
+                host: text(),
+                messages: 1,
+            },
+            Caution::NoRecords {
+                host: text(),
+                reason: text(),
+            },
+            Caution::ClockSet { captured: None },
+            Caution::CaptureCut { host: text() },
+            Caution::CaptureUnread {
+                flow: text(),
+                carrier: "udp",
+                messages: 1,
+            },
+            Caution::StampsMissing {
+                flow: text(),
+                carrier: "udp",
+                hosts: hosts(),
+                messages: 1,
+            },
+            Caution::StampsDisagree {
+                flow: text(),
+                carrier: "udp",
+                compared: 1,
+                beyond: 1,
+                bound_ns: 1,
+                most_ns: 1,
+            },
+        ]
+    }
+
+    #[test]
+    fn every_fact_is_a_whole_sentence() {
+        for caution in cautions() {
+            let text = caution.to_string();
+            assert_ne!(text, caution.kind(), "{caution:?} is in the wrong group");
+            assert!(text.ends_with('.') && text.contains(' '), "{text}");
         }
     }
 }

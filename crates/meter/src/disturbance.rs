@@ -1,11 +1,13 @@
 //! The disturbances of a run that its mission does not declare.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use crate::caution::Caution;
 use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
 use crate::result::Warning;
+use crate::words;
 
 /// Differences of counters over a run, and bounds; zero if nothing was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,13 +31,102 @@ pub struct Disturbance {
     pub capture_dropped: u64,
     /// Upper bound of the error of a latency that the clocks of its two ends cause; zero if both ends read one clock.
     pub clock_error: Duration,
+    /// Processor time that processes outside the run took from threads of the run, an entry for each thread.
+    pub taken: Vec<TakenTime>,
+}
+
+/// Processor time that processes outside the run took from a thread of the run: the thread was ready and did not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TakenTime {
+    /// The process of the run, for example `consumer of NAV over udp at SONAR`.
+    pub part: String,
+    /// Its host.
+    pub host: String,
+    /// The thread's name.
+    pub thread: String,
+    /// The destination whose messages the thread handles; `None` for those of all destinations.
+    pub destination: Option<u16>,
+    /// Total over the run.
+    pub time: Duration,
+    /// The most in one [interval](crate::limits::TAKEN_INTERVAL).
+    pub most: Duration,
+    /// The process that took the most, if the kernel showed one.
+    pub by: Option<Taker>,
+}
+
+/// A process outside the run that took processor time from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taker {
+    /// Its name.
+    pub name: String,
+    /// Its process id.
+    pub id: u32,
+    /// Its scheduling class in words, for example `SCHED_FIFO 50`.
+    pub class: String,
+}
+
+impl fmt::Display for Taker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {}, {})", self.name, self.id, self.class)
+    }
+}
+
+impl TakenTime {
+    /// Returns the time, the thread and the taker as a part of a sentence.
+    pub(crate) fn as_cause(&self) -> String {
+        let by = self.by.as_ref();
+        let by = by.map_or(String::new(), |by| format!(", probably by {by}"));
+        format!(
+            "{} from thread {} of the {} by processes outside the run{by}",
+            words::duration(self.time),
+            self.thread,
+            self.part
+        )
+    }
+
+    /// Returns what to do about it.
+    pub(crate) fn remedy(&self) -> String {
+        let host = &self.host;
+        let process = self
+            .by
+            .as_ref()
+            .map_or("the other processes".to_owned(), |by| {
+                format!("{} (process {})", by.name, by.id)
+            });
+        format!(
+            "Stop {process}, keep it off the processors of {host} (taskset), or give the host a higher real-time class in the mission's file: {{ name = \"{host}\", scheduling = {{ class = \"fifo\", native_priority = 80 }} }}. If it is part of the mission, declare it: loads = [{{ hosts = [\"{host}\"], processes = 1, count = 500_000, sleep = \"1ms\" }}]."
+        )
+    }
 }
 
 impl Disturbance {
     /// Returns the processor time withheld from the run by causes that no mission declares.
     #[must_use]
     pub fn withheld(&self) -> Duration {
-        self.stolen.saturating_add(self.throttled)
+        let taken = self.taken.iter().map(|taken| taken.time);
+        taken.fold(
+            self.stolen.saturating_add(self.throttled),
+            Duration::saturating_add,
+        )
+    }
+
+    /// Returns the thread that lost the most time to processes outside the run.
+    #[must_use]
+    pub fn most_taken(&self) -> Option<&TakenTime> {
+        self.taken.iter().max_by_key(|taken| taken.time)
+    }
+
+    /// Returns the disturbance of the messages to one destination: without what was taken from threads that handle
+    /// messages to others.
+    #[must_use]
+    pub fn at(&self, destination: u16) -> Self {
+        let mut here = self.clone();
+        here.taken.retain(|taken| {
+            taken
+                .destination
+                .is_none_or(|concerned| concerned == destination)
+        });
+        here
     }
 
     /// Returns the processor time that the machine had available.
@@ -55,6 +146,7 @@ impl Disturbance {
         self.udp_send_errors = sum(self.udp_send_errors, other.udp_send_errors);
         self.capture_dropped = self.capture_dropped.saturating_add(other.capture_dropped);
         self.clock_error = self.clock_error.max(other.clock_error);
+        self.taken.extend_from_slice(&other.taken);
     }
 
     /// Returns what a reader must know about the whole run before trusting its numbers.
@@ -92,8 +184,14 @@ impl Disturbance {
                 Caution::ClockError(self.clock_error),
             ),
         ];
-        all.into_iter()
-            .filter_map(|(holds, caution)| holds.then(|| caution.into()))
+        let taken = self.most_taken().map(|worst| Caution::ProcessorTaken {
+            worst: worst.clone(),
+            others: self.taken.len() - 1,
+        });
+        let all = all.into_iter();
+        all.filter_map(|(holds, caution)| holds.then_some(caution))
+            .chain(taken)
+            .map(Warning::from)
             .collect()
     }
 
@@ -109,6 +207,9 @@ impl Disturbance {
                 self.clock_error.as_nanos() as f64,
             ),
         ]);
+        if let Some(taken) = self.most_taken() {
+            map.insert("taken_us".to_owned(), taken.time.as_micros() as f64);
+        }
         if let Some(pressure) = self.processor_pressure {
             map.insert("psi_cpu_some_us".to_owned(), pressure.as_micros() as f64);
         }
@@ -199,6 +300,43 @@ mod tests {
             ]
         );
         assert_eq!(all.to_map()["capture_dropped"], 1.0);
+    }
+
+    fn taken(destination: Option<u16>, ms: u64) -> TakenTime {
+        TakenTime {
+            part: "consumer of NAV over udp at SONAR".to_owned(),
+            host: "SONAR".to_owned(),
+            thread: "receive".to_owned(),
+            destination,
+            time: Duration::from_millis(ms),
+            most: Duration::from_millis(150),
+            by: Some(Taker {
+                name: "burner".to_owned(),
+                id: 4711,
+                class: "SCHED_FIFO 50".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn time_taken_at_a_destination_is_withheld_from_its_messages_alone() {
+        let ms = Duration::from_millis;
+        let both = Disturbance {
+            stolen: ms(1),
+            taken: vec![taken(None, 10), taken(Some(0), 500), taken(Some(1), 70)],
+            ..Disturbance::default()
+        };
+        assert_eq!(both.at(0).withheld(), ms(511));
+        assert_eq!(both.at(1).withheld(), ms(81));
+        assert_eq!(both.at(2).withheld(), ms(11));
+        assert_eq!(both.to_map()["taken_us"], 500_000.0);
+        let texts: Vec<String> = both.warnings().into_iter().map(|one| one.text).collect();
+        assert_eq!(
+            texts[1..],
+            [
+                "Processor time was taken: 500 ms from thread receive of the consumer of NAV over udp at SONAR by processes outside the run, probably by burner (process 4711, SCHED_FIFO 50); at most 150 ms of it within 1 s. 2 other threads of the run lost time too."
+            ]
+        );
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub struct Terms {
     /// The mission itself disturbs the supplier's host, with a load or a stopped process. Then messages that the
     /// supplier sends late count as late. Otherwise a run is INVALID if its verdict depends on them.
     pub supplier_disturbed: bool,
+    /// The supplier's host, for the remedy of an INVALID run.
+    pub supplier_host: String,
+    /// The supplier's threads have a real-time class.
+    pub supplier_real_time: bool,
 }
 
 /// The samples of one flow (over one carrier) at one destination.
@@ -93,7 +97,12 @@ pub fn judge(
     let mut noted = Vec::new();
     for destination in destinations {
         let layers = Layers::find(destination, terms, &supplier);
-        let result = conclude(destination, terms, disturbance, &layers);
+        let result = conclude(
+            destination,
+            terms,
+            &disturbance.at(destination.index),
+            &layers,
+        );
         let merged = terms.road.merged(destination.samples);
         for name in &merged {
             if !flow.merged_layers.contains(name) {

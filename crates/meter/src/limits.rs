@@ -45,6 +45,18 @@ pub const STOLEN_SHARE_WARNED: f64 = 0.01;
 /// mission also compete for a few processors; a smaller share is normal.
 pub const PRESSURE_SHARE_WARNED: f64 = 0.2;
 
+/// Time between two readings of how long the run's threads waited for a processor. Shorter readings cost the run's own
+/// processors; longer ones tell less about when the time was taken.
+pub const TAKEN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Within one [`TAKEN_INTERVAL`], processor time taken from a thread counts from the deadline divided by this. A shorter
+/// wait alone makes no message late.
+pub const TAKEN_DEADLINE_DIVISOR: u32 = 10;
+
+/// Share of the run from which processor time taken from one thread counts: about that share of the messages is
+/// concerned, and missions allow a few in ten thousand to be late.
+pub const TAKEN_SHARE_MIN: f64 = 0.000_1;
+
 /// The supplier has not kept the schedule for a message if, by its own fault, it sends it later than the deadline
 /// divided by this.
 pub const SENDER_DEADLINE_DIVISOR: u32 = 10;

@@ -104,6 +104,8 @@ fn terms() -> impl Strategy<Value = Terms> {
                     channel,
                 },
                 supplier_disturbed,
+                supplier_host: "RTS".to_owned(),
+                supplier_real_time: false,
             },
         )
 }

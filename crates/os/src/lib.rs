@@ -19,5 +19,6 @@ pub mod socket;
 pub mod stamp;
 pub mod stream;
 pub mod tap;
+pub mod task;
 pub mod unix;
 pub mod wake;

@@ -1,5 +1,6 @@
 //! Scheduling class, processors and processor time of the calling thread.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -63,6 +64,12 @@ fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
 pub fn thread_number() -> u32 {
     // SAFETY: gettid takes nothing and cannot fail.
     unsafe { libc::gettid() }.cast_unsigned()
+}
+
+/// Names the calling thread, for `top -H` and warnings. The kernel keeps 15 octets.
+pub fn name_thread(name: &CStr) {
+    // Fails only for a name that the kernel cannot read.
+    let _ = rustix::thread::set_name(name);
 }
 
 /// As [`set_class`] for another thread of this process, identified by its [`thread_number`]. The thread must not have
@@ -148,23 +155,38 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
 /// # Errors
 /// The kernel's error.
 pub fn affinity() -> io::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU)
+    Ok(in_set(&rustix::thread::sched_getaffinity(None)?))
+}
+
+/// Returns the processors that the first thread of a process may run on.
+///
+/// # Errors
+/// The kernel's error: the process has ended.
+pub fn affinity_of(process: u32) -> io::Result<Vec<u32>> {
+    let number = i32::try_from(process).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let process = rustix::thread::Pid::from_raw(number).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(in_set(&rustix::thread::sched_getaffinity(Some(process))?))
+}
+
+fn in_set(set: &CpuSet) -> Vec<u32> {
+    (0..CpuSet::MAX_CPU)
         .filter(|&cpu| set.is_set(cpu))
         .filter_map(|cpu| u32::try_from(cpu).ok())
-        .collect())
+        .collect()
 }
 
 /// Makes the kernel end the process when one of its real-time threads has run this long without blocking. A spinning
-/// thread then ends one run, but does not block the machine.
+/// thread then ends one run, but does not block the machine. The process ends by SIGXCPU, which no other limit of this
+/// crate causes; SIGKILL follows if it survives that by [`AFTER_SIGXCPU`].
 ///
 /// # Errors
 /// `PermissionDenied` if the limit is already lower.
 pub fn limit_real_time(unblocked: Duration) -> io::Result<()> {
-    let microseconds = u64::try_from(unblocked.as_micros()).unwrap_or(u64::MAX);
+    let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let limit = libc::rlimit {
-        rlim_cur: microseconds,
-        rlim_max: microseconds,
+        rlim_cur: microseconds(unblocked),
+        // With equal limits the kernel sends SIGKILL at once, and the end looks like any other kill.
+        rlim_max: microseconds(unblocked.saturating_add(AFTER_SIGXCPU)),
     };
     // SAFETY: the kernel reads one rlimit from a live reference.
     match unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) } {
@@ -172,6 +194,13 @@ pub fn limit_real_time(unblocked: Duration) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// Time from the SIGXCPU of [`limit_real_time`] to the SIGKILL. SIGXCPU ends a process within a tick of the kernel, which
+/// is at most 10 ms.
+pub const AFTER_SIGXCPU: Duration = Duration::from_millis(200);
+
+/// The signal by which the limit of [`limit_real_time`] ends a process.
+pub const REAL_TIME_LIMIT_SIGNAL: i32 = libc::SIGXCPU;
 
 /// Sets the timer slack of the calling thread: how much later than requested it may be woken, so that wake-ups are
 /// combined. A time-sharing thread starts with 50 microseconds; a real-time thread has none.
@@ -275,12 +304,33 @@ mod tests {
     }
 
     #[test]
+    fn a_real_time_process_that_never_blocks_ends_by_the_signal_of_its_limit() {
+        use std::os::unix::process::{CommandExt, ExitStatusExt};
+        if in_thread(|| set_class(Class::Fifo(1))).is_err() {
+            deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+            return;
+        }
+        let mut spinning = std::process::Command::new("sh");
+        spinning.args(["-c", "while :; do :; done"]);
+        let prepare = || {
+            limit_real_time(Duration::from_millis(50))?;
+            set_class(Class::Fifo(1))
+        };
+        // SAFETY: between fork and exec the closure makes system calls only, and allocates nothing.
+        unsafe { spinning.pre_exec(prepare) };
+        let status = spinning.status().expect("a shell");
+        assert_eq!(status.signal(), Some(REAL_TIME_LIMIT_SIGNAL), "{status:?}");
+    }
+
+    #[test]
     fn a_thread_runs_where_it_was_bound() {
         in_thread(|| {
             let all = affinity().expect("readable");
             let one = [*all.last().expect("at least one")];
             set_affinity(&one).expect("permitted");
             assert_eq!(affinity().expect("readable"), one);
+            let of_thread = affinity_of(thread_number());
+            assert_eq!(of_thread.expect("readable"), one);
             assert!(set_affinity(&[5_000]).is_err());
             assert!(set_affinity(&[]).is_err());
         });

@@ -161,6 +161,7 @@ fn an_invalid_run_says_why_first() {
     document.verdict = Verdict {
         kind: VerdictKind::Invalid,
         reasons: vec!["The hypervisor withheld 4 s of processor time.".to_owned()],
+        remedies: Vec::new(),
         messages_needed: None,
     };
     let html = one("invalid", (document, samples));

@@ -15,6 +15,7 @@ mod folder;
 mod observe;
 mod plans;
 mod start;
+mod taken;
 mod watch;
 
 use std::path::PathBuf;
@@ -170,6 +171,11 @@ pub fn run(
         disturbance.udp_receive_overflows = None;
         disturbance.udp_send_errors = None;
     }
+    disturbance.taken = measured
+        .taken
+        .iter()
+        .map(|taken| taken.time.clone())
+        .collect();
     run.conclude(&measured, disturbance, started_at, result_folder.path())
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use deckwatch_os::namespace::{Capability, Namespace};
+use deckwatch_os::process::effective_user;
 use deckwatch_os::schedule;
 
 use crate::TestbedError;
@@ -122,8 +123,13 @@ impl Testbed {
             .find(|capability| !capability.is_held_by_children())
         {
             let name = lacking.name();
+            let remedy = if effective_user() == 0 {
+                "this user is root, and the container withholds it: docker run --privileged"
+            } else {
+                "run as root, or with sudo"
+            };
             return Some(format!(
-                "Emulated hosts need the privilege {name} (run as root, or with sudo)."
+                "Emulated hosts need the privilege {name} ({remedy})."
             ));
         }
         let absent = Tool::ALL.into_iter().find(|tool| tool.path().is_none())?;

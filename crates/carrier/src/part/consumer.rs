@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use deckwatch_os::schedule;
+
 use super::messages_of;
 use super::stage::{Stage, Told};
 use crate::arrival::{Recorder, Shared};
@@ -65,6 +67,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         scope.spawn(move || {
+            schedule::name_thread(c"receive");
             // Cannot fail: the receiver of the queue outlives this thread.
             let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             receiver.receive_all(Box::new(recorder), shared);

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::pacing::Schedule;
 use deckwatch_meter::result::Warning;
+use deckwatch_os::schedule;
 
 use super::messages_of;
 use super::stage::{Stage, Told};
@@ -68,6 +69,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
             starts.push(start);
             let tell = stage.teller();
             scope.spawn(move || {
+                schedule::name_thread(c"send");
                 // Cannot fail: the receiver of the queue outlives this thread.
                 let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
                 if let Ok(schedule) = started.recv() {

@@ -1,12 +1,13 @@
-//! The reasons why a run cannot be judged (INVALID), with their sentences.
+//! The reasons why a run cannot be judged (INVALID), each with its sentence and its remedy.
 
 use std::fmt;
 use std::time::Duration;
 
+use crate::disturbance::TakenTime;
 use crate::words;
 
 /// Why a run cannot be judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidReason {
     /// No flow, or no destination.
     NothingToJudge,
@@ -16,6 +17,10 @@ pub enum InvalidReason {
     ScheduleNotKept {
         /// Number of late messages blamed on the supplier.
         messages: u64,
+        /// The supplier's host.
+        host: String,
+        /// The supplier's threads already have a real-time class.
+        real_time: bool,
     },
     /// The verdict depends on processor time that was withheld without a declaration in the mission.
     TimeWithheld {
@@ -23,6 +28,8 @@ pub enum InvalidReason {
         stolen: Duration,
         /// Time that the control group's quota withheld.
         throttled: Duration,
+        /// The thread of the run that lost the most time to processes outside the run.
+        taken: Option<TakenTime>,
         /// Number of late messages that it may have caused.
         messages: u64,
     },
@@ -40,13 +47,13 @@ pub enum InvalidReason {
 
 impl fmt::Display for InvalidReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        match self {
             Self::NothingToJudge => f.write_str("There is nothing to judge."),
             Self::NoMessage => f.write_str("No message was judged."),
-            Self::ScheduleNotKept { messages } => {
+            Self::ScheduleNotKept { messages, .. } => {
                 let late = match messages {
                     1 => "1 message is".to_owned(),
-                    more => format!("{} are", words::messages(more)),
+                    more => format!("{} are", words::messages(*more)),
                 };
                 write!(
                     f,
@@ -56,24 +63,80 @@ impl fmt::Display for InvalidReason {
             Self::TimeWithheld {
                 stolen,
                 throttled,
+                taken,
                 messages,
-            } => write!(
-                f,
-                "Processor time was withheld ({} stolen by the hypervisor, {} by throttling), enough to have made {} late.",
-                words::duration(stolen),
-                words::duration(throttled),
-                words::messages(messages)
-            ),
+            } => {
+                let mut causes = Vec::new();
+                if !stolen.is_zero() {
+                    let time = words::duration(*stolen);
+                    causes.push(format!("{time} stolen by the hypervisor"));
+                }
+                if !throttled.is_zero() {
+                    causes.push(format!("{} by throttling", words::duration(*throttled)));
+                }
+                causes.extend(taken.as_ref().map(TakenTime::as_cause));
+                write!(
+                    f,
+                    "Processor time was withheld ({}), enough to have made {} late.",
+                    causes.join(", "),
+                    words::messages(*messages)
+                )
+            }
             Self::ClocksDecide { error } => write!(
                 f,
                 "The clocks' error, up to {}, is larger than the slack: it decides which messages are late.",
-                words::duration(error)
+                words::duration(*error)
             ),
             Self::CaptureDropped { packets } => write!(
                 f,
                 "The capture dropped {} packets: which layer took the time cannot be said.",
-                words::count(packets)
+                words::count(*packets)
             ),
         }
     }
+}
+
+impl InvalidReason {
+    /// Returns what to do before the next run, with the line for the mission's file where one helps.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NothingToJudge => {
+                "Write a flow with a destination into the mission's file: [[flows]], with to = [\"HOST\"].".to_owned()
+            }
+            Self::NoMessage => {
+                "Let the flow last longer than its warm-up: count = 10_000, or duration = \"20s\".".to_owned()
+            }
+            Self::ScheduleNotKept { host, real_time, .. } => schedule_remedy(host, *real_time),
+            Self::TimeWithheld { stolen, throttled, taken, .. } => match taken {
+                Some(taken) if taken.time >= (*stolen).max(*throttled) => taken.remedy(),
+                _ if throttled > stolen => {
+                    "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=).".to_owned()
+                }
+                _ => "Run on a machine whose processors the hypervisor gives to nobody else; `deckwatch doctor` shows the share that is stolen.".to_owned(),
+            },
+            Self::ClocksDecide { .. } => {
+                "Run both ends on one machine, where they read one clock, or synchronise the clocks to much less than the slack.".to_owned()
+            }
+            Self::CaptureDropped { .. } => {
+                "Give the hosts processors of their own (processors = [1] at the host), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()
+            }
+        }
+    }
+}
+
+/// Returns what helps a supplier to keep its schedule.
+fn schedule_remedy(host: &str, real_time: bool) -> String {
+    let first = if real_time {
+        format!(
+            "{host} has a real-time class already: give it a processor that nothing else uses, {{ name = \"{host}\", processors = [1] }}, or run on a quieter machine"
+        )
+    } else {
+        format!(
+            "Give the host a real-time class in the mission's file: {{ name = \"{host}\", scheduling = {{ class = \"fifo\", native_priority = 20 }} }} (needs CAP_SYS_NICE)"
+        )
+    };
+    format!(
+        "{first}. If work on that host is part of the mission, declare it: loads = [{{ hosts = [\"{host}\"], processes = 1, count = 500_000, sleep = \"1ms\" }}]. `deckwatch doctor` shows what disturbs this machine."
+    )
 }

@@ -39,6 +39,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
         return Verdict {
             kind: VerdictKind::Invalid,
             reasons: invalid.iter().map(ToString::to_string).collect(),
+            remedies: invalid.iter().map(InvalidReason::remedy).collect(),
             messages_needed: None,
         };
     }
@@ -52,6 +53,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     Verdict {
         kind,
         reasons,
+        remedies: Vec::new(),
         messages_needed,
     }
 }
@@ -82,6 +84,7 @@ pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     Verdict {
         kind,
         reasons,
+        remedies: worst.verdict.remedies.clone(),
         messages_needed: most_needed(alike().map(|destination| &destination.verdict)),
     }
 }
@@ -98,9 +101,16 @@ pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
         let (name, carrier) = (&flow.name, &flow.carrier);
         format!("{name} over {carrier}: {}", flow.verdict.reasons.join(" "))
     };
+    let mut remedies: Vec<String> = Vec::new();
+    for remedy in alike().flat_map(|flow| &flow.verdict.remedies) {
+        if !remedies.contains(remedy) {
+            remedies.push(remedy.clone());
+        }
+    }
     Verdict {
         kind,
         reasons: alike().map(reason).collect(),
+        remedies,
         messages_needed: most_needed(alike().map(|flow| &flow.verdict)),
     }
 }
@@ -109,6 +119,7 @@ fn nothing_to_judge() -> Verdict {
     Verdict {
         kind: VerdictKind::Invalid,
         reasons: vec![InvalidReason::NothingToJudge.to_string()],
+        remedies: vec![InvalidReason::NothingToJudge.remedy()],
         messages_needed: None,
     }
 }
@@ -150,6 +161,8 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     if !terms.supplier_disturbed && would_differ(evidence.share_without_sender) {
         reasons.push(InvalidReason::ScheduleNotKept {
             messages: sender_blamed,
+            host: terms.supplier_host.clone(),
+            real_time: terms.supplier_real_time,
         });
     }
     let excusable = excusable_by_withheld(evidence);
@@ -157,6 +170,7 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
         reasons.push(InvalidReason::TimeWithheld {
             stolen: disturbance.stolen,
             throttled: disturbance.throttled,
+            taken: disturbance.most_taken().cloned(),
             messages: excusable,
         });
     }

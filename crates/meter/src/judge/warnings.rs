@@ -134,6 +134,8 @@ mod tests {
             },
             road: Road::RAW,
             supplier_disturbed: false,
+            supplier_host: "RTS".to_owned(),
+            supplier_real_time: false,
         }
     }
 

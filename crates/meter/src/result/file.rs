@@ -186,6 +186,7 @@ mod tests {
         let verdict = Verdict {
             kind: VerdictKind::Unproven,
             reasons: vec!["Too few.".to_owned()],
+            remedies: Vec::new(),
             messages_needed: Some(9_585),
         };
         ResultDocument {

@@ -15,6 +15,7 @@ fn verdict() -> Verdict {
     Verdict {
         kind: VerdictKind::Pass,
         reasons: Vec::new(),
+        remedies: Vec::new(),
         messages_needed: None,
     }
 }

@@ -88,7 +88,10 @@ fn real_time_class(root: &Root, trials: &Trials) -> Finding {
         (Ok(_), _) => finding("permitted (CAP_SYS_NICE)".to_owned()),
         (Err(error), _) => finding(format!("refused: {error}")).change_if(
             true,
-            "Run as root, or: echo \"$USER - rtprio 95\" | sudo tee /etc/security/limits.d/deckwatch.conf, and log in again",
+            root.or_if_root(
+                "Run as root, or: echo \"$USER - rtprio 95\" | sudo tee /etc/security/limits.d/deckwatch.conf, and log in again",
+                "This user is root, but CAP_SYS_NICE or the control group's real-time budget is missing: docker run --cap-add SYS_NICE; cgroup v1: echo 950000 > cpu.rt_runtime_us of the group",
+            ),
         ),
     }
 }
@@ -154,14 +157,10 @@ fn throttling(root: &Root) -> Option<Finding> {
     Some(finding)
 }
 
-/// `cpu.max` of this process's control group and its ancestors (cgroup v2).
+/// The quotas of this process's control group and its ancestors: `cpu.max` of version 2, `cpu.cfs_quota_us` of version 1.
 fn quota(root: &Root, trials: &Trials) -> Option<Finding> {
     let groups = root.read("proc/self/cgroup")?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let limited = root.control_groups(own).find_map(|group| {
-        let quota = root.read(&format!("{group}/cpu.max"))?;
-        (!quota.starts_with("max")).then(|| format!("{quota} us in {group}"))
-    });
+    let limited = groups.lines().find_map(|line| limit_of(root, line));
     let stopped = trials.disturbance.throttled > Duration::ZERO;
     let value = limited.clone().unwrap_or_else(|| "none".to_owned());
     let advice = "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=)";
@@ -171,6 +170,27 @@ fn quota(root: &Root, trials: &Trials) -> Option<Finding> {
         value,
     );
     Some(finding.change_if(limited.is_some() || stopped, advice))
+}
+
+/// Returns the first quota of the group in a line of `/proc/self/cgroup`, or of its ancestors.
+fn limit_of(root: &Root, line: &str) -> Option<String> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, group) = (fields.next()?, fields.next()?);
+    if controllers.is_empty() {
+        return root.control_groups("", group).find_map(|group| {
+            let quota = root.read(&format!("{group}/cpu.max"))?;
+            (!quota.starts_with("max")).then(|| format!("{quota} us in {group}"))
+        });
+    }
+    if controllers.split(',').all(|controller| controller != "cpu") {
+        return None;
+    }
+    // `cpu` is a link to the folder with the names of all its controllers, where there are several.
+    root.control_groups("cpu", group).find_map(|group| {
+        let quota_us = root.number(&format!("{group}/cpu.cfs_quota_us"))?;
+        let period_us = root.number(&format!("{group}/cpu.cfs_period_us"))?;
+        (quota_us >= 0).then(|| format!("{quota_us} {period_us} us in {group}"))
+    })
 }
 
 /// Above this lateness the tail is noted.

@@ -9,8 +9,8 @@ pub(super) fn findings(root: &Root, trials: &Trials) -> Vec<Finding> {
         buffer(root, "receive buffers", "rmem_max"),
         buffer(root, "send buffers", "wmem_max"),
         Some(stamps(trials)),
-        Some(tap(trials)),
-        Some(emulation(trials)),
+        Some(tap(root, trials)),
+        Some(emulation(root, trials)),
     ]
     .into_iter()
     .flatten()
@@ -56,7 +56,7 @@ fn stamps(trials: &Trials) -> Finding {
     }
 }
 
-fn tap(trials: &Trials) -> Finding {
+fn tap(root: &Root, trials: &Trials) -> Finding {
     let finding = |value| {
         Finding::new(
             "packet taps",
@@ -68,12 +68,15 @@ fn tap(trials: &Trials) -> Finding {
         Ok(()) => finding("permitted".to_owned()),
         Err(error) => finding(format!("refused: {error}")).note_if(
             true,
-            "Layers will be reported together; run as root, or: sudo setcap cap_net_raw+ep \"$(command -v deckwatch)\"",
+            root.or_if_root(
+                "Layers will be reported together; run as root, or: sudo setcap cap_net_raw+ep \"$(command -v deckwatch)\"",
+                "Layers will be reported together; this user is root, but CAP_NET_RAW is missing: docker run --cap-add NET_RAW",
+            ),
         ),
     }
 }
 
-fn emulation(trials: &Trials) -> Finding {
+fn emulation(root: &Root, trials: &Trials) -> Finding {
     let finding = |value| {
         Finding::new(
             "emulated hosts",
@@ -85,7 +88,10 @@ fn emulation(trials: &Trials) -> Finding {
         Ok(()) => finding("can be made".to_owned()),
         Err(error) => finding(error.clone()).note_if(
             true,
-            "sudo apt-get install iproute2 nftables ethtool, run as root, on a kernel with veth, bridge, tbf, pfifo_fast and nft's bridge family",
+            root.or_if_root(
+                "sudo apt-get install iproute2 nftables ethtool, run as root, on a kernel with veth, bridge, tbf, pfifo_fast and nft's bridge family",
+                "apt-get install iproute2 nftables ethtool, on a kernel with veth, bridge, tbf, pfifo_fast and nft's bridge family; in a container: docker run --privileged",
+            ),
         ),
     }
 }

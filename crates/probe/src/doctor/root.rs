@@ -59,14 +59,42 @@ impl Root {
         Some(rest.split_once(')')?.0.to_owned())
     }
 
-    /// The folders of a control group and of its ancestors, from the `path` in `/proc/self/cgroup`.
-    pub(super) fn control_groups(&self, path: &str) -> impl Iterator<Item = String> {
+    /// The folders of a control group, of its ancestors and of the root group, from the `path` in `/proc/self/cgroup`. In
+    /// a container the root group is often the container's own. `hierarchy` is the controller's folder of version 1, and
+    /// empty for version 2.
+    pub(super) fn control_groups(
+        &self,
+        hierarchy: &str,
+        path: &str,
+    ) -> impl Iterator<Item = String> {
         let own = path.trim_matches('/').to_owned();
-        std::iter::successors(Some(own), |group| {
-            Some(group.rsplit_once('/')?.0.to_owned())
-        })
-        .take(CONTROL_GROUPS_MAX)
-        .map(|group| format!("sys/fs/cgroup/{group}"))
+        let parent = |group: &String| match group.rsplit_once('/') {
+            Some((parent, _)) => Some(parent.to_owned()),
+            None => (!group.is_empty()).then(String::new),
+        };
+        let hierarchy = hierarchy.to_owned();
+        std::iter::successors(Some(own), parent)
+            .take(CONTROL_GROUPS_MAX)
+            .map(move |group| {
+                ["sys/fs/cgroup", &hierarchy, &group]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("/")
+            })
+    }
+
+    /// Returns the advice that fits this process's user: root cannot gain a privilege by running as root.
+    pub(super) fn or_if_root(&self, advice: &'static str, if_root: &'static str) -> &'static str {
+        let status = self.read("proc/self/status").unwrap_or_default();
+        let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        // Real, effective, saved, of files.
+        let effective = users.and_then(|users| users.split_ascii_whitespace().nth(1));
+        if effective == Some("0") {
+            if_root
+        } else {
+            advice
+        }
     }
 
     /// Whether this process has a capability in its effective set.

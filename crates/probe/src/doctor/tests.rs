@@ -102,6 +102,12 @@ impl Machine {
         Diagnosis::of(&Root::at(self.folder.path()), &self.trials)
     }
 
+    fn value_of(&self, name: &str) -> String {
+        let findings = self.diagnosis().findings.into_iter();
+        let mut named = findings.filter(|finding| finding.name == name);
+        named.next().expect("a finding of that name").value
+    }
+
     /// Exactly one finding is not Ok, and it is this one.
     #[track_caller]
     fn shows(&self, name: &str, judgement: Judgement) {
@@ -235,6 +241,74 @@ fn a_quota_of_a_control_group_above_must_change() {
     let machine =
         Machine::healthy().tried(|trials| trials.disturbance.throttled = Duration::from_millis(3));
     machine.shows("processor quota", Judgement::Change);
+}
+
+#[test]
+fn a_quota_of_the_first_version_of_control_groups_must_change() {
+    let of_group = |folder: &str, quota: &str| {
+        Machine::healthy()
+            .with(
+                "proc/self/cgroup",
+                "9:name=systemd:/\n2:cpu,cpuacct:/docker/x\n0::/\n",
+            )
+            .with(
+                &format!("sys/fs/cgroup/cpu{folder}/cpu.cfs_quota_us"),
+                quota,
+            )
+            .with(
+                &format!("sys/fs/cgroup/cpu{folder}/cpu.cfs_period_us"),
+                "100000\n",
+            )
+    };
+    for folder in ["/docker/x", "/docker", ""] {
+        of_group(folder, "50000\n").shows("processor quota", Judgement::Change);
+        assert!(of_group(folder, "-1\n").diagnosis().fit);
+    }
+    let value = of_group("/docker", "50000\n").value_of("processor quota");
+    assert_eq!(value, "50000 100000 us in sys/fs/cgroup/cpu/docker");
+    // The processor time of a group is counted by a controller that limits nothing.
+    let counted = of_group("", "50000\n").with("proc/self/cgroup", "2:cpuacct:/\n0::/\n");
+    assert!(counted.diagnosis().fit);
+}
+
+#[test]
+fn the_root_group_of_a_container_may_have_the_quota() {
+    Machine::healthy()
+        .with("proc/self/cgroup", "0::/\n")
+        .with("sys/fs/cgroup/cpu.max", "50000 100000\n")
+        .shows("processor quota", Judgement::Change);
+}
+
+#[test]
+fn root_is_not_advised_to_become_root() {
+    let refused = || Err("not permitted".to_owned());
+    let advice = |status: &str| -> Vec<String> {
+        let machine = Machine::healthy()
+            .with("proc/self/status", status)
+            .tried(|trials| {
+                trials.real_time = Err("not permitted".to_owned());
+                trials.tap = refused();
+                trials.emulation = refused();
+            });
+        let findings = machine.diagnosis().findings.into_iter();
+        findings.filter_map(|finding| finding.advice).collect()
+    };
+    let user = advice("Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n");
+    assert_eq!(user.len(), 3);
+    assert!(
+        user.iter()
+            .all(|text| text.to_lowercase().contains("run as root")),
+        "{user:?}"
+    );
+    // The effective user counts.
+    let root = advice("Uid:\t1000\t0\t0\t0\nCapEff:\t0000000000000000\n");
+    assert_eq!(root.len(), 3);
+    for text in &root {
+        assert!(
+            !text.to_lowercase().contains("as root") && !text.contains("sudo"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -55,13 +55,15 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Head {
     });
     let sentence = sentence(document);
     // The first reason may be the same as the sentence.
-    let reasons: Vec<String> = document
+    let mut reasons: Vec<String> = document
         .verdict
         .reasons
         .iter()
         .filter(|reason| **reason != sentence)
         .cloned()
         .collect();
+    let remedies = document.verdict.remedies.iter();
+    reasons.extend(remedies.map(|remedy| format!("What to do: {remedy}")));
     Head {
         label: label.to_owned(),
         mission: name(&document.mission),

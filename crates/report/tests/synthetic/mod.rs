@@ -84,6 +84,7 @@ pub(crate) fn run(mission: &str, flows: &[Flow], seed: u64) -> (ResultDocument, 
     let verdict = worst.cloned().unwrap_or(Verdict {
         kind: VerdictKind::Invalid,
         reasons: vec!["The mission has no flows.".to_owned()],
+        remedies: Vec::new(),
         messages_needed: None,
     });
     let document = ResultDocument {
@@ -124,6 +125,8 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         },
         road: road_of(&flow.carrier),
         supplier_disturbed: true,
+        supplier_host: "RTS".to_owned(),
+        supplier_real_time: false,
     };
     let judgement = judge(&mut destinations, &terms, &Disturbance::default());
     let result = FlowResult {

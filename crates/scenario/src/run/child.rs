@@ -8,9 +8,10 @@ use std::sync::mpsc::Sender;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::limits::LINE_SIZE_MAX;
+use deckwatch_carrier::limits::{LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 use deckwatch_os::clock::monotonic_ns;
+use deckwatch_os::schedule::REAL_TIME_LIMIT_SIGNAL;
 use deckwatch_testbed::Host;
 use deckwatch_testbed::load::LoadReport;
 use serde::Serialize;
@@ -213,7 +214,7 @@ impl Child {
 
     fn how(&mut self, status: ExitStatus) -> String {
         if let Some(signal) = status.signal() {
-            return format!("killed by signal {signal}");
+            return killed_by(signal);
         }
         let code = status
             .code()
@@ -227,6 +228,17 @@ impl Child {
             None => format!("ended with {code}"),
         }
     }
+}
+
+/// Returns how a process ended by a signal, as the rest of a sentence.
+fn killed_by(signal: i32) -> String {
+    if signal != REAL_TIME_LIMIT_SIGNAL {
+        return format!("killed by signal {signal}");
+    }
+    format!(
+        "ended by its own limit (RLIMIT_RTTIME): a thread in a real-time class ran for {} ms, and twice `handle_for`, without blocking; lower the flow's rate or its `handle_for`, or take `scheduling` off the host",
+        REAL_TIME_UNBLOCKED_MAX.as_millis()
+    )
 }
 
 impl Drop for Child {
@@ -279,3 +291,19 @@ fn keep_last(mut complaints: impl Read) -> String {
 const WAIT_STEP: Duration = Duration::from_millis(2);
 /// Maximum number of characters shown of a line that cannot be parsed.
 const GARBLED_SHOWN: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_its_own_limit_ended_says_so_and_what_to_do() {
+        assert_eq!(killed_by(9), "killed by signal 9");
+        let by_limit = killed_by(24);
+        assert!(
+            by_limit.starts_with("ended by its own limit (RLIMIT_RTTIME)"),
+            "{by_limit}"
+        );
+        assert!(by_limit.contains("`handle_for`") && by_limit.contains("1000 ms"));
+    }
+}

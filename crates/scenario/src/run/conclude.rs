@@ -40,6 +40,15 @@ impl Run<'_> {
         disturbance.capture_dropped = self.captures_dropped();
         let mut judged = Vec::new();
         for stream in self.streams {
+            let index = usize::from(stream.plan.flow);
+            let of_stream = measured
+                .taken
+                .iter()
+                .filter(|taken| taken.stream == Some(index));
+            let disturbance = Disturbance {
+                taken: of_stream.map(|taken| taken.time.clone()).collect(),
+                ..disturbance.clone()
+            };
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
         let document = self.document(&judged, measured, &disturbance, started_at);
@@ -126,6 +135,8 @@ impl Run<'_> {
             arrivals: flow.arrivals.clone(),
             road: stream.plan.carrier.road(),
             supplier_disturbed: is_loaded(self.mission, flow.from),
+            supplier_host: self.mission.hosts[flow.from].name.clone(),
+            supplier_real_time: self.supplier_is_real_time(stream),
         };
         let mut destinations: Vec<Destination<'_>> =
             joined.destinations.iter_mut().map(to_be_judged).collect();

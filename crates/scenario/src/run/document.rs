@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use deckwatch_carrier::scheduling::SchedulingClass;
 use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
@@ -30,6 +31,16 @@ impl Run<'_> {
             .find(|child| supplier_of(child.role) == Some(index))?
             .ready
             .as_ref()
+    }
+
+    /// Whether the supplier's threads have the real-time class that the mission requests.
+    pub(super) fn supplier_is_real_time(&self, stream: &Stream) -> bool {
+        let requested = &self.planner.flow(stream).supplier_scheduling.class;
+        let refused = self.ready_of_supplier(stream).is_none_or(|ready| {
+            let mut warnings = ready.warnings.iter();
+            warnings.any(|warning| warning.kind == "scheduling-refused")
+        });
+        *requested != SchedulingClass::Other && !refused
     }
 
     /// Returns the scheduling that supplier and consumers have, in words. Consumers with the same scheduling are named

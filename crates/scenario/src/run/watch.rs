@@ -10,6 +10,7 @@ use deckwatch_os::clock::monotonic_ns;
 use super::Run;
 use super::child::{Child, Ended, Role};
 use super::observe::{Phase, RunProgress, StreamProgress};
+use super::taken::{Taken, TakenWatch, WatchedPart};
 use crate::limits::{
     PROGRESS_INTERVAL, START_LEAD, START_LEAD_EACH, STOP_PATIENCE, SUPPLIER_GRACE, TURN_PATIENCE,
 };
@@ -26,6 +27,8 @@ pub(super) struct Measured {
     pub(super) interrupted_by: Option<&'static str>,
     /// Processes that ended too early.
     pub(super) deaths: Vec<Death>,
+    /// Processor time that processes outside the run took from its threads.
+    pub(super) taken: Vec<Taken>,
 }
 
 impl Run<'_> {
@@ -38,7 +41,9 @@ impl Run<'_> {
             cut_ns: None,
             interrupted_by: None,
             deaths: Vec::new(),
+            taken: Vec::new(),
         };
+        let mut watch = self.watch_threads();
         let lengths = self
             .streams
             .iter()
@@ -68,12 +73,14 @@ impl Run<'_> {
                 break;
             }
             self.turn(&mut measured);
+            watch.read_if_due();
             if Instant::now() >= next_report {
                 next_report += PROGRESS_INTERVAL;
                 self.report(start_ns, longest);
             }
         }
-        self.drain(drain, &mut measured);
+        self.drain(drain, &mut measured, &mut watch);
+        measured.taken = watch.end();
         self.report(start_ns, longest);
         self.stop_all();
         // Adds processes that died before the start, and those that did not stop.
@@ -162,14 +169,55 @@ impl Run<'_> {
     }
 
     /// Waits for messages that have been sent and not received.
-    fn drain(&mut self, drain: Duration, measured: &mut Measured) {
+    fn drain(&mut self, drain: Duration, measured: &mut Measured, watch: &mut TakenWatch) {
         self.observer
             .phase(Phase::Draining, "Waiting for late messages");
         let until = Instant::now() + drain;
         // The wait needs no check for an interrupt: a second signal of the same kind ends the program at once.
         while Instant::now() < until {
             self.turn(measured);
+            watch.read_if_due();
         }
+    }
+
+    /// Begins to watch the threads of all parts but loads.
+    fn watch_threads(&self) -> TakenWatch {
+        let strictest = self.streams.iter().map(|stream| stream.plan.deadline).min();
+        let watched = |child: &Child| {
+            let (stream, destination) = match child.role {
+                Role::Load { .. } => return None,
+                Role::Names { .. } | Role::Tap { .. } => (None, None),
+                Role::Channel { stream } | Role::Supplier { stream } => (Some(stream), None),
+                Role::Consumer {
+                    stream,
+                    destination,
+                } => (Some(stream), u16::try_from(destination).ok()),
+            };
+            let host = match child.role {
+                Role::Names { host } | Role::Tap { host } | Role::Load { host } => host,
+                Role::Channel { stream } | Role::Supplier { stream } => {
+                    self.planner.flow(&self.streams[stream]).from
+                }
+                Role::Consumer {
+                    stream,
+                    destination,
+                } => self.planner.flow(&self.streams[stream]).to[destination],
+            };
+            let deadline = stream.map(|index| self.streams[index].plan.deadline);
+            Some(WatchedPart {
+                process: child.id(),
+                label: child.label.clone(),
+                host: self.mission.hosts[host].name.clone(),
+                stream,
+                destination,
+                deadline: deadline.or(strictest).unwrap_or_default(),
+            })
+        };
+        let children = &self.crew.children;
+        TakenWatch::begin(
+            children.iter().filter_map(watched).collect(),
+            children.iter().map(Child::id),
+        )
     }
 
     fn report(&mut self, start_ns: i64, longest: Duration) {

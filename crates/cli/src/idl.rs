@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use deckwatch_idl::generate::{Config, generate};
+use deckwatch_idl::generate::{Config, generate_together};
 use deckwatch_idl::model::DefinitionKind;
 use deckwatch_idl::{Model, Options};
 
@@ -67,20 +67,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("several files go into a folder: give one that exists with `--output`");
     }
     let mut status = ExitCode::SUCCESS;
-    let mut rows = Vec::new();
+    let (mut files, mut models) = (Vec::new(), Vec::new());
     for file in &args.files {
-        let made = match Model::load_with(file, &options) {
-            Ok(model) if args.list => {
-                rows.extend(listed(&model));
-                continue;
+        match Model::load_with(file, &options) {
+            Ok(model) => {
+                files.push(file);
+                models.push(model);
             }
-            Ok(_) if args.check => continue,
-            Ok(model) => generate(&model, &config),
-            Err(errors) => Err(errors),
-        };
-        match made {
-            Ok(text) => write(&args, file, &text)?,
             Err(errors) => status = refused(&errors),
+        }
+    }
+    let listed_models = models.iter().filter(|_| args.list);
+    let rows: Vec<Row> = listed_models.flat_map(listed).collect();
+    if !args.list && !args.check {
+        for (file, made) in files.into_iter().zip(generate_together(&models, &config)) {
+            match made {
+                Ok(text) => write(&args, file, &text)?,
+                Err(errors) => status = refused(&errors),
+            }
         }
     }
     if args.json {
@@ -93,7 +97,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn config(args: &Args) -> anyhow::Result<Config> {
     let mut config = Config {
-        siblings: args.files.clone(),
         ami: args.ami,
         ..Config::default()
     };

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Each IDL file becomes a file in `OUT_DIR` with the same name and the extension `.rs`. Include all files of one
-//! builder in one Rust module: they refer to each other there.
+//! builder in one Rust module: they refer to each other there. An IDL module that several of them open is one Rust
+//! module, in the code of the first file that opens it.
 //!
 //! ```text
 //! mod idl {
@@ -23,7 +24,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::generate::{Config, generate};
+use crate::generate::{Config, generate_together};
 use crate::model::Model;
 use crate::text::diagnostic::Diagnostics;
 use crate::text::preprocess::Options;
@@ -130,14 +131,15 @@ impl Builder {
             .out_dir
             .or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from))
             .ok_or(BuildError::NoOutDir)?;
-        let config = Config {
-            siblings: self.files.clone(),
-            ..self.config
-        };
+        let models = self
+            .files
+            .iter()
+            .map(|file| Model::load_with(file, &self.options));
+        let models: Vec<Model> = models.collect::<Result<_, _>>()?;
         let mut compiled = Compiled::default();
-        for file in &self.files {
-            let model = Model::load_with(file, &self.options)?;
-            let text = generate(&model, &config)?;
+        let texts = generate_together(&models, &self.config);
+        for ((file, model), text) in self.files.iter().zip(&models).zip(texts) {
+            let text = text?;
             let output = folder
                 .join(file.file_stem().unwrap_or_default())
                 .with_extension("rs");

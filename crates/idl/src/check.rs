@@ -395,27 +395,36 @@ impl Checker<'_> {
     pub(crate) fn find(&mut self, name: &ScopedName) -> Option<Found> {
         match self.scopes.lookup(self.scope, name, &self.definitions) {
             Ok(target) => Some(Found::Target(target)),
-            Err(_) if self.is_type_code(name) => Some(Found::TypeCode),
             Err(error) => {
-                self.error(error);
-                None
+                let known = self.known_without_definition(name);
+                if known.is_none() {
+                    self.error(error);
+                }
+                known
             }
         }
     }
 
-    /// Whether the name is `CORBA::TypeCode`, a type without a definition. Inside module CORBA, `TypeCode` is enough.
-    fn is_type_code(&self, name: &ScopedName) -> bool {
+    /// Returns the meaning of `CORBA::TypeCode` and of the interfaces of the Interface Repository, which no IDL file
+    /// needs to define. Inside module CORBA, the last part of the name is enough.
+    fn known_without_definition(&self, name: &ScopedName) -> Option<Found> {
         let parts: Vec<&str> = name.parts.iter().map(|part| part.text.as_str()).collect();
-        match parts[..] {
-            ["CORBA", "TypeCode"] => true,
-            ["TypeCode"] => {
+        let last = match parts[..] {
+            ["CORBA", last] => last,
+            [last] => {
                 let owner = self
                     .scopes
                     .owner(self.scope)
                     .map(|id| self.definition(id).scoped_name.as_str());
-                owner.is_some_and(|owner| owner == "CORBA" || owner.starts_with("CORBA::"))
+                owner.filter(|owner| *owner == "CORBA" || owner.starts_with("CORBA::"))?;
+                last
             }
-            _ => false,
+            _ => return None,
+        };
+        match last {
+            "TypeCode" => Some(Found::TypeCode),
+            _ if REPOSITORY_INTERFACES.contains(&last) => Some(Found::RepositoryObject),
+            _ => None,
         }
     }
 
@@ -508,4 +517,41 @@ impl Checker<'_> {
 pub(crate) enum Found {
     Target(Target),
     TypeCode,
+    /// An object of the Interface Repository: a plain reference, since its interface is not generated.
+    RepositoryObject,
 }
+
+/// The interfaces of the Interface Repository (CORBA 3.3 part 1, clause 14).
+const REPOSITORY_INTERFACES: &[&str] = &[
+    "AbstractInterfaceDef",
+    "AliasDef",
+    "ArrayDef",
+    "AttributeDef",
+    "ConstantDef",
+    "Contained",
+    "Container",
+    "EnumDef",
+    "ExceptionDef",
+    "ExtAttributeDef",
+    "ExtInterfaceDef",
+    "ExtValueDef",
+    "FixedDef",
+    "IDLType",
+    "IRObject",
+    "InterfaceDef",
+    "LocalInterfaceDef",
+    "ModuleDef",
+    "NativeDef",
+    "OperationDef",
+    "PrimitiveDef",
+    "Repository",
+    "SequenceDef",
+    "StringDef",
+    "StructDef",
+    "TypedefDef",
+    "UnionDef",
+    "ValueBoxDef",
+    "ValueDef",
+    "ValueMemberDef",
+    "WstringDef",
+];

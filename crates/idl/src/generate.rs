@@ -6,6 +6,7 @@ mod data;
 mod docs;
 mod enumeration;
 mod interface;
+mod merge;
 mod names;
 mod plain;
 mod reference;
@@ -13,6 +14,7 @@ mod skeleton;
 mod types;
 mod union;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use proc_macro2::TokenStream;
@@ -36,8 +38,6 @@ pub struct Config {
     pub dynamic_path: String,
     /// The Rust paths of IDL modules from included files: `("CosNaming", "::deckwatch_orb::cos_naming")`.
     pub extern_modules: Vec<(String, String)>,
-    /// Files whose generated code is included in the same Rust module. Definitions from them are referred to there.
-    pub siblings: Vec<PathBuf>,
     /// Whether to generate asynchronous calls too: `sendc_`, `sendp_`, reply handlers and pollers.
     pub ami: bool,
 }
@@ -49,7 +49,6 @@ impl Default for Config {
             orb_path: "::deckwatch_orb".into(),
             dynamic_path: "::deckwatch_dynamic".into(),
             extern_modules: Vec::new(),
-            siblings: Vec::new(),
             ami: false,
         }
     }
@@ -61,6 +60,78 @@ impl Default for Config {
 /// Returns the definitions without a mapping, and the references to included definitions whose Rust path `config` does
 /// not contain.
 pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
+    let mut texts = generate_together(std::slice::from_ref(model), config);
+    // One model has one text.
+    texts.pop().unwrap_or_else(|| Ok(String::new()))
+}
+
+/// As [`generate`], for files whose generated code is included in one Rust module. They refer to each other's
+/// definitions there. A module that several of them open is generated into the text of the first that opens it.
+pub fn generate_together(models: &[Model], config: &Config) -> Vec<Result<String, Diagnostics>> {
+    let together = Together::new(models);
+    let made = (0..models.len()).map(|index| file_of(models, index, &together, config));
+    let mut made: Vec<Result<syn::File, Diagnostics>> = made.collect();
+    merge::merge(made.iter_mut().filter_map(|file| file.as_mut().ok()));
+    let texts = made.into_iter().zip(models);
+    texts
+        .map(|(file, model)| file.map(|file| text_of(model, &file)))
+        .collect()
+}
+
+/// What the files of one Rust module have in common.
+struct Together {
+    /// The main files.
+    files: Vec<PathBuf>,
+    /// The prelude names that a definition shadows. Generated code writes their full paths.
+    shadowed: Vec<&'static str>,
+    /// For each file, the interfaces that it declares and another file generates.
+    elsewhere: Vec<HashSet<String>>,
+}
+
+impl Together {
+    fn new(models: &[Model]) -> Self {
+        let files = models.iter().filter_map(|model| {
+            let main = model.sources().file(FileId::MAIN);
+            main.path.canonicalize().ok()
+        });
+        Self {
+            files: files.collect(),
+            shadowed: shadowed(models),
+            elsewhere: declared_elsewhere(models),
+        }
+    }
+}
+
+/// Returns for each file the interfaces that it declares without a definition, and that another file defines or that
+/// an earlier file declares too.
+fn declared_elsewhere(models: &[Model]) -> Vec<HashSet<String>> {
+    let names = |model: &Model, is_defined: bool| -> HashSet<String> {
+        let own = model.definitions().filter(|(_, definition)| {
+            definition.whole.file == FileId::MAIN
+                && matches!(&definition.kind, DefinitionKind::Interface(interface)
+                    if interface.defined == is_defined)
+        });
+        own.map(|(_, definition)| definition.scoped_name.clone())
+            .collect()
+    };
+    let mut known: HashSet<String> = models.iter().flat_map(|model| names(model, true)).collect();
+    let mut elsewhere = Vec::new();
+    for model in models {
+        let declared = names(model, false);
+        elsewhere.push(declared.intersection(&known).cloned().collect());
+        known.extend(declared);
+    }
+    elsewhere
+}
+
+/// Generates the file of one model.
+fn file_of(
+    models: &[Model],
+    index: usize,
+    together: &Together,
+    config: &Config,
+) -> Result<syn::File, Diagnostics> {
+    let model = &models[index];
     let mut reporter = Reporter::default();
     let (implied, handlers);
     let model = if config.ami {
@@ -89,8 +160,9 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
         has_pollers: config.ami,
         zerocopy: format!("{}::zerocopy", config.cdr_path),
         extern_modules: &config.extern_modules,
-        siblings: siblings(model, config),
-        shadowed: shadowed(model),
+        siblings: siblings(model, &together.files),
+        shadowed: &together.shadowed,
+        elsewhere: &together.elsewhere[index],
         is_in_local: false,
         reporter: &mut reporter,
     };
@@ -107,6 +179,11 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
     for item in &mut file.items {
         allow(item);
     }
+    Ok(file)
+}
+
+/// Returns the text of a model's generated file.
+fn text_of(model: &Model, file: &syn::File) -> String {
     let main = model
         .sources()
         .file(FileId::MAIN)
@@ -116,19 +193,14 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
         .to_string_lossy()
         .into_owned();
     let version = env!("CARGO_PKG_VERSION");
-    Ok(format!(
+    format!(
         "// Generated by deckwatch-idl {version} from {main}; changes here are lost.\n\n{}",
-        prettyplease::unparse(&file)
-    ))
+        prettyplease::unparse(file)
+    )
 }
 
 /// Returns the files of the compilation that are siblings.
-fn siblings(model: &Model, config: &Config) -> Vec<FileId> {
-    let known: Vec<PathBuf> = config
-        .siblings
-        .iter()
-        .filter_map(|path| path.canonicalize().ok())
-        .collect();
+fn siblings(model: &Model, known: &[PathBuf]) -> Vec<FileId> {
     let files = (0..).map(FileId).zip(model.sources().files());
     files
         .filter(|(_, file)| {
@@ -163,15 +235,14 @@ fn allow(item: &mut syn::Item) {
     });
 }
 
-/// Returns the prelude names that a definition shadows. Generated code writes their full paths.
-fn shadowed(model: &Model) -> Vec<&'static str> {
+/// Returns the prelude names that a definition shadows.
+fn shadowed(models: &[Model]) -> Vec<&'static str> {
     PRELUDE
         .iter()
         .map(|(name, _)| *name)
         .filter(|name| {
-            model
-                .definitions()
-                .any(|(_, definition)| names::camel_case(&definition.name) == **name)
+            let mut definitions = models.iter().flat_map(Model::definitions);
+            definitions.any(|(_, definition)| names::camel_case(&definition.name) == **name)
         })
         .collect()
 }
@@ -199,7 +270,9 @@ pub(crate) struct Generator<'a> {
     pub(crate) zerocopy: String,
     extern_modules: &'a [(String, String)],
     siblings: Vec<FileId>,
-    shadowed: Vec<&'static str>,
+    shadowed: &'a [&'static str],
+    /// The interfaces that another file of the same Rust module generates, and this one only declares.
+    elsewhere: &'a HashSet<String>,
     /// Whether the operations of a local interface are being generated. Only these can pass local interfaces.
     pub(crate) is_in_local: bool,
     pub(crate) reporter: &'a mut Reporter,
@@ -338,7 +411,10 @@ impl Generator<'_> {
             DefinitionKind::Module(members) => {
                 members.iter().any(|&member| self.is_generated(member))
             }
-            _ => definition.whole.file == FileId::MAIN,
+            _ => {
+                definition.whole.file == FileId::MAIN
+                    && !self.elsewhere.contains(&definition.scoped_name)
+            }
         }
     }
 

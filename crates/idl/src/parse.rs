@@ -250,6 +250,7 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(Name {
             text: name.to_owned(),
+            escaped: name != text,
             span,
         })
     }

@@ -109,6 +109,18 @@ const BROKEN: &[(&str, &str)] = &[
         "1:49: `t` has been used here with another meaning, which it keeps to the end of this scope",
     ),
     (
+        "interface Node {}; interface I { void f(in Node node); };",
+        "1:49: `node` has been used here with another meaning, which it keeps to the end of this scope",
+    ),
+    (
+        "interface Node {}; interface I { void f(in Node _Node); };",
+        "1:49: `Node` has been used here with another meaning, which it keeps to the end of this scope",
+    ),
+    (
+        "interface I { void f(in CORBA::Environment e); };",
+        "1:25: `CORBA` is not defined",
+    ),
+    (
         "exception E {}; typedef E T;",
         "1:25: `E` is an exception, not a type",
     ),

@@ -13,12 +13,17 @@ fn folder() -> PathBuf {
 
 #[test]
 fn generated_code_is_what_the_generator_makes_today() {
+    compare(&["shared.idl", "broad.idl"]);
+    compare(&["opened.idl", "again.idl"]);
+}
+
+/// Compares the code of files of one Rust module.
+fn compare(files: &[&str]) {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let compiled = Builder::new()
-        .file(folder().join("shared.idl"))
-        .file(folder().join("broad.idl"))
-        .orb_path("crate")
-        .out_dir(out)
+    let builder = Builder::new().orb_path("crate").out_dir(out);
+    let files = files.iter().map(|file| folder().join(file));
+    let compiled = files
+        .fold(builder, Builder::file)
         .try_compile()
         .unwrap_or_else(|error| panic!("{error}"));
     for made in compiled.outputs {

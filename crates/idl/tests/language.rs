@@ -234,6 +234,38 @@ fn an_import_names_what_has_been_included() {
 }
 
 #[test]
+fn an_escaped_name_may_differ_from_a_used_one_in_capitals_alone() {
+    model(
+        "interface Node {}; interface Map { void f(in Node _node, in Node other); };
+         struct Link { Node _node; Node next; long last; };",
+    );
+}
+
+#[test]
+fn factory_is_a_name_where_no_initializer_begins() {
+    model(
+        "module M { typedef Object Factory; struct Factories { Factory _factory; }; };
+         interface factory { M::Factory factory_of(in factory factory); };
+         valuetype V { public long x; factory make(in long factory); };",
+    );
+}
+
+#[test]
+fn objects_of_the_interface_repository_are_known_as_references() {
+    let text = |of: &str, other: &str| {
+        format!(
+            "struct Role {{ {of} type; }};
+             module CORBA {{ interface Finder {{ {other} find(in {other} all); }}; }};"
+        )
+    };
+    let rust = |text: &str| generate(&model(text), &Config::default()).unwrap();
+    assert_eq!(
+        rust(&text("CORBA::InterfaceDef", "Repository")),
+        rust(&text("Object", "Object"))
+    );
+}
+
+#[test]
 fn value_types_are_read_and_told_as_not_mapped_where_they_stand() {
     let text = "interface I {};\nvaluetype V supports I {\n  private long x; public string y; factory make(in long x) raises (E); void f();\n};\n\
                 abstract valuetype A { void g(); };\nvaluetype Box sequence<long>;\ncustom valuetype C : truncatable V { public A other; };\nexception E {};\n";

@@ -10,7 +10,7 @@ use std::process::Command;
 use deckwatch_idl::{Model, Options};
 
 /// The folder of the IDL files of Debian's package `omniorb-idl`.
-const FOLDER: &str = "/usr/share/idl/omniORB";
+pub(crate) const FOLDER: &str = "/usr/share/idl/omniORB";
 
 /// The files of the package that every compiler refuses in their installed form, and the reason.
 const REFUSED: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Returns the reason why every compiler refuses a file, if there is one.
-fn refused(file: &Path) -> Option<&'static str> {
+pub(crate) fn refused(file: &Path) -> Option<&'static str> {
     let name = file.file_name()?.to_str()?;
     REFUSED
         .iter()
@@ -56,7 +56,7 @@ fn own(folder: &str) -> PathBuf {
         .join(folder)
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -108,7 +108,7 @@ fn by_us(file: &Path, includes: &[PathBuf]) -> Result<BTreeMap<String, String>, 
 }
 
 /// Adds a line to the test run's list of skipped tests.
-fn skip(line: &str) {
+pub(crate) fn skip(line: &str) {
     eprintln!("skipped: {line}");
     if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
         let mut ledger = std::fs::OpenOptions::new()

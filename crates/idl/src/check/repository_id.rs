@@ -73,8 +73,10 @@ fn scoped<'a>(
         match (kind, (index + usize::from(absolute)) % 2) {
             (Kind::Word, 0) => {
                 let text = text(place);
+                let name = text.strip_prefix('_').unwrap_or(text);
                 parts.push(Name {
-                    text: text.strip_prefix('_').unwrap_or(text).to_owned(),
+                    text: name.to_owned(),
+                    escaped: name != text,
                     span: *place,
                 });
             }

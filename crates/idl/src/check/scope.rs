@@ -22,6 +22,9 @@ pub(crate) enum Target {
 #[derive(Clone, Debug)]
 struct Entry {
     name: String,
+    /// Whether the name is declared with the escaping underscore. It then stands beside a used name that differs in
+    /// case: `in Node _node`.
+    escaped: bool,
     span: Span,
     target: Target,
 }
@@ -114,14 +117,23 @@ impl Scopes {
             return Err(clash(name, &entry.name)
                 .note(entry.span, format!("`{}` is defined here", entry.name)));
         }
-        if let Some((used, span)) = here.used.get(&key) {
+        if let Some((used, span)) = here.used.get(&key)
+            && !(name.escaped && *used != name.text)
+        {
             let text = format!(
                 "`{}` has been used here with another meaning, which it keeps to the end of this scope",
                 name.text
             );
-            return Err(
-                Diagnostic::new(name.span, text).note(*span, format!("`{used}` is used here"))
-            );
+            let error =
+                Diagnostic::new(name.span, text).note(*span, format!("`{used}` is used here"));
+            return Err(if *used == name.text {
+                error
+            } else {
+                error.help(format!(
+                    "write `_{}`: an escaped name may differ in capitals alone",
+                    name.text
+                ))
+            });
         }
         if let Some(owner) = owner.filter(|owner| owner.name.to_lowercase() == key) {
             let text = format!("`{}` is the name of what is around it", name.text);
@@ -131,6 +143,7 @@ impl Scopes {
             key,
             Entry {
                 name: name.text.clone(),
+                escaped: name.escaped,
                 span: name.span,
                 target,
             },
@@ -215,7 +228,7 @@ impl Scopes {
     ) -> Result<Option<Target>, Diagnostic> {
         let key = name.text.to_lowercase();
         let own = self.scopes[scope].entries.get(&key);
-        if let Some(entry) = own {
+        if let Some(entry) = own.filter(|entry| !entry.escaped || entry.name == name.text) {
             return spelt(name, entry).map(Some);
         }
         let mut found: Option<&Entry> = None;

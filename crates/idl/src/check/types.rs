@@ -116,6 +116,7 @@ impl Checker<'_> {
         let id = match self.find(name)? {
             Found::Target(Target::Definition(id)) => id,
             Found::TypeCode => return Some(Type::Basic(Basic::TypeCode)),
+            Found::RepositoryObject => return Some(Type::Basic(Basic::Object)),
             Found::Target(_) => {
                 self.error(Diagnostic::new(
                     name.span,

@@ -72,12 +72,27 @@ impl Names {
 
     fn scope(&mut self, model: &Model, members: &[DefId], modules: &[String]) {
         let mut taken = HashSet::new();
+        // Names of an included file come first, so that they do not depend on the files that include it.
+        let file = |id: &DefId| model.definition(*id).span.file;
+        for members in members.chunk_by(|one, next| file(one) == file(next)) {
+            self.file(model, members, modules, &mut taken);
+        }
+    }
+
+    /// Names the definitions of a scope that are from one file.
+    fn file(
+        &mut self,
+        model: &Model,
+        members: &[DefId],
+        modules: &[String],
+        taken: &mut HashSet<String>,
+    ) {
         for &id in members {
             let definition = model.definition(id);
             let name = match &definition.kind {
-                DefinitionKind::Module(_) => unique(snake_case(&definition.name), &mut taken),
-                DefinitionKind::Constant(..) => unique(upper_case(&definition.name), &mut taken),
-                _ => unique(camel_case(&definition.name), &mut taken),
+                DefinitionKind::Module(_) => unique(snake_case(&definition.name), taken),
+                DefinitionKind::Constant(..) => unique(upper_case(&definition.name), taken),
+                _ => unique(camel_case(&definition.name), taken),
             };
             let place = Place {
                 modules: modules.to_vec(),
@@ -87,7 +102,7 @@ impl Names {
             self.definitions.insert(id, place);
         }
         for &id in members {
-            self.companions(model, id, &mut taken);
+            self.companions(model, id, taken);
             let inside = inside(model, id);
             if !inside.is_empty() {
                 let mut modules = modules.to_vec();

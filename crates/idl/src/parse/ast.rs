@@ -5,10 +5,12 @@ use crate::text::literal::Literal;
 use crate::text::operator::{Binary, Unary};
 use crate::text::source::Span;
 
-/// A name, without the underscore that escapes a keyword.
+/// A name, without the underscore that escapes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) text: String,
+    /// Whether it is written with an underscore in front (clause 7.2.3.2).
+    pub(crate) escaped: bool,
     pub(crate) span: Span,
 }
 

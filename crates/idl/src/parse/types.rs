@@ -67,6 +67,7 @@ impl Parser<'_> {
             }
             Word::Component
             | Word::Eventtype
+            | Word::Factory
             | Word::Getraises
             | Word::Home
             | Word::Import

@@ -19,8 +19,8 @@ macro_rules! words {
     };
 }
 
-// Keywords of the component model are recognized at the start of a definition. They are not reserved, because old IDL
-// files use them as names.
+// Keywords of the component model are recognized at the start of a definition, and `factory` in a valuetype. They are
+// not reserved, because old IDL files use them as names.
 words! {
     Abstract "abstract" true,
     Any "any" true,
@@ -37,7 +37,7 @@ words! {
     Enum "enum" true,
     Eventtype "eventtype" false,
     Exception "exception" true,
-    Factory "factory" true,
+    Factory "factory" false,
     False "FALSE" true,
     Fixed "fixed" true,
     Float "float" true,

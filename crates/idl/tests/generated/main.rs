@@ -1,8 +1,8 @@
 //! Code generated from a file with an example of every construct compiles, and every value is written and read back
 //! unchanged.
 //!
-//! `broad.inc` and `shared.inc` are the generator's output for `broad.idl` and `shared.idl`, as `tests/generator.rs`
-//! checks.
+//! `broad.inc`, `shared.inc`, `opened.inc` and `again.inc` are the generator's output for the IDL files of the same
+//! names, as `tests/generator.rs` checks.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod calculator;
 #[path = "../../../orb/src/generated.rs"]
 pub mod generated;
 mod orb;
+mod reopened;
 mod traits;
 mod within;
 

@@ -13,7 +13,7 @@ use crate::common::message::{
     LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST, SYSTEM_EXCEPTION, done,
 };
 use crate::common::servant::Probe;
-use crate::common::{Order, Over, Peer, Request, Wire, message};
+use crate::common::{Octets, Order, Over, Peer, Request, Wire, message};
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
     BidirectionalPolicyValue, Counter, Orb, Policies, Policy, PolicyErrorCode, PolicyType, Servant,
@@ -36,6 +36,24 @@ fn an_opener_says_where_it_listens_with_its_first_request_and_numbers_them_evenl
             assert_eq!(endpoint.to_string(), format!("{host}:{port}"));
         }
     }
+}
+
+#[test]
+fn listen_points_precede_the_code_sets_in_the_first_request() {
+    // TAO 2 obeys the first context that it knows, and no other.
+    const CODE_SETS: u32 = 1;
+    let peer = Peer::answering(Over::Tcp, |_, asked| done(asked));
+    let opener = Opener::new(&both());
+    let mut code_sets = Octets::encapsulation(Order::Big);
+    let (utf_8, utf_16) = (0x0501_0001, 0x0001_0109);
+    code_sets.u32(utf_8).u32(0).u32(utf_16).u32(0);
+    let mut ior = peer.ior(2, b"Fake");
+    ior.profiles = vec![peer.profile(2, b"Fake", &[(CODE_SETS, code_sets.octets)])];
+    let server = opener.orb.string_to_object(&ior.text(Order::Big));
+    assert_eq!(ping(&server.unwrap().unwrap()), Ok(()));
+    let contexts = peer.heard().asked().contexts;
+    let ids: Vec<u32> = contexts.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [BI_DIR_IIOP, CODE_SETS]);
 }
 
 #[test]

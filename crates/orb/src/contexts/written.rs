@@ -1,14 +1,16 @@
-//! The service contexts that this ORB writes: one table, one writer each.
+//! The service contexts that this ORB writes, in their order: one table, one writer each.
 //!
 //! | id | name | message | written when | data from | clause |
 //! | --- | --- | --- | --- | --- | --- |
-//! | 1 | CodeSets | a connection's first request | it offers them | the target's profile | CORBA 3.3-2, 7.7.1 |
 //! | 5 | BI_DIR_IIOP | a bidirectional connection's first | opened here | the lane's listen points | CORBA 3.3-2, 9.8 |
+//! | 1 | CodeSets | a connection's first request | it offers them | the target's profile | CORBA 3.3-2, 7.7.1 |
 //! | 7 | INVOCATION_POLICIES | request | it has times | policies in force, clock bound | CORBA 3.3-1, 17.3.3 |
 //! | 10 | RTCorbaPriority | request | CLIENT_PROPAGATED | the calling thread's priority | PriorityModelPolicy |
 //! | 10 | RTCorbaPriority | reply | its request had one | the request | PriorityModelPolicy |
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | always | the binding's band | PriorityBandedConnectionPolicy |
 //! | any | - | request, reply | an interceptor adds it | the interceptor | CORBA 3.3-1, 16 |
+//!
+//! BI_DIR_IIOP is the first: TAO 2 obeys the first context that it knows, and no other.
 
 use deckwatch_giop::invocation::TIMES_SIZE_MAX;
 use deckwatch_giop::{
@@ -46,11 +48,11 @@ pub(crate) fn with_contexts<T>(
     let band = band.filter(|_| call.kind == CallKind::BindBand);
     let band = band.map(|band| priority_range_context(band.low.value(), band.high.value()));
     let own = [
+        (context_id::BI_DIR_IIOP, extras.listen_points),
         (context_id::INVOCATION_POLICIES, times),
         (context_id::CODE_SETS, octets(&code_sets)),
         (context_id::RT_CORBA_PRIORITY, octets(&priority)),
         (context_id::RT_CORBA_PRIORITY_RANGE, octets(&band)),
-        (context_id::BI_DIR_IIOP, extras.listen_points),
     ];
     let mut contexts = ContextList::new();
     for (id, data) in own {

@@ -1,4 +1,4 @@
-//! The TAO installation at `TAO_ROOT` and `ACE_ROOT`, and our C++ programs built with its stubs.
+//! The TAO installation at `TAO_ROOT` and `ACE_ROOT`, and our C++ programs built with its stubs by `TAO_CXX`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,7 @@ impl Tao {
             deckwatch_testkit::skip("tao", &format!("there is no {}", compiler.display()));
             return None;
         }
-        deckwatch_testkit::program("g++")?;
+        deckwatch_testkit::program(&cpp_compiler())?;
         Some(found)
     }
 
@@ -68,7 +68,8 @@ impl Tao {
         let source = root().join("interop").join(source);
         let idl = root().join("idl").join(idl_file);
         let stem = source.file_stem().expect("a source has a name");
-        let name = format!("tao-{}-{}", stem.display(), libraries.len());
+        let compiler = cpp_compiler().replace('/', "-");
+        let name = format!("tao-{}-{}-{compiler}", stem.display(), libraries.len());
         let mut inputs = vec![source.clone(), idl.clone(), self.idl_compiler()];
         inputs.extend(headers_of(&source));
         let built = built_once(&name, &inputs, |folder| {
@@ -98,7 +99,7 @@ impl Tao {
         )
         .expect("the folder takes files");
         let libraries = libraries.iter().chain(&["TAO", "ACE"]);
-        run(Command::new("g++")
+        run(Command::new(cpp_compiler())
             // The headers of TAO 2 are older than current compilers.
             .args(["-fpermissive", "-O0", "-w", "-pthread"])
             .arg("-o")
@@ -113,6 +114,11 @@ impl Tao {
             .arg(format!("-Wl,-rpath,{}", self.libraries().display()))
             .args(libraries.map(|library| format!("-l{library}"))));
     }
+}
+
+/// The C++ compiler: `TAO_CXX`, or `g++`. TAO 2.2 needs g++ 11 or older.
+fn cpp_compiler() -> String {
+    std::env::var("TAO_CXX").unwrap_or_else(|_| "g++".into())
 }
 
 /// The headers that a source may include: in its directory and in the directories around it.

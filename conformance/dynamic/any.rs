@@ -133,9 +133,9 @@ fn basic_values_come_back_as_they_were_inserted() {
     assert_eq!(text.string().as_deref(), Ok("gr\u{fc}"));
     assert_eq!(text.insert_string("gr\u{fc}n"), Err(INVALID));
     let mut wide = made(&TypeCode::wstring(4));
-    assert_eq!(wide.insert_wstring("gr\u{fc}n"), Ok(()));
-    assert_eq!(wide.wstring().as_deref(), Ok("gr\u{fc}n"));
-    assert_eq!(wide.insert_wstring("gr\u{fc}n!"), Err(INVALID));
+    assert_eq!(wide.insert_wstring(&"gr\u{fc}n".into()), Ok(()));
+    assert_eq!(wide.wstring(), Ok("gr\u{fc}n".into()));
+    assert_eq!(wide.insert_wstring(&"gr\u{fc}n!".into()), Err(INVALID));
     let mut outer = made(&TypeCode::any());
     assert_eq!(outer.insert_dyn_any(&wide), Ok(()));
     assert_eq!(outer.dyn_any(), Ok(wide));

@@ -247,7 +247,7 @@ over_each! {
     fn wide_text_of_a_client_is_utf_16(over) {
         let peer = mirroring(over);
         let client = common::client();
-        let text = WString("a\u{2693}\u{1f6a2}".to_owned());
+        let text = WString::from("a\u{2693}\u{1f6a2}");
         for minor in [1, 2] {
             let object = seen(&peer, &client, minor, &[component(Order::Big, &[UTF_8], &[UTF_16])]);
             assert_eq!(call_with(&object, "wide_text", &text), Ok(text.clone()), "1.{minor}");
@@ -271,7 +271,7 @@ over_each! {
         let client = common::client();
         for minor in [1, 2] {
             let object = seen(&peer, &client, minor, &[component(Order::Big, &[UTF_8], &[0])]);
-            let raised = call_with(&object, "wide_text", &WString("a".to_owned())).unwrap_err();
+            let raised = call_with(&object, "wide_text", &WString::from("a")).unwrap_err();
             assert_eq!((raised.kind, raised.minor, raised.completed), (Kind::InvObjref, OMG | 1, Completion::No));
             assert_eq!(call_with(&object, "text", &"a".to_owned()), Ok("a".to_owned()));
         }
@@ -294,7 +294,7 @@ fn wide_text_of_a_client_in_1_0_is_marshal() {
     let raised = call_with(
         &seen(&peer, &client, 0, &[]),
         "wide_text",
-        &WString("a".to_owned()),
+        &WString::from("a"),
     )
     .unwrap_err();
     assert_eq!((raised.kind, raised.minor), (Kind::Marshal, OMG | 5));

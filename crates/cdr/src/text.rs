@@ -5,7 +5,6 @@ use crate::{
     Writer,
 };
 use std::borrow::Cow;
-use std::ops::Deref;
 
 impl Write for str {
     #[inline]
@@ -110,50 +109,111 @@ impl<'a> Parse<'a> for String {
     }
 }
 
-/// IDL `wstring`: UTF-8 inside, UTF-16 on the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WString(pub String);
+/// IDL `wstring`: UTF-16, inside and on the wire. It keeps every unit that came, lone surrogates too; a conversion to
+/// `String` fails for these.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WString(Vec<u16>);
 
-impl Deref for WString {
-    type Target = str;
-    fn deref(&self) -> &str {
+impl WString {
+    /// Returns the text of these UTF-16 units.
+    #[must_use]
+    pub const fn from_units(units: Vec<u16>) -> Self {
+        Self(units)
+    }
+
+    /// Returns the UTF-16 units. Their number is what a bound limits.
+    #[must_use]
+    pub fn units(&self) -> &[u16] {
         &self.0
+    }
+
+    /// Returns the text with U+FFFD in place of each lone surrogate.
+    #[must_use]
+    pub fn to_string_lossy(&self) -> String {
+        String::from_utf16_lossy(&self.0)
     }
 }
 
 impl From<&str> for WString {
     fn from(text: &str) -> Self {
-        Self(text.to_owned())
+        Self(text.encode_utf16().collect())
     }
 }
 
 impl From<String> for WString {
     fn from(text: String) -> Self {
-        Self(text)
+        Self::from(text.as_str())
     }
 }
 
+impl TryFrom<&WString> for String {
+    type Error = std::string::FromUtf16Error;
+
+    /// # Errors
+    /// The text has a surrogate without its other half.
+    fn try_from(text: &WString) -> Result<Self, Self::Error> {
+        Self::from_utf16(&text.0)
+    }
+}
+
+impl TryFrom<WString> for String {
+    type Error = std::string::FromUtf16Error;
+
+    /// # Errors
+    /// The text has a surrogate without its other half.
+    fn try_from(text: WString) -> Result<Self, Self::Error> {
+        Self::from_utf16(&text.0)
+    }
+}
+
+impl PartialEq<str> for WString {
+    fn eq(&self, text: &str) -> bool {
+        self.0.iter().copied().eq(text.encode_utf16())
+    }
+}
+
+impl PartialEq<&str> for WString {
+    fn eq(&self, text: &&str) -> bool {
+        *self == **text
+    }
+}
+
+/// A lone surrogate is shown as U+FFFD.
 impl std::fmt::Display for WString {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.to_string_lossy())
+    }
+}
+
+/// A lone surrogate is shown by its number: `"a\u{d83d}"`.
+impl std::fmt::Debug for WString {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("\"")?;
+        for character in char::decode_utf16(self.0.iter().copied()) {
+            match character {
+                Ok(character) => write!(f, "{}", character.escape_debug())?,
+                Err(error) => write!(f, "\\u{{{:x}}}", error.unpaired_surrogate())?,
+            }
+        }
+        f.write_str("\"")
     }
 }
 
 impl Write for WString {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        if self.0.contains('\0') {
+        let units = &self.0;
+        if units.contains(&0) {
             return Err(EncodeError::StringHoldsNull);
         }
-        let units = self.0.encode_utf16();
         match wide_version(w)? {
             Version::V1_0 => Err(EncodeError::WideInGiop10),
             Version::V1_1 => {
-                w.write_count(units.clone().count() + 1)?;
-                units.chain([0]).try_for_each(|unit| unit.write(w))
+                w.write_count(units.len() + 1)?;
+                units.iter().chain(&[0]).try_for_each(|unit| unit.write(w))
             }
             Version::V1_2 => {
-                w.write_count((units.clone().count() + mark(units.clone().next()).len()) * 2)?;
-                write_utf16(units, w)
+                w.write_count((units.len() + mark(units.first().copied()).len()) * 2)?;
+                write_utf16(units.iter().copied(), w)
             }
         }
     }
@@ -217,9 +277,7 @@ pub(crate) fn wide_text_of_units(units: &[u16], start: usize) -> Result<WString,
         Some((0, text)) if text.contains(&0) => {
             Err(DecodeError::new(DecodeFact::StringHoldsNull, start))
         }
-        Some((0, text)) => String::from_utf16(text)
-            .map(WString)
-            .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, start)),
+        Some((0, text)) => Ok(WString(text.to_vec())),
         Some(_) => Err(DecodeError::new(
             DecodeFact::StringNotTerminated,
             start + 2 * (units.len() - 1),
@@ -229,15 +287,15 @@ pub(crate) fn wide_text_of_units(units: &[u16], start: usize) -> Result<WString,
 
 /// Decodes all octets of a GIOP 1.2 text, which begin at `start`.
 pub(crate) fn wide_text_of_octets(octets: &[u8], start: usize) -> Result<WString, DecodeError> {
-    let text = decode_utf16(octets, start)?;
-    if text.contains('\0') {
+    let units = wide_units(octets, start)?;
+    if units.contains(&0) {
         return Err(DecodeError::new(DecodeFact::StringHoldsNull, start));
     }
-    Ok(WString(text))
+    Ok(WString(units))
 }
 
-/// Decodes UTF-16 of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
-pub(crate) fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
+/// Decodes the units of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
+pub(crate) fn wide_units(octets: &[u8], offset: usize) -> Result<Vec<u16>, DecodeError> {
     let (pairs, odd) = octets.as_chunks::<2>();
     if !odd.is_empty() {
         return Err(DecodeError::new(DecodeFact::WideLengthOdd, offset));
@@ -247,7 +305,5 @@ pub(crate) fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, Decod
         [[0xFF, 0xFE], rest @ ..] => (rest, u16::from_le_bytes),
         all => (all, u16::from_be_bytes),
     };
-    char::decode_utf16(pairs.iter().map(|pair| from_bytes(*pair)))
-        .collect::<Result<_, _>>()
-        .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, offset))
+    Ok(pairs.iter().map(|pair| from_bytes(*pair)).collect())
 }

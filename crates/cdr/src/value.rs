@@ -13,7 +13,7 @@ pub use write::write_value;
 
 use crate::limits::VALUE_PARTS_MAX;
 use crate::typecode::{Arena, Kind, Node};
-use crate::{Any, ByteOrder, Char, Codec, EncodeError, LongDouble, TypeCode};
+use crate::{Any, ByteOrder, Char, Codec, EncodeError, LongDouble, TypeCode, WString};
 
 /// A value of any IDL type.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub enum Value {
     /// `string`.
     String(String),
     /// `wstring`.
-    WString(String),
+    WString(WString),
     /// `fixed`: the number in units of its last digit.
     Fixed(i128),
     /// An enumerator's ordinal.
@@ -177,7 +177,7 @@ fn default_of(arena: &Arena, index: u32, parts: &mut usize) -> Result<Value, Enc
     Ok(match arena.node(index) {
         Node::Simple(kind) => default_simple(*kind)?,
         Node::String { .. } => Value::String(String::new()),
-        Node::WString { .. } => Value::WString(String::new()),
+        Node::WString { .. } => Value::WString(WString::default()),
         Node::Fixed { .. } => Value::Fixed(0),
         Node::Enum { .. } => Value::Enum(0),
         Node::Sequence { element, .. } if is_octets(arena, *element) => Value::Octets(Vec::new()),

@@ -180,7 +180,7 @@ impl<S: Sink> Walk<S> {
             }
             Node::WString { bound } => {
                 let text = self.wide_text(r)?;
-                check_bound(text.encode_utf16().count(), *bound, r)?;
+                check_bound(text.units().len(), *bound, r)?;
                 Ok(self.sink.put(&text)?)
             }
             Node::Enum { enumerators, .. } => {

@@ -1,6 +1,6 @@
 //! `wchar`.
 
-use crate::text::{decode_utf16, mark, wide_version, write_utf16};
+use crate::text::{mark, wide_units, wide_version, write_utf16};
 use crate::traits::{parse_each, write_each};
 use crate::{
     Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, Version, WideSet, Write, Writer,
@@ -85,9 +85,10 @@ impl<'a> Parse<'a> for char {
                 {
                     return Ok(character);
                 }
-                let text = decode_utf16(octets, start)?;
-                let mut characters = text.chars();
-                characters.next().filter(|_| characters.next().is_none())
+                let units = wide_units(octets, start)?;
+                let mut characters = char::decode_utf16(units);
+                let first = characters.next().and_then(Result::ok);
+                first.filter(|_| characters.next().is_none())
             }
         }
         .ok_or_else(|| DecodeError::new(DecodeFact::NotInCodeSet, start))

@@ -86,7 +86,6 @@ fn wide_characters_of_giop_1_1_are_two_octets_in_the_order_of_their_message() {
         (&[0, 0, 0, 0][..], DecodeFact::StringLengthZero),
         (&[0, 0, 0, 1, 0, 0x61], DecodeFact::StringNotTerminated),
         (&[0, 0, 0, 2, 0, 0, 0, 0], DecodeFact::StringHoldsNull),
-        (&[0, 0, 0, 2, 0xD8, 0x3D, 0, 0], DecodeFact::NotInCodeSet),
         (&[0, 0, 0, 9, 0, 0], DecodeFact::LengthExceedsMessage),
     ] {
         assert_eq!(
@@ -95,6 +94,41 @@ fn wide_characters_of_giop_1_1_are_two_octets_in_the_order_of_their_message() {
             "{octets:x?}"
         );
     }
+}
+
+#[test]
+fn a_lone_surrogate_comes_back_as_it_came_and_is_no_string() {
+    let text = WString::from_units(vec![0x61, 0xDE00, 0xD83D]);
+    let (big, little) = (ByteOrder::Big, ByteOrder::Little);
+    let v1_1 = codec(Version::V1_1);
+    let v1_2 = codec(Version::V1_2);
+    let octets_1_1 = |unit: fn(u16) -> [u8; 2], count: [u8; 4]| {
+        let units = [0x61, 0xDE00, 0xD83D, 0].map(unit);
+        [&count[..], units.as_flattened()].concat()
+    };
+    let in_1_2 = [0, 0x61, 0xDE, 0, 0xD8, 0x3D];
+    for (order, version, octets) in [
+        (big, v1_1, octets_1_1(u16::to_be_bytes, [0, 0, 0, 4])),
+        (little, v1_1, octets_1_1(u16::to_le_bytes, [4, 0, 0, 0])),
+        (big, v1_2, [&[0, 0, 0, 6], &in_1_2[..]].concat()),
+        (little, v1_2, [&[6, 0, 0, 0], &in_1_2[..]].concat()),
+    ] {
+        assert_eq!(read(&octets, order, version), Ok(text.clone()));
+        assert_eq!(written(&text, order, version), Ok(octets.clone()));
+        // Within an any too, by its TypeCode.
+        let mut r = Reader::new(&octets, order).with_codec(version);
+        let value = read_value(&TypeCode::wstring(3), &mut r);
+        assert_eq!(value, Ok(Value::WString(text.clone())));
+    }
+    // A byte order mark that says little-endian.
+    let marked = [0, 0, 0, 4, 0xFF, 0xFE, 0x3D, 0xD8];
+    let half = WString::from_units(vec![0xD83D]);
+    assert_eq!(read(&marked, big, v1_2), Ok(half.clone()));
+    assert!(String::try_from(&half).is_err());
+    assert_eq!(half.to_string(), "\u{FFFD}");
+    assert_eq!(format!("{half:?}"), "\"\\u{d83d}\"");
+    let whole = String::try_from(WString::from("a\u{1F6A2}"));
+    assert!(whole.is_ok_and(|text| text == "a\u{1F6A2}"));
 }
 
 #[test]

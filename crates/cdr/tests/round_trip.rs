@@ -67,7 +67,7 @@ proptest! {
     #[test]
     fn text(s in "[^\0]{0,40}", c: char) {
         round_trip(&s);
-        round_trip(&WString(s.clone()));
+        round_trip(&WString::from(s.as_str()));
         round_trip(&c);
         let octets: String = s.chars().take(3).collect();
         round_trip(&BoundedString::<12>::try_from(octets.as_str()).unwrap());
@@ -77,7 +77,7 @@ proptest! {
     fn wide_text_of_giop_1_1_in_both_orders(s in "[^\0]{0,40}") {
         let codec = Codec::DEFAULT.with_version(Version::V1_1);
         for order in ORDERS {
-            let value = WString(s.clone());
+            let value = WString::from(s.as_str());
             let buffer = written(&value, order, 2, codec);
             prop_assert_eq!(WString::parse(&mut reader(&buffer, order, 2, codec)), Ok(value));
         }

@@ -76,7 +76,7 @@ fn another(code: &TypeCode, value: &Value) -> Value {
         Value::Fixed(value) => Value::Fixed(-value),
         Value::Enum(value) => Value::Enum((value + 1) % 3),
         Value::String(text) => Value::String(format!("longer {text}")),
-        Value::WString(text) => Value::WString(format!("longer {text}")),
+        Value::WString(text) => Value::WString(format!("longer {text}").into()),
         Value::Octets(octets) => {
             let mut octets: Vec<u8> = octets.iter().map(|octet| !octet).collect();
             match grows(octets.len()) {

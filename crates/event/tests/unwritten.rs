@@ -107,7 +107,7 @@ fn texts_that_a_consumer_has_no_code_set_for_are_not_held_against_it() {
     });
     let supplier = world.supplier();
     let texts = [
-        Any::from_value(&WString("a".to_owned())).unwrap(),
+        Any::from_value(&WString::from("a")).unwrap(),
         Any::from_value(&'a').unwrap(),
         Any::from_value("\u{20ac}").unwrap(),
     ];

@@ -131,8 +131,8 @@ impl Reading<'_> {
             Node::Fixed { digits, .. } => Value::Fixed(parse_packed(*digits, r)?),
             Node::String { bound } => return read_string(*bound, value, r),
             Node::WString { bound } => {
-                let WString(text) = WString::parse(r)?;
-                check_bound(text.encode_utf16().count(), *bound, r)?;
+                let text = WString::parse(r)?;
+                check_bound(text.units().len(), *bound, r)?;
                 Value::WString(text)
             }
             Node::Enum { enumerators, .. } => {

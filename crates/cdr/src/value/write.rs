@@ -7,7 +7,7 @@ use crate::walk::ids::{Id, WrittenIds};
 use crate::walk::tags::{FIRST_TAG, NULL_TAG, ONE_ID};
 use crate::walk::values::has_state;
 use crate::walk::{copy_value, is_enumerator};
-use crate::{Any, EncodeError, TypeCode, WString, Write, Writer};
+use crate::{Any, EncodeError, TypeCode, Write, Writer};
 
 /// Writes a value of this type.
 ///
@@ -79,8 +79,8 @@ fn write_leaf(node: &Node, value: &Value, w: &mut Writer<'_>) -> Result<(), Enco
             text.write(w)
         }
         (Node::WString { bound }, Value::WString(text)) => {
-            check(text.encode_utf16().count(), *bound)?;
-            WString(text.clone()).write(w)
+            check(text.units().len(), *bound)?;
+            text.write(w)
         }
         (Node::Fixed { digits, .. }, Value::Fixed(units)) => {
             if units.unsigned_abs() >= 10_u128.saturating_pow(u32::from(*digits)) {

@@ -21,7 +21,7 @@ pub(crate) fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
         )),
         any::<char>().prop_map(|v| (TypeCode::wchar(), Value::WChar(v))),
         "[^\0]{0,6}".prop_map(|v| (TypeCode::string(0), Value::String(v))),
-        "[^\0]{0,6}".prop_map(|v| (TypeCode::wstring(20), Value::WString(v))),
+        "[^\0]{0,6}".prop_map(|v| (TypeCode::wstring(20), Value::WString(v.into()))),
         (-999_i128..1000).prop_map(|v| (TypeCode::fixed(3, 1), Value::Fixed(v))),
         (0_u32..3).prop_map(|v| (
             TypeCode::enumeration("IDL:E:1.0", "E", &["a", "b", "c"]),

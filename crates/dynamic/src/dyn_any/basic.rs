@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Reference, Value};
-use deckwatch_cdr::{Any, Char, LongDouble, TypeCode};
+use deckwatch_cdr::{Any, Char, LongDouble, TypeCode, WString};
 
 use super::{Content, DynAny, DynAnyError};
 
@@ -73,16 +73,16 @@ impl DynAny {
     ///
     /// # Errors
     /// As [`DynAny::insert_string`].
-    pub fn insert_wstring(&mut self, value: &str) -> Result<(), DynAnyError> {
-        self.require_bound(Kind::WString, value.encode_utf16().count())?;
-        self.insert(Kind::WString, Value::WString(value.to_owned()))
+    pub fn insert_wstring(&mut self, value: &WString) -> Result<(), DynAnyError> {
+        self.require_bound(Kind::WString, value.units().len())?;
+        self.insert(Kind::WString, Value::WString(value.clone()))
     }
 
     /// The value of a `wstring`.
     ///
     /// # Errors
     /// As [`DynAny::string`].
-    pub fn wstring(&self) -> Result<String, DynAnyError> {
+    pub fn wstring(&self) -> Result<WString, DynAnyError> {
         match self.leaf(Kind::WString)? {
             Value::WString(text) => Ok(text.clone()),
             _ => Err(DynAnyError::TypeMismatch),

@@ -24,7 +24,7 @@ impl Generator<'_> {
             }
             Type::WideString(Some(bound)) => {
                 let bound = Literal::u32_unsuffixed(*bound);
-                Some(quote! { #value.encode_utf16().count() > #bound })
+                Some(quote! { #value.units().len() > #bound })
             }
             Type::Sequence { element, bound } => {
                 let itself = bound.filter(|_| !owned).map(|bound| {

@@ -2,12 +2,17 @@
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{Char, TypeCode};
+use deckwatch_cdr::{Char, TypeCode, WString};
 
 use super::float::{parse_double, parse_fixed, parse_long_double};
+use super::scan::Token;
 
 /// Reads a value without parts. The error message has `{type}` as the placeholder of the type's name.
-pub(super) fn read(plain: &TypeCode, text: &str) -> Result<Value, String> {
+pub(super) fn read(plain: &TypeCode, token: &Token<'_>) -> Result<Value, String> {
+    let text = &*token.text;
+    if token.units.is_some() && plain.kind() != Kind::WString {
+        return Err("half of a surrogate pair fits a wstring alone, not {type}".to_owned());
+    }
     let number = |found: Option<f64>| found.ok_or_else(|| unfit("a number", text));
     Ok(match plain.kind() {
         Kind::Boolean => Value::Boolean(match text {
@@ -41,8 +46,10 @@ pub(super) fn read(plain: &TypeCode, text: &str) -> Result<Value, String> {
             Value::String(text.to_owned())
         }
         Kind::WString => {
-            bounded(plain, text, text.encode_utf16().count(), "UTF-16 units")?;
-            Value::WString(text.to_owned())
+            let units = token.units.clone();
+            let wide = units.map_or_else(|| WString::from(text), WString::from_units);
+            bounded(plain, text, wide.units().len(), "UTF-16 units")?;
+            Value::WString(wide)
         }
         Kind::Enum => Value::Enum(enumerator(plain, text)?),
         _ => return Err("values of type {type} are not mapped".to_owned()),

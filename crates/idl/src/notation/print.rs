@@ -148,9 +148,28 @@ fn write_name(name: &str, json: bool, out: &mut String) {
 
 /// Quotes a text as JSON does, with `mark` as the quotation mark.
 pub(super) fn quote(text: &str, mark: char) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push(mark);
-    for c in text.chars() {
+    quote_characters(text.chars().map(Ok), mark)
+}
+
+/// Quotes a text in UTF-16. A lone surrogate becomes an escape.
+fn quote_units(units: &[u16], mark: char) -> String {
+    let characters = char::decode_utf16(units.iter().copied());
+    quote_characters(
+        characters.map(|c| c.map_err(|lone| lone.unpaired_surrogate())),
+        mark,
+    )
+}
+
+fn quote_characters(text: impl Iterator<Item = Result<char, u16>>, mark: char) -> String {
+    let mut out = String::from(mark);
+    for c in text {
+        let c = match c {
+            Ok(c) => c,
+            Err(lone) => {
+                let _ = write!(out, "\\u{lone:04x}");
+                continue;
+            }
+        };
         match c {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
@@ -324,7 +343,8 @@ fn simple(value: &Value) -> Printed {
                 Printed::bare(text)
             }
         }
-        Value::String(text) | Value::WString(text) => Printed::quoted(text),
+        Value::String(text) => Printed::quoted(text),
+        Value::WString(text) => Printed::plain(quote_units(text.units(), '"')),
         Value::ULongLong(value) => Printed::plain(value.to_string()),
         other => Printed::plain(other.as_number().unwrap_or_default().to_string()),
     }

@@ -62,7 +62,7 @@ impl<'a> Reading<'a> {
             }
             _ => {
                 let token = self.scalar(type_code, depth)?;
-                leaf::read(&plain, &token.text).map_err(|message| {
+                leaf::read(&plain, &token).map_err(|message| {
                     let expected = self.notation.type_text(type_code);
                     token.error(message.replace("{type}", &expected))
                 })

@@ -15,6 +15,8 @@ pub(super) struct Scanner<'t> {
 pub(super) struct Token<'t> {
     pub(super) text: Cow<'t, str>,
     pub(super) quoted: bool,
+    /// The text in UTF-16, if an escape names a lone surrogate; `text` has U+FFFD in its place.
+    pub(super) units: Option<Vec<u16>>,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -122,20 +124,29 @@ impl<'t> Scanner<'t> {
         let start = self.at;
         self.at += 1;
         let mut text = String::new();
+        let mut units: Option<Vec<u16>> = None;
         loop {
             let place = self.at;
             let Some(c) = self.next() else {
                 return Err(NotationError::new(start, place, "this quote is not closed"));
             };
-            match c {
+            let c = match c {
                 _ if c == quote => break,
-                '\\' => text.push(self.escape(place)?),
-                c => text.push(c),
+                '\\' => self.escape(place)?,
+                c => Ok(c),
+            };
+            if let Err(lone) = c {
+                let units = units.get_or_insert_with(|| text.encode_utf16().collect());
+                units.push(lone);
+            } else if let (Ok(c), Some(units)) = (c, &mut units) {
+                units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
             }
+            text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
         }
         Ok(Some(Token {
             text: text.into(),
             quoted: true,
+            units,
             start,
             end: self.at,
         }))
@@ -192,6 +203,7 @@ impl<'t> Scanner<'t> {
         Token {
             text: self.text[start..self.at].into(),
             quoted: false,
+            units: None,
             start,
             end: self.at,
         }
@@ -203,11 +215,12 @@ impl<'t> Scanner<'t> {
         Some(c)
     }
 
-    /// Decodes the escape after a backslash: JSON's escapes, C's for control characters, and `\xHH`.
-    fn escape(&mut self, start: usize) -> Result<char, NotationError> {
+    /// Decodes the escape after a backslash: JSON's escapes, C's for control characters, and `\xHH`. The inner `Err` is
+    /// a lone surrogate.
+    fn escape(&mut self, start: usize) -> Result<Result<char, u16>, NotationError> {
         let unknown = |at: usize| NotationError::new(start, at, "this escape is not known");
         let c = self.next().ok_or_else(|| unknown(self.at))?;
-        Ok(match c {
+        Ok(Ok(match c {
             'n' => '\n',
             't' => '\t',
             'r' => '\r',
@@ -219,17 +232,27 @@ impl<'t> Scanner<'t> {
             '\\' | '"' | '\'' | '/' => c,
             'x' => char::from(self.hex(2, start)? as u8),
             'u' => {
-                let high = self.hex(4, start)?;
-                let mut code = high;
-                if (0xD800..0xDC00).contains(&high) && self.rest().starts_with("\\u") {
+                let first = self.hex(4, start)? as u16;
+                let behind_first = self.at;
+                let mut units = vec![first];
+                if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
                     self.at += 2;
-                    let low = self.hex(4, start)?;
-                    code = 0x1_0000 + ((high - 0xD800) << 10) + (low.wrapping_sub(0xDC00) & 0x3FF);
+                    units.push(self.hex(4, start)? as u16);
                 }
-                char::from_u32(code).ok_or_else(|| unknown(self.at))?
+                let mut decoded = char::decode_utf16(units.iter().copied());
+                match (decoded.next(), decoded.next()) {
+                    (Some(Ok(c)), _) => c,
+                    (_, second) => {
+                        // The second escape is read by itself.
+                        if second.is_some() {
+                            self.at = behind_first;
+                        }
+                        return Ok(Err(first));
+                    }
+                }
             }
             _ => return Err(unknown(self.at)),
-        })
+        }))
     }
 
     fn hex(&mut self, digits: usize, start: usize) -> Result<u32, NotationError> {

@@ -475,6 +475,27 @@ fn deep_texts_are_refused_and_not_followed() {
     assert!(notation.read(&any, &value).is_err());
 }
 
+#[test]
+fn half_of_a_surrogate_pair_is_read_and_printed_in_a_wstring_alone() {
+    let model = Model::parse("t.idl", "").unwrap();
+    let notation = Notation::new(&model, &Isolated);
+    let read = |ty: &str, text: &str| notation.read(&notation.type_code(ty).unwrap(), text);
+    for text in [
+        r#""a\ud83d\ud83d""#,
+        r#""\ude00b""#,
+        r#""\ud83d""#,
+        r#""\ud83dx\ude00""#,
+    ] {
+        let value = read("wstring<3>", text).unwrap();
+        let wide = notation.type_code("wstring").unwrap();
+        assert_eq!(notation.print(&wide, &value).unwrap().text(80), text);
+    }
+    let whole = read("wstring", r#""\ud83d\ude00""#).unwrap();
+    assert_eq!(whole, Value::WString("\u{1F600}".into()));
+    let refused = read("string", r#""\ud83d""#).unwrap_err().to_string();
+    assert!(refused.contains("surrogate"), "{refused}");
+}
+
 /// Texts of types and values, cut, joined and changed with a seeded generator. Checks the guarantees of the fuzz target
 /// without its tools.
 #[test]

@@ -88,7 +88,7 @@ impl Random {
                 Value::Fixed(units % 10_i128.pow(digits.into()))
             }
             Kind::String => Value::String(self.text(length)),
-            Kind::WString => Value::WString(self.text(length)),
+            Kind::WString => Value::WString(self.text(length).into()),
             Kind::Enum => Value::Enum(self.below(plain.member_count()) as u32),
             Kind::Struct | Kind::Except => {
                 let members =

@@ -28,7 +28,6 @@ const LISTINGS_ADAPTER: &str = "listings";
 
 /// The CosNaming service: a tree of contexts, reached by `corbaloc:...:PORT/NameService`.
 pub struct NamingService {
-    shared: Arc<Shared>,
     root: NamingContextExtRef,
 }
 
@@ -65,21 +64,13 @@ impl NamingService {
         }
         let root = NamingContextExtRef::unchecked_narrow(shared.reference(ROOT)?.into());
         orb.register_plain_key(NAME_SERVICE.as_bytes(), root.object())?;
-        Ok(Self { shared, root })
+        Ok(Self { root })
     }
 
     /// The root context.
     #[must_use]
     pub fn root(&self) -> &NamingContextExtRef {
         &self.root
-    }
-
-    /// The number of contexts, root included.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn context_count(&self) -> Result<usize, NamingError> {
-        Ok(self.shared.store.contexts()?.len())
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
 pub use endpoint::{Endpoint, EndpointMalformed};
 pub use socket::SocketTransport;
 pub use spin::SPIN_FOREVER;
-pub(crate) use spin::{may_spin, read_spinning};
+pub(crate) use spin::{is_time_sharing, may_spin, read_spinning};
 
 /// A point in time: nanoseconds of the transport's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -25,6 +25,11 @@ pub(crate) fn may_spin() -> bool {
     may
 }
 
+/// Whether the calling thread may spin, as of the last check.
+pub(crate) fn is_time_sharing() -> bool {
+    MAY_SPIN.get().unwrap_or_else(may_spin)
+}
+
 /// As [`Stream::read`], but polls for `spin` before it sleeps. A thread of a real-time class sleeps at once; a thread
 /// that has joined such a class since the last check sleeps after [`SPIN_SLICE`].
 pub(crate) fn read_spinning(
@@ -34,7 +39,7 @@ pub(crate) fn read_spinning(
     mut spin: Duration,
     transport: &dyn Transport,
 ) -> Result<usize, TransportError> {
-    if !MAY_SPIN.get().unwrap_or_else(may_spin) {
+    if !is_time_sharing() {
         return stream.read(into, deadline);
     }
     while spin != Duration::ZERO {

@@ -67,13 +67,6 @@ impl Faults {
         &self.faults
     }
 
-    /// Returns line and column of a fault. Both count from 1; columns count characters.
-    #[must_use]
-    pub fn line_and_column(&self, fault: &Fault) -> (usize, usize) {
-        let at = Place::of(&self.text, fault.place.start);
-        (at.line, at.column)
-    }
-
     fn write_one(&self, f: &mut fmt::Formatter<'_>, fault: &Fault) -> fmt::Result {
         let at = Place::of(&self.text, fault.place.start);
         let (line, column) = (at.line, at.column);

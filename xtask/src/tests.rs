@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the
-/// other, with nothing beside them.
+/// other; beside them runs only what leaves the processor to them.
 const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
 
 /// A built test program.
@@ -23,14 +23,27 @@ struct Program {
 }
 
 /// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the file `skips`.
-pub(crate) fn run(root: &Path, skips: &Path) -> Result<()> {
+/// `beside` runs beside the test programs that measure.
+pub(crate) fn run(
+    root: &Path,
+    skips: &Path,
+    beside: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
     let programs = build(root)?;
     let (measuring, others): (Vec<Program>, Vec<Program>) = programs
         .into_iter()
         .partition(|program| program.is_measuring);
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = run_all(others, at_once, skips);
-    failed.extend(run_all(measuring, 1, skips));
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        failed.extend(run_all(measuring, 1, skips));
+        match beside.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failed.push(format!("{error:#}")),
+            Err(_) => failed.push("a step beside the tests panicked".to_owned()),
+        }
+    });
     let status = Command::new(env!("CARGO"))
         .args(["test", "--locked", "--workspace", "--doc", "--quiet"])
         .current_dir(root)

@@ -71,7 +71,9 @@ impl<'l> Service<'l> {
                 Read::Nothing
             };
             let read = match early {
-                Read::Nothing => connection.poll_read_within(io, &mut reading, wait, spin, may_stay),
+                Read::Nothing => {
+                    connection.poll_read_within(io, &mut reading, wait, spin, may_stay)
+                }
                 read => read,
             };
             let Read::Octets { is_full } = read else {

@@ -143,3 +143,32 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_that_find_nothing_come_ever_less_often_until_one_finds_octets() {
+        let mut stream = StreamPoll::default();
+        let sleeps_before_poll = |stream: &mut StreamPoll| {
+            let mut sleeps = 0;
+            while !stream.is_due() {
+                sleeps += 1;
+            }
+            sleeps
+        };
+        let mut rests = Vec::new();
+        for _ in 0..13 {
+            rests.push(sleeps_before_poll(&mut stream));
+            stream.note(false);
+        }
+        let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_024];
+        assert_eq!(rests, doubled);
+        assert_eq!(sleeps_before_poll(&mut stream), ONEWAY_POLL_REST_MAX);
+        stream.note(true);
+        assert_eq!(sleeps_before_poll(&mut stream), 0);
+        stream.note(false);
+        assert_eq!(sleeps_before_poll(&mut stream), 1);
+    }
+}

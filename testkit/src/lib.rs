@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Counts a test that cannot run on this machine. `what` is the word that `interop/gaps.toml` may list; `why` says what
 /// is missing.
 ///
-/// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger: a skip never looks
-/// like a pass.
+/// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger with the test's name: a
+/// skip never looks like a pass. Only the test's own thread has that name, so call this there.
 ///
 /// # Panics
 /// Panics if the ledger is named but cannot be written.
@@ -26,8 +26,10 @@ pub fn skip(what: &str, why: &str) {
             .create(true)
             .open(path)
             .expect("the skip ledger opens");
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a thread without a name");
         // One write: other tests append at the same time.
-        let line = format!("{what}: {why}\n");
+        let line = format!("{test}\t{what}: {}\n", why.replace('\n', " "));
         ledger
             .write_all(line.as_bytes())
             .expect("the skip ledger takes a line");

@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             .iter()
             .try_for_each(|step| step.run_idle(root))
     };
-    crate::tests::run(root, skips.path(), beside)?;
+    crate::tests::run(root, &skips, beside)?;
     eprintln!("== test: {:.0} s", began.elapsed().as_secs_f64());
     skips.settle()
 }

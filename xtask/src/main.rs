@@ -11,7 +11,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  tidy          floors, sizes, forbidden words, headers, clauses
+  tidy          floors, sizes, forbidden words, headers, clauses, early exits of tests
   ci            tidy, fmt, clippy, tests, docs: every change must pass them
 ";
 

@@ -9,6 +9,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::skips::Ledger;
+
 /// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the
 /// other; beside them runs only what leaves the processor to them.
 const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
@@ -22,11 +24,11 @@ struct Program {
     is_measuring: bool,
 }
 
-/// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the file `skips`.
+/// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the ledger.
 /// `beside` runs beside the test programs that measure.
 pub(crate) fn run(
     root: &Path,
-    skips: &Path,
+    skips: &Ledger,
     beside: impl FnOnce() -> Result<()> + Send,
 ) -> Result<()> {
     let programs = build(root)?;
@@ -107,7 +109,7 @@ fn program_of(message: &Value) -> Option<Program> {
 }
 
 /// Runs programs, so many at a time; returns the commands of those that fail.
-fn run_all(programs: Vec<Program>, at_once: usize, skips: &Path) -> Vec<String> {
+fn run_all(programs: Vec<Program>, at_once: usize, skips: &Ledger) -> Vec<String> {
     let queue = Mutex::new(programs.into_iter());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -129,13 +131,13 @@ fn run_all(programs: Vec<Program>, at_once: usize, skips: &Path) -> Vec<String> 
 
 impl Program {
     /// Whether all its tests pass. Prints one line; everything that a failing program wrote.
-    fn run(&self, skips: &Path) -> bool {
+    fn run(&self, skips: &Ledger) -> bool {
         let began = Instant::now();
         let output = Command::new(&self.executable)
             .current_dir(&self.folder)
             .env("CARGO", env!("CARGO"))
             .env("CARGO_MANIFEST_DIR", &self.folder)
-            .env("DECKWATCH_SKIPS", skips)
+            .env("DECKWATCH_SKIPS", skips.file_of(&self.name))
             .output();
         let seconds = began.elapsed().as_secs_f64();
         let output = match output {
@@ -146,6 +148,7 @@ impl Program {
             }
         };
         let text = String::from_utf8_lossy(&output.stdout);
+        skips.note(&self.name, &text);
         let result = text.lines().rfind(|line| line.starts_with("test result"));
         let line = format!(
             "{} ({seconds:.0} s): {}",

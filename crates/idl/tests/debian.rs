@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use deckwatch_idl::generate::{Config, generate_together};
 use deckwatch_idl::{Model, Options};
 
-use crate::omniidl::{FOLDER, files, refused, skip};
+use crate::omniidl::{FOLDER, files, refused, };
 
 #[test]
 fn every_file_of_the_common_object_services_compiles_but_those_that_no_compiler_accepts() {
     let services = Path::new(FOLDER).join("COS");
     if !services.is_dir() {
-        return skip("omniidl: Debian's package omniorb-idl is not installed");
+        let why = "Debian's package omniorb-idl is not installed";
+        return deckwatch_testkit::skip("omniidl", why);
     }
     let options = Options {
         include_paths: vec![services.clone(), PathBuf::from(FOLDER)],

@@ -1,9 +1,8 @@
 //! Compares the compiler with omniidl, an independent IDL compiler, on the IDL files installed with omniORB and our
 //! own. Files that omniidl accepts must be accepted with the same repository ids; files that it refuses must be
-//! refused. The test is skipped, with a message, if omniidl is not installed.
+//! refused. The test is skipped and counted if omniidl is not installed.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -107,20 +106,6 @@ fn by_us(file: &Path, includes: &[PathBuf]) -> Result<BTreeMap<String, String>, 
         .collect())
 }
 
-/// Adds a line to the test run's list of skipped tests.
-pub(crate) fn skip(line: &str) {
-    eprintln!("skipped: {line}");
-    if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
-        let mut ledger = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .unwrap();
-        // In one write: other tests append lines at the same time.
-        ledger.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-}
-
 #[test]
 fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is_not() {
     let omniidl = Command::new("omniidl")
@@ -128,7 +113,8 @@ fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is
         .output()
         .is_ok_and(|output| output.status.success());
     if !omniidl || !Path::new(FOLDER).is_dir() {
-        return skip("omniidl: it, or Debian's package omniorb-idl, is not installed");
+        let why = "it, or Debian's package omniorb-idl, is not installed";
+        return deckwatch_testkit::skip("omniidl", why);
     }
     let services = Path::new(FOLDER).join("COS");
     // Our own folder comes first: omniORB's examples have an echo.idl too.

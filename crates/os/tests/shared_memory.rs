@@ -337,17 +337,17 @@ const ROLE: &str = "DECKWATCH_SHARED_MEMORY_ROLE";
 
 fn start_victim(path: &std::path::Path, role: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_process_that_is_killed", "--nocapture"]);
+    command.args([
+        "--exact",
+        "a_peer_killed_at_any_point_is_an_end_and_never_a_wait",
+        "--nocapture",
+    ]);
     command.env(ROLE, format!("{role}:{}", path.display()));
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// The body of a process that another test starts; does nothing in the test run itself.
-#[test]
-fn the_process_that_is_killed() {
-    let Ok(told) = std::env::var(ROLE) else {
-        return;
-    };
+/// The body of the process that is killed. `told` has its role and the path to connect to.
+fn wait_to_be_killed(told: &str) {
     let (role, path) = told.split_once(':').unwrap();
     let stream = connect(std::path::Path::new(path), soon()).unwrap();
     let mut into = [0; 512];
@@ -378,6 +378,9 @@ fn read_out(stream: &SharedStream, into: &mut [u8]) -> usize {
 
 #[test]
 fn a_peer_killed_at_any_point_is_an_end_and_never_a_wait() {
+    if let Ok(told) = std::env::var(ROLE) {
+        return wait_to_be_killed(&told);
+    }
     let path = place();
     let listener = SharedListener::listen(&path, 8, None, 8).unwrap();
     for round in 0..12 {

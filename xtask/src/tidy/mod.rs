@@ -1,7 +1,8 @@
-//! What the compiler does not check: floors, sizes, words, headers, clauses. Each breach names its file and line and
-//! what to do.
+//! What the compiler does not check: floors, sizes, words, headers, clauses, early exits of tests. Each breach names its
+//! file and line and what to do.
 
 mod clauses;
+mod early;
 mod floors;
 mod sizes;
 mod words;
@@ -81,6 +82,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(sizes::check(root, &sources)?);
     breaches.extend(words::check(&sources));
     breaches.extend(clauses::check(root, &sources)?);
+    breaches.extend(early::check(&sources));
     for breach in &breaches {
         eprintln!("{breach}");
     }

@@ -162,9 +162,6 @@ fn nothing_on_the_road_to_the_lane_of_the_callers_priority_takes_memory_or_may_w
 
 #[test]
 fn a_servant_that_takes_memory_is_found() {
-    if std::env::var_os(AS_CHILD).is_some() {
-        return;
-    }
     let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",

@@ -1,6 +1,7 @@
-//! The project's own checks: `cargo xtask tidy` and `cargo xtask ci`.
+//! The project's own checks: `cargo xtask tidy`, `cargo xtask ci` and `cargo xtask mutants`.
 
 mod ci;
+mod mutants;
 mod skips;
 mod tests;
 mod tidy;
@@ -13,6 +14,9 @@ usage: cargo xtask COMMAND
 
   tidy          floors, sizes, forbidden words, headers, clauses, early exits of tests
   ci            tidy, fmt, clippy, tests, docs: every change must pass them
+  mutants [--crate NAME] [--file PATH] [--minutes N] [--fresh]
+                changes the code that judges, one place at a time, and shows what no test notices; takes hours,
+                a run that is interrupted goes on
 ";
 
 fn main() -> ExitCode {
@@ -21,10 +25,11 @@ fn main() -> ExitCode {
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(&root),
         ["ci"] => ci::run(&root),
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        ["mutants", ..] => match mutants::Wish::parse(&arguments[1..]) {
+            Some(wish) => mutants::run(&root, &wish),
+            None => return usage(),
+        },
+        _ => return usage(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,4 +38,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
 }

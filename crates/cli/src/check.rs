@@ -60,7 +60,11 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         .processes
         .iter()
         .map(|group| format!("{} {}", group.count, words::plural(group.role, group.count)));
-    outln!("Processes: {}.\n", processes.collect::<Vec<_>>().join(", "))?;
+    outln!("Processes: {}.", processes.collect::<Vec<_>>().join(", "))?;
+    for line in words::fidelity(&forecast.emulated, &forecast.not_emulated) {
+        outln!("{line}")?;
+    }
+    outln!("")?;
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
     table.set_header([

@@ -19,6 +19,11 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
         "\n{} on {}",
         document.mission, document.environment.network
     )?;
+    if let Some(fidelity) = &document.environment.fidelity {
+        for line in words::fidelity(&fidelity.emulated, &fidelity.not_emulated) {
+            writeln!(out, "{line}")?;
+        }
+    }
     if let Some(reason) = &document.environment.fallback_reason {
         writeln!(
             out,

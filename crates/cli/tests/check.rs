@@ -63,6 +63,7 @@ fn json_says_the_same_in_numbers() {
     assert_eq!(forecast["streams"][0]["needed"], 9985);
     assert_eq!(forecast["streams"][0]["late_max"], 20);
     assert_eq!(forecast["streams"][0]["carrier"], "event");
+    assert_eq!(forecast["not_emulated"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn a_short_run_goes_through_its_phases_in_order_and_leaves_a_whole_result() {
     }
     assert_eq!(document.environment.kind, "loopback");
     assert!(document.environment.fallback_reason.is_none());
+    assert!(document.environment.fidelity.is_none());
     assert!(document.deaths.is_empty());
     for file in [
         "samples.parquet",

@@ -366,6 +366,10 @@ fn check_busy() -> Result<(), Failure> {
     if finished.status != Some(1) {
         wrong.push(format!("exit status {:?}", finished.status));
     }
+    let stated = finished.document.environment.fidelity.as_ref();
+    if stated.is_none_or(|fidelity| fidelity.not_emulated.is_empty()) {
+        wrong.push("the result does not state what its network does not emulate".to_owned());
+    }
     failure(wrong, &finished)
 }
 

@@ -88,12 +88,24 @@ pub struct Environment {
     pub kind: String,
     /// The network's name, for example `gigabit-ethernet`, and its parameters in words.
     pub network: String,
+    /// What the network does as a real one, and what it does not; absent on loopback and in older documents.
+    #[serde(default)]
+    pub fidelity: Option<Fidelity>,
     /// Why loopback, where namespaces were asked for.
     pub fallback_reason: Option<String>,
     /// Hosts by name, with their addresses.
     pub hosts: BTreeMap<String, String>,
     /// Loads in words, by host.
     pub loads: Vec<String>,
+}
+
+/// What an emulated network does as a real one, and what it does not, a clause each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fidelity {
+    /// What is emulated.
+    pub emulated: Vec<String>,
+    /// What is not, with the size of the difference.
+    pub not_emulated: Vec<String>,
 }
 
 /// One flow over one carrier.

@@ -57,6 +57,22 @@ fn a_run_in_which_nothing_came_says_so_and_names_the_dead() {
 }
 
 #[test]
+fn what_a_network_does_not_emulate_stands_in_the_head_of_every_run() {
+    const MISSING: &str = "transmission time at low load: 12 us a hop";
+    let (mut document, samples) = synthetic::nav();
+    let html = one("fidelity", (document.clone(), samples.clone()));
+    // In the head, and among everything that is known of the run.
+    assert_eq!(html.matches(MISSING).count(), 2);
+    // A result that is older than the statement.
+    document.environment.fidelity = None;
+    let html = one("unstated", (document.clone(), samples.clone()));
+    assert!(html.contains("not stated: the result is older"));
+    document.environment.kind = "loopback".to_owned();
+    let html = one("loopback", (document, samples));
+    assert!(!html.contains("not emulated"));
+}
+
+#[test]
 fn hostile_names_stay_text() {
     let html = one("hostile", synthetic::hostile());
     assert_eq!(html.matches("<script").count(), 1, "our own");

@@ -7,6 +7,7 @@ use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::LateBudget;
 use deckwatch_meter::statistics::{LateShare, allowed_share, upper_bound_within};
 use deckwatch_os::schedule::affinity;
+use deckwatch_testbed::Fidelity;
 use serde::Serialize;
 
 use crate::mission::{Host, Mission};
@@ -24,6 +25,10 @@ pub struct Forecast {
     pub variants: Vec<String>,
     /// The network's name.
     pub network: String,
+    /// What the network does as a real one, a clause each; empty on loopback.
+    pub emulated: Vec<String>,
+    /// What it does not.
+    pub not_emulated: Vec<String>,
     /// Time from the first due message to the end of the drain, in seconds.
     pub duration_s: f64,
     /// Number of messages, counted once for each destination, warm-up included.
@@ -87,11 +92,16 @@ pub fn forecast(mission: &Mission) -> Result<Forecast, StreamError> {
     let duration = streams.iter().map(end).max().unwrap_or(Duration::ZERO);
     let messages =
         |stream: &StreamForecast| (stream.judged + stream.warm_up) * stream.destinations as u64;
+    let (emulated, not_emulated) = Fidelity::of(&mission.network)
+        .map(|fidelity| (fidelity.emulated, fidelity.not_emulated))
+        .unwrap_or_default();
     Ok(Forecast {
         mission: mission.name.clone(),
         variant: mission.variant.clone(),
         variants: mission.variants.clone(),
         network: mission.network.name.clone(),
+        emulated,
+        not_emulated,
         duration_s: duration.as_secs_f64(),
         messages: forecasts.iter().map(messages).sum(),
         streams: forecasts,

@@ -19,6 +19,7 @@
 
 mod bed;
 mod error;
+mod fidelity;
 mod host;
 pub mod leftovers;
 pub mod limits;
@@ -32,6 +33,7 @@ mod tool;
 
 pub use bed::{Environment, Testbed};
 pub use error::TestbedError;
+pub use fidelity::Fidelity;
 pub use host::{Host, HostSpec};
 pub use leftovers::{HostDescription, Standing, StandingDescription};
 pub use network::{LinkLayer, NetworkSpec};

@@ -22,13 +22,17 @@ pub(super) fn check(sources: &[Source]) -> Vec<Breach> {
             files.push((source, file));
         }
     }
-    // Tests of crates share files of the folders beside `crates`.
-    let shared: BTreeSet<String> = scopes
-        .iter()
-        .filter(|(scope, _)| !scope.starts_with("crates"))
-        .flat_map(|(_, files)| skipping(files, BTreeSet::new()))
-        .filter(|name| name != "skip" && name != "program")
-        .collect();
+    // Tests of crates include the files of `conformance/common` and `interop/common`.
+    let mut common: Vec<(&Source, syn::File)> = Vec::new();
+    for (source, file) in scopes.values().flatten() {
+        if source.path.iter().any(|part| part == "common") {
+            common.push((source, file.clone()));
+        }
+    }
+    let mut shared = skipping(&common, BTreeSet::new());
+    shared.retain(|name| name != "skip" && name != "program");
+    // The rules themselves name what they look for.
+    scopes.remove("xtask");
     let breaches = scopes.values().flat_map(|files| {
         let skipping = skipping(files, shared.clone());
         files.iter().flat_map(move |(source, file)| {
@@ -43,7 +47,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Breach> {
             for function in tests.all.iter().filter(|function| function.is_test) {
                 exits.visit_block(function.block);
             }
-            for function in tests.all.iter().filter(|function| function.is_fallible) {
+            let helpers = tests.all.iter().filter(|function| function.is_fallible);
+            for function in helpers.filter(|_| may_skip(source)) {
                 if skipping.contains(&function.name) {
                     exits.visit_helper(function.block);
                 }
@@ -65,6 +70,11 @@ fn scope(path: &Path) -> String {
     let depth = if path.starts_with("crates") { 2 } else { 1 };
     let parts = path.iter().take(depth).map(|part| part.to_string_lossy());
     parts.collect::<Vec<_>>().join("/")
+}
+
+/// Whether a function of this file may skip: it belongs to tests.
+fn may_skip(source: &Source) -> bool {
+    source.is_leaf() || source.text.contains("testkit")
 }
 
 /// A function of a file. Methods are named with their type.
@@ -128,7 +138,7 @@ fn type_name(kind: &syn::Type) -> Option<String> {
 fn skipping(files: &[(&Source, syn::File)], mut names: BTreeSet<String>) -> BTreeSet<String> {
     names.extend(["testkit::skip", "testkit::program"].map(str::to_owned));
     let mut functions = Functions::default();
-    for (source, file) in files {
+    for (source, file) in files.iter().filter(|(source, _)| may_skip(source)) {
         functions.visit_file(file);
         if source.text.contains("testkit::{") || source.text.contains("testkit::skip;") {
             names.insert("skip".to_owned());
@@ -187,14 +197,6 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 || last == 0 && self.skipping.contains(&names[0]);
         }
         visit::visit_expr_call(self, call);
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        let method = format!("::{}", call.method);
-        self.skips |= self.skipping.iter().any(|name| {
-            name.ends_with(&method) && name.starts_with(char::is_uppercase)
-        });
-        visit::visit_expr_method_call(self, call);
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {

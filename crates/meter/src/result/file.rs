@@ -179,6 +179,7 @@ mod tests {
         let environment = Environment {
             kind: "loopback".to_owned(),
             network: "lo".to_owned(),
+            fidelity: None,
             fallback_reason: None,
             hosts: BTreeMap::new(),
             loads: Vec::new(),
@@ -224,6 +225,17 @@ mod tests {
         assert!(matches!(error, ResultError::File { .. }), "{error}");
         let names = std::fs::read_dir(tree.root()).expect("a folder").count();
         assert_eq!(names, 1);
+    }
+
+    #[test]
+    fn a_document_without_the_fidelity_of_its_network_is_read() {
+        let tree = Tree::new("older-result");
+        let path = tree.root().join("result.json");
+        let mut older = serde_json::to_value(document()).expect("JSON");
+        let environment = older["environment"].as_object_mut().expect("an object");
+        assert!(environment.remove("fidelity").is_some());
+        std::fs::write(&path, older.to_string()).expect("written");
+        assert_eq!(ResultDocument::load(&path).expect("loaded"), document());
     }
 
     #[test]

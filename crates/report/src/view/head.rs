@@ -4,7 +4,7 @@
 use deckwatch_meter::result::{DestinationResult, ResultDocument, VerdictKind};
 use serde::Serialize;
 
-use super::{class, counted, name, sentences, sign, word};
+use super::{class, counted, name, provenance, sentences, sign, word};
 use crate::limits::{Detail, SENTENCE_CHARS_MAX};
 use crate::run::Run;
 use crate::unit;
@@ -76,7 +76,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Head {
         chips_left_out: document.flows.len().saturating_sub(CHIPS_MAX),
         deaths: deaths(document, detail),
         warnings: warnings(run, detail),
-        facts: facts(document),
+        facts: facts(run),
         command: unit::cut(&words(&document.provenance.command), SENTENCE_CHARS_MAX),
     }
 }
@@ -250,9 +250,10 @@ fn warnings(run: &Run, detail: &Detail) -> Vec<Alert> {
     all
 }
 
-fn facts(document: &ResultDocument) -> Vec<(&'static str, String)> {
-    let (provenance, environment) = (&document.provenance, &document.environment);
-    let machine = |key: &str| provenance.machine.get(key).map(|value| name(value));
+fn facts(run: &Run) -> Vec<(&'static str, String)> {
+    let document = &run.document;
+    let (origin, environment) = (&document.provenance, &document.environment);
+    let machine = |key: &str| origin.machine.get(key).map(|value| name(value));
     let place = match (environment.kind.as_str(), &environment.fallback_reason) {
         ("loopback", Some(reason)) => {
             format!("loopback instead of emulated hosts: {}", name(reason))
@@ -260,10 +261,13 @@ fn facts(document: &ResultDocument) -> Vec<(&'static str, String)> {
         (kind, _) => format!("{} ({})", name(&environment.network), name(kind)),
     };
     let mut facts = vec![
-        ("started", name(&provenance.started_at)),
-        ("took", unit::long_duration(provenance.duration_s)),
+        ("started", name(&origin.started_at)),
+        ("took", unit::long_duration(origin.duration_s)),
         ("network", place),
     ];
+    if let Some(emulated) = provenance::emulated(run) {
+        facts.extend(emulated.map(|(key, text)| (key, unit::cut(&text, SENTENCE_CHARS_MAX))));
+    }
     if let Some(processor) = machine("cpu_model") {
         facts.push(("processor", processor));
     }
@@ -273,14 +277,14 @@ fn facts(document: &ResultDocument) -> Vec<(&'static str, String)> {
     if !environment.loads.is_empty() {
         facts.push(("load", name(&environment.loads.join("; "))));
     }
-    let debug = if provenance.profile == "release" {
+    let debug = if origin.profile == "release" {
         ""
     } else {
         ", not a release build"
     };
     facts.push((
         "program",
-        format!("deckwatch {}{debug}", name(&provenance.version)),
+        format!("deckwatch {}{debug}", name(&origin.version)),
     ));
     facts
 }

@@ -134,6 +134,9 @@ fn environment(run: &Run) -> Vec<(String, String)> {
         fact("hosts are", &environment.kind),
         fact("network", &environment.network),
     ];
+    if let Some(emulated) = emulated(run) {
+        facts.extend(emulated.map(|(key, text)| fact(key, &text)));
+    }
     if let Some(reason) = &environment.fallback_reason {
         facts.push(fact("why loopback", reason));
     }
@@ -150,6 +153,20 @@ fn environment(run: &Run) -> Vec<(String, String)> {
     };
     facts.push(fact("load", &loads));
     facts
+}
+
+/// Returns what the network of a run does as a real one and what it does not; `None` on loopback.
+pub(super) fn emulated(run: &Run) -> Option<[(&'static str, String); 2]> {
+    let environment = &run.document.environment;
+    let unstated = || "not stated: the result is older than the statement".to_owned();
+    match &environment.fidelity {
+        Some(fidelity) => Some([
+            ("emulated", fidelity.emulated.join("; ")),
+            ("not emulated", fidelity.not_emulated.join("; ")),
+        ]),
+        None if environment.kind == "loopback" => None,
+        None => Some([("emulated", unstated()), ("not emulated", unstated())]),
+    }
 }
 
 /// Returns the scheduling and the merged layers of each flow over each carrier.

@@ -14,7 +14,7 @@ use deckwatch_meter::experiment::{
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::Arrivals;
 use deckwatch_meter::result::{
-    ClockNote, Death, Environment, FlowResult, LateBudget, Provenance, ResultDocument,
+    ClockNote, Death, Environment, Fidelity, FlowResult, LateBudget, Provenance, ResultDocument,
     SCHEMA_VERSION, Verdict, VerdictKind, Warning,
 };
 use deckwatch_meter::sample::{NO_STAMP, Sample, SampleFlags};
@@ -260,6 +260,10 @@ fn environment(flows: &[Flow]) -> Environment {
     Environment {
         kind: "namespaces".to_owned(),
         network: "gigabit-ethernet, 1000 Mbit/s, MTU 1500".to_owned(),
+        fidelity: Some(Fidelity {
+            emulated: vec!["the rate of a port".to_owned()],
+            not_emulated: vec!["transmission time at low load: 12 us a hop".to_owned()],
+        }),
         fallback_reason: None,
         hosts,
         loads: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use deckwatch_meter::result::Environment;
-use deckwatch_testbed::{Environment as Stand, Host, Testbed};
+use deckwatch_meter::result::{Environment, Fidelity};
+use deckwatch_testbed::{Environment as Stand, Fidelity as NetworkFidelity, Host, Testbed};
 
 use super::Settings;
 use super::child::{Child, Role};
@@ -33,6 +33,11 @@ pub(super) fn environment(
         } else {
             testbed.network().to_string()
         },
+        fidelity: if kind == "loopback" {
+            None
+        } else {
+            NetworkFidelity::of(testbed.network()).map(in_document)
+        },
         fallback_reason,
         hosts: testbed
             .hosts()
@@ -40,6 +45,13 @@ pub(super) fn environment(
             .map(address)
             .collect::<BTreeMap<_, _>>(),
         loads: loads(mission, children),
+    }
+}
+
+fn in_document(fidelity: NetworkFidelity) -> Fidelity {
+    Fidelity {
+        emulated: fidelity.emulated,
+        not_emulated: fidelity.not_emulated,
     }
 }
 

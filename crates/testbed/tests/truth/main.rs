@@ -1,0 +1,68 @@
+//! What an emulated network does as a real one, and what it does not, measured. The tests need namespaces; without them
+//! they are skipped and the skips are counted.
+
+mod goodput;
+mod waits;
+
+use std::net::UdpSocket;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::provenance::Readings;
+use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed};
+
+/// The maximum of attempts. A failed attempt is repeated if it was disturbed.
+const TRIES: usize = 3;
+/// Share of the time in which a task waited for a processor, or the hypervisor ran something else. A run with a higher
+/// share is disturbed.
+const DISTURBED_SHARE: f64 = 0.02;
+
+/// Held by the test that measures: others would disturb it.
+fn measuring() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    // A failed test changes nothing that another test measures.
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a network of three hosts. Returns `None` and counts a skip where namespaces cannot be created.
+fn testbed(network: &NetworkSpec) -> Option<Testbed> {
+    if let Some(reason) = Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return None;
+    }
+    Some(Testbed::create(network, &["A", "B", "C"].map(HostSpec::new)).unwrap())
+}
+
+/// Returns the share of the time in which a thread waited for a processor, or processor time was withheld.
+fn share(disturbance: &Disturbance) -> f64 {
+    let waiting = disturbance.processor_pressure.unwrap_or_default();
+    waiting.max(disturbance.withheld()).as_secs_f64() / disturbance.duration.as_secs_f64()
+}
+
+fn socket_on(host: &Host) -> UdpSocket {
+    let bound = host
+        .namespace()
+        .unwrap()
+        .run_inside(|| UdpSocket::bind((host.address(), 0)));
+    bound.unwrap().unwrap()
+}
+
+/// Measures until `judge` returns no complaint. A complaint of an undisturbed attempt fails the test. After `TRIES`
+/// disturbed attempts the test is skipped: processor time that others took says nothing about the network.
+fn until_undisturbed(what: &str, mut judge: impl FnMut() -> Option<String>) {
+    for try_number in 1..=TRIES {
+        let before = Readings::take();
+        let complaint = judge();
+        let disturbed = share(&before.until(&Readings::take()));
+        println!("{what}: try {try_number}, disturbed {disturbed:.3}");
+        let Some(complaint) = complaint else { return };
+        assert!(
+            disturbed > DISTURBED_SHARE,
+            "{what}: {complaint}, undisturbed"
+        );
+        if try_number == TRIES {
+            let taken = format!("{what}: {disturbed:.3} to the last");
+            deckwatch_testkit::skip("processor time", &taken);
+        }
+    }
+}

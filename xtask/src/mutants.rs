@@ -1,0 +1,374 @@
+//! `cargo xtask mutants`: changes the code that judges, one place at a time, and shows which changes no test notices.
+//!
+//! cargo-mutants makes the changes and runs the tests. This command chooses the files (`xtask/mutants.toml`), keeps
+//! what was caught so that an interrupted run goes on, and compares the survivors with the listed ones: each needs a
+//! reason. The counts of the last run of each file go to `xtask/mutants-last.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+/// What the command line asks for.
+#[derive(Default)]
+pub(crate) struct Wish {
+    /// Crates by their short names; all if empty.
+    crates: BTreeSet<String>,
+    /// Files by their paths from the root; all of the crates if empty.
+    files: Vec<String>,
+    /// Ends the run after this time. The next run goes on.
+    minutes: Option<u32>,
+    /// Forgets what earlier runs caught.
+    is_fresh: bool,
+}
+
+impl Wish {
+    /// Parses the arguments after `mutants`. Returns `None` if there is another than the usage names.
+    pub(crate) fn parse(arguments: &[String]) -> Option<Self> {
+        let mut wish = Self::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--crate" => {
+                    wish.crates.insert(rest.next()?.clone());
+                }
+                "--file" => wish.files.push(rest.next()?.clone()),
+                "--minutes" => wish.minutes = Some(rest.next()?.parse().ok()?),
+                "--fresh" => wish.is_fresh = true,
+                _ => return None,
+            }
+        }
+        Some(wish)
+    }
+}
+
+/// `xtask/mutants.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    crates: BTreeMap<String, Scope>,
+    #[serde(default)]
+    survivor: Vec<Survivor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scope {
+    /// Globs below the crate's `src`.
+    files: Vec<String>,
+    /// Arguments of `cargo test`: the tests that must notice.
+    tests: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Survivor {
+    /// As cargo-mutants names it, without line and column.
+    mutant: String,
+    /// How many mutants of the file have this name.
+    #[serde(default = "one")]
+    count: usize,
+    reason: String,
+}
+
+const fn one() -> usize {
+    1
+}
+
+/// The last run of one file, in `xtask/mutants-last.toml`.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Last {
+    date: String,
+    commit: String,
+    caught: usize,
+    survived: usize,
+    /// Mutants that do not compile.
+    unviable: usize,
+}
+
+/// Runs the mutants of the chosen crates and compares the survivors with the list.
+pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
+    let path = root.join("xtask/mutants.toml");
+    let text = std::fs::read_to_string(&path)?;
+    let list: List = toml::from_str(&text).context("cannot understand xtask/mutants.toml")?;
+    if let Some(bare) = list.survivor.iter().find(|one| one.reason.trim().is_empty()) {
+        bail!("xtask/mutants.toml: \"{}\" has no reason", bare.mutant);
+    }
+    if let Some(unknown) = wish.crates.iter().find(|name| !list.crates.contains_key(*name)) {
+        bail!("xtask/mutants.toml has no [crates.{unknown}]");
+    }
+    let is_there = Command::new("cargo-mutants")
+        .args(["mutants", "--version"])
+        .output();
+    if !is_there.is_ok_and(|output| output.status.success()) {
+        bail!("cargo-mutants is not installed; install it with: cargo install cargo-mutants --locked");
+    }
+    let mut complaints = Vec::new();
+    let chosen = list.crates.iter().filter(|(name, _)| {
+        let in_crate = |file: &String| file.starts_with(&format!("crates/{name}/"));
+        if wish.crates.is_empty() {
+            wish.files.is_empty() || wish.files.iter().any(in_crate)
+        } else {
+            wish.crates.contains(*name)
+        }
+    });
+    for (name, scope) in chosen {
+        let outcomes = examine(root, name, scope, wish)?;
+        write_last(root, &outcomes)?;
+        complaints.extend(compare(&outcomes, &list.survivor));
+    }
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", complaints.join("\n"))
+}
+
+/// What became of each mutant: names without line and column, a name as often as it occurs.
+#[derive(Default)]
+struct Outcomes {
+    caught: Vec<String>,
+    survived: Vec<String>,
+    unviable: Vec<String>,
+    /// Whether every mutant of the chosen files was tried.
+    is_whole: bool,
+}
+
+fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcomes> {
+    let output = root.join("target/mutants").join(name);
+    if wish.is_fresh {
+        let _ = std::fs::remove_dir_all(&output); // Absent before the first run.
+    }
+    std::fs::create_dir_all(&output)?;
+    let status = command(root, &output, name, scope, wish)
+        .status()
+        .context("cannot start cargo mutants")?;
+    // 2 and 3: some survived, some ran out of time. 124: `timeout` has ended it.
+    let is_whole = match status.code() {
+        Some(0 | 2 | 3) => true,
+        Some(124) => false,
+        _ => bail!("cargo mutants ended with {status}; its log is in {}", output.display()),
+    };
+    let folder = output.join("mutants.out");
+    let read = |file: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        text.lines().filter_map(without_place).collect()
+    };
+    // A mutant that never ends is noticed.
+    let caught = [read("caught.txt"), read("timeout.txt"), read("previously_caught.txt")].concat();
+    if !is_whole {
+        eprintln!("{name}: time is up; the same command goes on where this run ended");
+    }
+    Ok(Outcomes {
+        caught,
+        survived: read("missed.txt"),
+        unviable: read("unviable.txt"),
+        is_whole,
+    })
+}
+
+fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -> Command {
+    let mut command = match wish.minutes {
+        Some(minutes) => {
+            let mut command = Command::new("timeout");
+            command.args(["--signal=INT", &format!("{minutes}m"), "cargo"]);
+            command
+        }
+        None => Command::new("cargo"),
+    };
+    command.args(["mutants", "--iterate", "--jobs", "1", "--colors", "never"]);
+    command.args(["--cap-lints", "true", "--minimum-test-timeout", "20"]);
+    command.args(["--package", &format!("deckwatch-{name}")]);
+    command.arg("--output").arg(output);
+    let own = format!("crates/{name}/");
+    let asked: Vec<&String> = wish.files.iter().filter(|file| file.starts_with(&own)).collect();
+    for file in &asked {
+        command.args(["--file", file]);
+    }
+    if asked.is_empty() {
+        for file in &scope.files {
+            command.arg("--file").arg(format!("{own}src/{file}"));
+        }
+    }
+    command.arg("--").args(&scope.tests);
+    // The copy of the tree is a new folder each time; what it is built from is kept.
+    command.env("CARGO_TARGET_DIR", target_of(root));
+    command.current_dir(root);
+    command
+}
+
+fn target_of(root: &Path) -> PathBuf {
+    let target = root.join("target/mutants/build");
+    std::path::absolute(&target).unwrap_or(target)
+}
+
+/// Returns a mutant's name without its line and column, which change with every edit of the file.
+fn without_place(line: &str) -> Option<String> {
+    let (file, rest) = line.split_once(".rs:")?;
+    let mut parts = rest.splitn(3, ':');
+    let (_line, _column, what) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(format!("{file}.rs:{what}"))
+}
+
+/// Returns a complaint for each survivor without a reason, and for each listed one that was caught.
+fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
+    let found = counted(&outcomes.survived);
+    let caught = counted(&outcomes.caught);
+    let mut complaints = Vec::new();
+    for (mutant, &count) in &found {
+        let allowed = listed.iter().find(|one| one.mutant == *mutant);
+        if count > allowed.map_or(0, |one| one.count) {
+            complaints.push(format!("survived without a reason: {mutant} ({count})"));
+        }
+    }
+    for one in listed.iter().filter(|_| outcomes.is_whole) {
+        let mutant = one.mutant.as_str();
+        let survived = found.get(mutant).copied().unwrap_or(0);
+        if survived < one.count && caught.contains_key(mutant) {
+            complaints.push(format!("listed, but noticed now: {mutant}"));
+        }
+    }
+    complaints
+}
+
+fn counted(names: &[String]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+/// Notes the counts of each file that was tried as a whole.
+fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
+    if !outcomes.is_whole {
+        return Ok(());
+    }
+    let path = root.join("xtask/mutants-last.toml");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let mut all: BTreeMap<String, Last> = toml::from_str(&text)?;
+    let (date, commit) = (
+        said(root, "date", &["--utc", "+%F"])?,
+        said(root, "git", &["rev-parse", "--short", "HEAD"])?,
+    );
+    for (file, mut last) in sums(outcomes) {
+        (last.date, last.commit) = (date.clone(), commit.clone());
+        all.insert(file, last);
+    }
+    std::fs::write(&path, toml::to_string(&all)?)?;
+    Ok(())
+}
+
+fn sums(outcomes: &Outcomes) -> BTreeMap<String, Last> {
+    let mut files: BTreeMap<String, Last> = BTreeMap::new();
+    let mut add = |names: &[String], count: fn(&mut Last) -> &mut usize| {
+        for name in names {
+            let file = name.split(": ").next().unwrap_or(name).to_owned();
+            *count(files.entry(file).or_default()) += 1;
+        }
+    };
+    add(&outcomes.caught, |last| &mut last.caught);
+    add(&outcomes.survived, |last| &mut last.survived);
+    add(&outcomes.unviable, |last| &mut last.unviable);
+    files
+}
+
+fn said(root: &Path, program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .with_context(|| format!("cannot start {program}"))?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LESS: &str = "crates/meter/src/judge.rs: replace < with > in judge";
+    const MORE: &str = "crates/meter/src/words.rs: replace + with - in share";
+
+    fn outcomes(caught: &[&str], survived: &[&str]) -> Outcomes {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Outcomes {
+            caught: owned(caught),
+            survived: owned(survived),
+            unviable: Vec::new(),
+            is_whole: true,
+        }
+    }
+
+    fn listed(mutant: &str, count: usize) -> [Survivor; 1] {
+        [Survivor {
+            mutant: mutant.to_owned(),
+            count,
+            reason: "r".to_owned(),
+        }]
+    }
+
+    #[test]
+    fn a_mutant_is_known_without_its_place() {
+        let line = "crates/meter/src/judge.rs:12:34: replace < with > in judge";
+        assert_eq!(without_place(line).as_deref(), Some(LESS));
+        assert_eq!(without_place("no place"), None);
+    }
+
+    #[test]
+    fn a_survivor_needs_a_reason() {
+        let found = outcomes(&[MORE], &[LESS]);
+        assert_eq!(compare(&found, &[]).len(), 1);
+        assert!(compare(&found, &listed(LESS, 1)).is_empty());
+        // A second one of the same name is another mutant.
+        let twice = outcomes(&[], &[LESS, LESS]);
+        assert_eq!(compare(&twice, &listed(LESS, 1)).len(), 1);
+        assert!(compare(&twice, &listed(LESS, 2)).is_empty());
+    }
+
+    #[test]
+    fn a_listed_mutant_that_is_noticed_is_to_be_taken_out() {
+        let mut found = outcomes(&[LESS, MORE], &[]);
+        assert_eq!(compare(&found, &listed(LESS, 1)).len(), 1);
+        // One that was not tried is left alone.
+        assert!(compare(&outcomes(&[MORE], &[]), &listed(LESS, 1)).is_empty());
+        found.is_whole = false;
+        assert!(compare(&found, &listed(LESS, 1)).is_empty());
+    }
+
+    #[test]
+    fn the_counts_are_those_of_each_file() {
+        let files = sums(&outcomes(&[LESS, MORE, MORE], &[LESS]));
+        let judge = &files["crates/meter/src/judge.rs"];
+        assert_eq!((judge.caught, judge.survived), (1, 1));
+        assert_eq!(files["crates/meter/src/words.rs"].caught, 2);
+    }
+
+    #[test]
+    fn the_command_line_is_understood() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let wish = Wish::parse(&words("--crate meter --minutes 5 --fresh --file a.rs")).unwrap();
+        assert!(wish.crates.contains("meter") && wish.is_fresh);
+        assert_eq!((wish.minutes, wish.files.len()), (Some(5), 1));
+        for wrong in ["--crate", "--minutes x", "meter"] {
+            assert!(Wish::parse(&words(wrong)).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_committed_list_is_understood_and_names_files_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = std::fs::read_to_string(root.join("xtask/mutants.toml")).unwrap();
+        let list: List = toml::from_str(&text).unwrap();
+        for one in &list.survivor {
+            let file = one.mutant.split(": ").next().unwrap();
+            assert!(root.join(file).is_file() && !one.reason.is_empty(), "{}", one.mutant);
+        }
+        for (name, scope) in &list.crates {
+            for file in scope.files.iter().filter(|file| !file.contains('*')) {
+                let path = root.join("crates").join(name).join("src").join(file);
+                assert!(path.is_file(), "{}", path.display());
+            }
+        }
+    }
+}

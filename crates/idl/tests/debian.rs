@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use deckwatch_idl::generate::{Config, generate_together};
 use deckwatch_idl::{Model, Options};
 
-use crate::omniidl::{FOLDER, files, refused, };
+use crate::omniidl::{FOLDER, files, refused};
 
 #[test]
 fn every_file_of_the_common_object_services_compiles_but_those_that_no_compiler_accepts() {

@@ -93,17 +93,27 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
     let path = root.join("xtask/mutants.toml");
     let text = std::fs::read_to_string(&path)?;
     let list: List = toml::from_str(&text).context("cannot understand xtask/mutants.toml")?;
-    if let Some(bare) = list.survivor.iter().find(|one| one.reason.trim().is_empty()) {
+    if let Some(bare) = list
+        .survivor
+        .iter()
+        .find(|one| one.reason.trim().is_empty())
+    {
         bail!("xtask/mutants.toml: \"{}\" has no reason", bare.mutant);
     }
-    if let Some(unknown) = wish.crates.iter().find(|name| !list.crates.contains_key(*name)) {
+    if let Some(unknown) = wish
+        .crates
+        .iter()
+        .find(|name| !list.crates.contains_key(*name))
+    {
         bail!("xtask/mutants.toml has no [crates.{unknown}]");
     }
-    let is_there = Command::new("cargo-mutants")
+    let is_there = Command::new("cargo")
         .args(["mutants", "--version"])
         .output();
     if !is_there.is_ok_and(|output| output.status.success()) {
-        bail!("cargo-mutants is not installed; install it with: cargo install cargo-mutants --locked");
+        bail!(
+            "cargo-mutants is not installed; install it with: cargo install cargo-mutants --locked"
+        );
     }
     let mut complaints = Vec::new();
     let chosen = list.crates.iter().filter(|(name, _)| {
@@ -148,7 +158,10 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
     let is_whole = match status.code() {
         Some(0 | 2 | 3) => true,
         Some(124) => false,
-        _ => bail!("cargo mutants ended with {status}; its log is in {}", output.display()),
+        _ => bail!(
+            "cargo mutants ended with {status}; its log is in {}",
+            output.display()
+        ),
     };
     let folder = output.join("mutants.out");
     let read = |file: &str| -> Vec<String> {
@@ -156,7 +169,12 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
         text.lines().filter_map(without_place).collect()
     };
     // A mutant that never ends is noticed.
-    let caught = [read("caught.txt"), read("timeout.txt"), read("previously_caught.txt")].concat();
+    let caught = [
+        read("caught.txt"),
+        read("timeout.txt"),
+        read("previously_caught.txt"),
+    ]
+    .concat();
     if !is_whole {
         eprintln!("{name}: time is up; the same command goes on where this run ended");
     }
@@ -182,7 +200,11 @@ fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -
     command.args(["--package", &format!("deckwatch-{name}")]);
     command.arg("--output").arg(output);
     let own = format!("crates/{name}/");
-    let asked: Vec<&String> = wish.files.iter().filter(|file| file.starts_with(&own)).collect();
+    let asked: Vec<&String> = wish
+        .files
+        .iter()
+        .filter(|file| file.starts_with(&own))
+        .collect();
     for file in &asked {
         command.args(["--file", file]);
     }
@@ -362,7 +384,11 @@ mod tests {
         let list: List = toml::from_str(&text).unwrap();
         for one in &list.survivor {
             let file = one.mutant.split(": ").next().unwrap();
-            assert!(root.join(file).is_file() && !one.reason.is_empty(), "{}", one.mutant);
+            assert!(
+                root.join(file).is_file() && !one.reason.is_empty(),
+                "{}",
+                one.mutant
+            );
         }
         for (name, scope) in &list.crates {
             for file in scope.files.iter().filter(|file| !file.contains('*')) {

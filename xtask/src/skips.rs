@@ -264,9 +264,7 @@ mod tests {
         let ledger = ledger("privileges");
         note(&ledger, "a\tnamespaces: no reason\n", "test a ... ok\n");
         ledger.judge(true, &|_| false).unwrap();
-        ledger
-            .judge(true, &|name| name == "CAP_NET_ADMIN")
-            .unwrap();
+        ledger.judge(true, &|name| name == "CAP_NET_ADMIN").unwrap();
         assert!(ledger.judge(true, &|_| true).is_err());
         ledger.judge(false, &|_| true).unwrap();
     }

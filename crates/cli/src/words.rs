@@ -35,7 +35,9 @@ pub(crate) fn plural(noun: &str, number: usize) -> String {
 /// Formats what an emulated network does as a real one, and what it does not. No line if nothing is stated.
 pub(crate) fn fidelity(emulated: &[String], not_emulated: &[String]) -> Vec<String> {
     let one = |word: &str, clause: &String| format!("  {word} {clause}");
-    let not = not_emulated.iter().map(|clause| one("Not emulated:", clause));
+    let not = not_emulated
+        .iter()
+        .map(|clause| one("Not emulated:", clause));
     let lines = emulated.iter().map(|clause| one("Emulated:", clause));
     lines.chain(not).collect()
 }

@@ -143,7 +143,9 @@ mod tests {
     fn simulated(spare: f64, load: f64) -> f64 {
         let mut state = 1_u64;
         let mut even = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
         };
         let (mut wait, mut sum, mut excess) = (0.0_f64, 0.0, 0.0);

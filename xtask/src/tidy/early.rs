@@ -62,7 +62,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Breach> {
     breaches.collect()
 }
 
-const EXIT: &str = "a test leaves early without a counted skip: call deckwatch_testkit::skip in the same block";
+const EXIT: &str =
+    "a test leaves early without a counted skip: call deckwatch_testkit::skip in the same block";
 const NOTHING: &str = "a function that skips returns None without a counted skip: call deckwatch_testkit::skip before";
 
 /// The crate, or the top folder: functions are known by name in it.
@@ -235,7 +236,8 @@ impl Exits<'_> {
             is_behind: false,
         };
         nothings.visit_block(block);
-        self.found.extend(nothings.found.into_iter().map(|span| (span, NOTHING)));
+        self.found
+            .extend(nothings.found.into_iter().map(|span| (span, NOTHING)));
     }
 }
 
@@ -294,9 +296,9 @@ impl<'ast> Visit<'ast> for Exits<'_> {
     /// return to the test.
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         let runs_body = matches!(&*call.func, syn::Expr::Path(path)
-            if path.path.segments.last().is_some_and(|name| {
-                ["alone", "alone_with", "model"].iter().any(|one| name.ident == one)
-            }));
+        if path.path.segments.last().is_some_and(|name| {
+            ["alone", "alone_with", "model"].iter().any(|one| name.ident == one)
+        }));
         for argument in &call.args {
             match argument {
                 syn::Expr::Closure(closure) if runs_body => self.visit_expr(&closure.body),
@@ -366,9 +368,9 @@ impl<'ast> Visit<'ast> for Nothings<'_> {
     }
 
     fn visit_expr_return(&mut self, exit: &'ast syn::ExprReturn) {
-        let nothing = exit.expr.as_deref().is_some_and(|value| {
-            matches!(value, syn::Expr::Path(path) if path.path.is_ident("None"))
-        });
+        let nothing = exit.expr.as_deref().is_some_and(
+            |value| matches!(value, syn::Expr::Path(path) if path.path.is_ident("None")),
+        );
         if nothing && !self.is_behind {
             self.found.push(exit.return_token.span);
         }

@@ -35,8 +35,8 @@ pub trait Carrier: Sync {
 
     /// The layers that a message passes. Blame names only these layers.
     ///
-    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps, and packets get their
-    /// priority. With middleware each destination has a sending thread, because a call may block.
+    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps. With middleware each
+    /// destination has a sending thread, because a call may block.
     fn road(&self) -> Road;
 
     /// How the join finds messages in captured packets.
@@ -44,6 +44,11 @@ pub trait Carrier: Sync {
 
     /// What happens to messages that a sender accepted.
     fn delivery(&self) -> Delivery;
+
+    /// Whether packets get the priority of [`ConnectTo::network_priority`].
+    fn marks_packets(&self) -> bool {
+        true
+    }
 
     /// What the carrier needs in addition to a sender and its receivers.
     fn needs(&self) -> Needs {
@@ -165,6 +170,10 @@ pub struct ListenAt<'a> {
     pub receive_buffer_bytes: Option<u32>,
     /// Scheduling of the threads that the middleware creates.
     pub scheduling: &'a Scheduling,
+    /// The flow's CORBA priority, if it has one.
+    pub priority: Option<u16>,
+    /// Priority of the packets that the receiver sends.
+    pub network_priority: NetworkPriority,
     /// The stream's deadline: it bounds the time that one call may take.
     pub deadline: Duration,
     /// The message, with the sequence number 0.

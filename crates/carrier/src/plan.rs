@@ -120,6 +120,12 @@ pub struct ConsumerPlan {
     /// Scheduling of the receiving thread.
     #[serde(default)]
     pub scheduling: Scheduling,
+    /// The flow's CORBA priority, which chooses the lane of a real-time ORB.
+    #[serde(default)]
+    pub priority: Option<u16>,
+    /// Priority of the packets that the consumer sends.
+    #[serde(default)]
+    pub network_priority: NetworkPriority,
     /// Path of the record file to create.
     pub records: PathBuf,
 }
@@ -281,6 +287,11 @@ mod tests {
                 class: SchedulingClass::Fifo { priority: 20 },
                 cpus: vec![1],
                 lock_memory: true,
+            },
+            priority: Some(30_000),
+            network_priority: NetworkPriority {
+                dscp: Some(46),
+                socket_priority: None,
             },
             records: "/r/0-1.records".into(),
         });

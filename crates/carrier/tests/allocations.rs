@@ -82,6 +82,8 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
             channel: None,
             receive_buffer_bytes: None,
             scheduling: &Scheduling::default(),
+            priority: None,
+            network_priority: Default::default(),
             deadline: Duration::from_secs(1),
             body: &body,
             clock: &clock,

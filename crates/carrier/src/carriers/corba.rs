@@ -7,6 +7,9 @@
 //!
 //! T is the flow's IDL type, or `sequence<octet>` for plain octets. Each call marshals it and each servant demarshals
 //! it, as generated stubs do. This is part of the cost of a middleware. The kernel's stamps come from the taps.
+//!
+//! The servant of a flow with a priority is served by a lane of that priority, and the packets of both ends have the
+//! flow's DSCP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +20,8 @@ use deckwatch_orb::{
 };
 
 use super::orb::{
-    Deliveries, activate, await_stop, call_time_max, calling_orb, send_error, serving_orb,
+    Deliveries, activate_in_lane, await_stop, call_time_max, calling_orb, port_of, send_error,
+    serving_orb,
 };
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
@@ -81,7 +85,7 @@ impl Carrier for Corba {
     }
 
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
-        let orb = calling_orb(call_time_max(to.deadline))?;
+        let orb = calling_orb(call_time_max(to.deadline), to.network_priority)?;
         let sink = orb
             .string_to_object(to.endpoint)
             .map_err(PartError::Reference)?
@@ -97,14 +101,17 @@ impl Carrier for Corba {
     }
 
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
-        let (orb, listening) = serving_orb(
+        let (orb, mut listening) = serving_orb(
             call_time_max(at.deadline),
             SocketAddr::new(at.address, 0),
             1,
             at.scheduling,
         )?;
         let sink = Arc::new(Sink(Deliveries::new(at.body, at.shared)));
-        let reference = activate(&orb, Arc::clone(&sink) as Arc<dyn Servant>)?;
+        let servant = Arc::clone(&sink) as Arc<dyn Servant>;
+        let reference = activate_in_lane(&orb, servant, at.priority, at.network_priority)?;
+        // A lane has a port of its own.
+        listening.set_port(port_of(&reference).unwrap_or(listening.port()));
         let reference = orb.object_to_string(&reference);
         Ok(Box::new(CorbaReceiver {
             orb,

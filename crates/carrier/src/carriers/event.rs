@@ -21,7 +21,9 @@ use super::orb::{
 };
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
-use crate::carrier::{Argument, Carrier, ChannelAt, ConnectTo, Delivery, Framing, ListenAt, Needs};
+use crate::carrier::{
+    Argument, Carrier, ChannelAt, ConnectTo, Delivery, Framing, ListenAt, Needs, NetworkPriority,
+};
 use crate::error::PartError;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent};
@@ -55,6 +57,11 @@ impl Carrier for Event {
         Delivery::InOrder
     }
 
+    /// The channel's connections belong to all of its flows.
+    fn marks_packets(&self) -> bool {
+        false
+    }
+
     fn needs(&self) -> Needs {
         Needs {
             channel: true,
@@ -64,7 +71,7 @@ impl Carrier for Event {
     }
 
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
-        let orb = calling_orb(call_time_max(to.deadline))?;
+        let orb = calling_orb(call_time_max(to.deadline), NetworkPriority::default())?;
         let suppliers = channel(&orb, to.channel)?
             .for_suppliers()
             .map_err(|error| refused(&error))?

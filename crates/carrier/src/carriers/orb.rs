@@ -9,26 +9,40 @@ use std::time::Duration;
 
 use deckwatch_meter::pacing;
 use deckwatch_orb::cos_naming::NamingContextExtRef;
-use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException, SystemExceptionKind};
+use deckwatch_orb::{
+    self as orb, NativePriority, NetworkPriorityMapping, ObjectRef, Orb, Policies, Policy,
+    Priority, PriorityMapping, PriorityModel, Protocol, Protocols, Servant, SystemException,
+    SystemExceptionKind, TcpProtocolProperties, ThreadpoolLane,
+};
 use deckwatch_os::clock;
 use deckwatch_sync::PiMutex;
 
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::Body;
+use crate::carrier::NetworkPriority;
 use crate::error::PartError;
 use crate::limits::{BEGIN_LOOK, CONNECT_TIME_MAX, STOP_LOOK};
-use crate::scheduling::{Scheduling, prepare_thread};
+use crate::scheduling::{Scheduling, SchedulingClass, prepare_thread};
 use crate::sender::SendError;
 
-/// Creates an ORB for a client only. No call takes longer than `call_time_max`.
+/// Creates an ORB for a client only. No call takes longer than `call_time_max`. Packets of calls to objects with a
+/// priority get `packets`.
 ///
 /// # Errors
 /// [`PartError`] if the ORB cannot be created.
-pub(crate) fn calling_orb(call_time_max: Duration) -> Result<Orb, PartError> {
-    let orb = Orb::builder()
+pub(crate) fn calling_orb(
+    call_time_max: Duration,
+    packets: NetworkPriority,
+) -> Result<Orb, PartError> {
+    let mut builder = Orb::builder()
         .connect_timeout(CONNECT_TIME_MAX)
-        .round_trip_timeout(call_time_max)
-        .build()?;
+        .round_trip_timeout(call_time_max);
+    if let Some(protocols) = marking(packets) {
+        builder = builder.policy(Policy::ClientProtocol(protocols));
+    }
+    let orb = builder.build()?;
+    orb.network_priority_mapping_manager()
+        .set_mapping(OnePriority(packets));
     Ok(orb)
 }
 
@@ -43,9 +57,14 @@ pub(crate) fn serving_orb(
     threads: usize,
     scheduling: &Scheduling,
 ) -> Result<(Orb, SocketAddr), PartError> {
+    let (class, native) = class_of(scheduling);
     let scheduling = scheduling.clone();
     let orb = Orb::builder()
         .listen(&address.to_string())?
+        .scheduling(class)
+        .priority_mapping(OneNative(native))
+        // What the kernel refuses is reported in `ready`, and the part runs without it.
+        .allow_priority_fallback()
         .connect_timeout(CONNECT_TIME_MAX)
         .round_trip_timeout(call_time_max)
         .threads(threads)
@@ -58,6 +77,112 @@ pub(crate) fn serving_orb(
         .and_then(|endpoint| endpoint.port())
         .unwrap_or(0);
     Ok((orb, SocketAddr::new(address.ip(), port)))
+}
+
+/// The packets' priority of every CORBA priority: one process serves or calls for one flow.
+struct OnePriority(NetworkPriority);
+
+impl NetworkPriorityMapping for OnePriority {
+    fn to_network(&self, _: Priority) -> Option<orb::NetworkPriority> {
+        let queue = self.0.socket_priority.unwrap_or(0);
+        Some(orb::NetworkPriority {
+            dscp: self.0.dscp.unwrap_or(0),
+            queue: u8::try_from(queue).unwrap_or(u8::MAX),
+        })
+    }
+
+    fn to_corba(&self, _: orb::NetworkPriority) -> Option<Priority> {
+        None
+    }
+}
+
+/// The native priority of every CORBA priority: the one of the part's plan.
+struct OneNative(NativePriority);
+
+impl PriorityMapping for OneNative {
+    fn to_native(&self, _: Priority) -> Option<NativePriority> {
+        Some(self.0)
+    }
+
+    fn to_corba(&self, _: NativePriority) -> Option<Priority> {
+        None
+    }
+}
+
+fn class_of(scheduling: &Scheduling) -> (orb::Scheduling, NativePriority) {
+    let native = |priority: u8| NativePriority(i16::from(priority));
+    match scheduling.class {
+        SchedulingClass::Other => (orb::Scheduling::Other, NativePriority(0)),
+        SchedulingClass::Fifo { priority } => (orb::Scheduling::Fifo, native(priority)),
+        SchedulingClass::RoundRobin { priority } => (orb::Scheduling::RoundRobin, native(priority)),
+    }
+}
+
+/// Returns the protocols of connections whose packets get a priority; `None` if none is asked for.
+fn marking(packets: NetworkPriority) -> Option<Protocols> {
+    if packets == NetworkPriority::default() {
+        return None;
+    }
+    let tcp = TcpProtocolProperties {
+        enable_network_priority: true,
+        ..TcpProtocolProperties::default()
+    };
+    Protocols::new(&[Protocol::tcp(tcp)]).ok()
+}
+
+/// Activates the servant of a flow. With a priority, or a priority of packets, it is served by a lane of that priority
+/// (SERVER_DECLARED), whose port the reference names. Without, by the root adapter.
+///
+/// # Errors
+/// [`PartError`] if the ORB refuses the lane or the servant.
+pub(crate) fn activate_in_lane(
+    orb: &Orb,
+    servant: Arc<dyn Servant>,
+    priority: Option<u16>,
+    packets: NetworkPriority,
+) -> Result<ObjectRef, PartError> {
+    let protocols = marking(packets);
+    if priority.is_none() && protocols.is_none() {
+        return activate(orb, servant);
+    }
+    let failed = |error: &dyn Display| PartError::Activation(error.to_string());
+    // A mission has priorities up to 32767.
+    let number = i16::try_from(priority.unwrap_or(0)).unwrap_or(i16::MAX);
+    let lane_priority = Priority::try_from(number).map_err(|error| failed(&error))?;
+    orb.network_priority_mapping_manager()
+        .set_mapping(OnePriority(packets));
+    let lane = ThreadpoolLane {
+        lane_priority,
+        static_threads: 1,
+        dynamic_threads: 0,
+    };
+    let rt_orb = orb.rt_orb();
+    let pool = rt_orb
+        .create_threadpool_with_lanes(0, &[lane], false, None)
+        .map_err(|error| failed(&error))?;
+    let model = PriorityModel::ServerDeclared;
+    let policies = Policies {
+        threadpool: Some(pool),
+        priority_model: Some(rt_orb.create_priority_model_policy(model, lane_priority)),
+        server_protocol: protocols,
+        ..Policies::default()
+    };
+    let root = orb.root_poa().map_err(|error| failed(&error))?;
+    let manager = root.the_poa_manager();
+    manager.activate().map_err(|error| failed(&error))?;
+    let poa = root
+        .create_poa("flow", Some(manager), &policies)
+        .map_err(|error| failed(&error))?;
+    let id = poa
+        .activate_object(servant)
+        .map_err(|error| failed(&error))?;
+    poa.id_to_reference(&id).map_err(|error| failed(&error))
+}
+
+/// Returns the port that a reference leads to first.
+pub(crate) fn port_of(reference: &ObjectRef) -> Option<u16> {
+    let profile = reference.ior().iiop_profiles().next()?.ok()?;
+    Some(profile.port)
 }
 
 /// The longest that a call may block its thread: the drain, in which messages are still awaited at the end of a run.
@@ -170,3 +295,6 @@ pub(crate) fn await_stop(shared: &Shared) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,6 +58,8 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         channel: plan.channel.as_ref(),
         receive_buffer_bytes: plan.receive_buffer_bytes,
         scheduling: &plan.scheduling,
+        priority: plan.priority,
+        network_priority: plan.network_priority,
         deadline: plan.stream.deadline,
         body: &body,
         clock: &clock,

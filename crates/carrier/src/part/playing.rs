@@ -105,6 +105,8 @@ pub(crate) fn consumer(stream: &StreamPlan, destination: u16, scratch: &Scratch)
         handle_for: Duration::ZERO,
         receive_buffer_bytes: None,
         scheduling: Scheduling::default(),
+        priority: None,
+        network_priority: NetworkPriority::default(),
         records: scratch.path(&format!("consumer-{destination}")),
     })
 }

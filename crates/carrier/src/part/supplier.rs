@@ -90,12 +90,10 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
-/// Returns a warning if the plan asks for a packet priority over a middleware: the middleware owns its sockets, so the
-/// priority cannot be set.
+/// Returns a warning if the plan asks for a packet priority that the carrier does not set.
 fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
     let carrier = plan.stream.carrier;
-    let unapplied =
-        carrier.road().middleware && plan.network_priority != NetworkPriority::default();
+    let unapplied = !carrier.marks_packets() && plan.network_priority != NetworkPriority::default();
     unapplied.then(|| {
         let caution = Caution::PriorityUnapplied {
             flow: plan.stream.name.clone(),

@@ -171,6 +171,8 @@ fn every_carrier_goes_through_parts_and_join() {
             handle_for: std::time::Duration::ZERO,
             receive_buffer_bytes: None,
             scheduling: Scheduling::default(),
+            priority: None,
+            network_priority: Default::default(),
             records: stand.folder.join("consumer"),
         }));
         let ready = consumer.ready();

@@ -151,6 +151,8 @@ impl Stand {
                 channel: self.channel.as_ref(),
                 receive_buffer_bytes: None,
                 scheduling: &Scheduling::default(),
+                priority: None,
+                network_priority: Default::default(),
                 deadline: DEADLINE,
                 body: &self.body,
                 clock: &self.clock,

@@ -190,7 +190,7 @@ pub(super) struct Flow {
     #[serde(default)]
     #[schemars(with = "Option<DurationText>", extend("examples" = ["0s"]))]
     pub(super) burst_gap: Option<Spanned<DurationText>>,
-    /// CORBA priority; takes effect in a real-time scheduling class
+    /// CORBA priority: the lane that serves the flow's calls, and its native priority in a real-time scheduling class
     #[serde(default)]
     #[schemars(range(min = 0, max = 32_767), extend("examples" = [10_000]))]
     pub(super) priority: Option<u16>,

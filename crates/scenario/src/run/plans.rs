@@ -100,6 +100,8 @@ impl<'r> Planner<'r> {
             handle_for: flow.handle_for,
             receive_buffer_bytes: flow.receive_buffer_bytes,
             scheduling: flow.consumer_scheduling[destination].clone(),
+            priority: flow.priority,
+            network_priority: flow.network_priority,
             records: self.consumer_records(stream, destination),
         }
     }

@@ -8,4 +8,9 @@ fn main() {
         .file(format!("{idl}/echo.idl"))
         .file(format!("{idl}/odd_names.idl"))
         .compile();
+    // Its Rust stands in a module of its own.
+    deckwatch_idl::build::Builder::new()
+        .ami()
+        .file(format!("{idl}/values.idl"))
+        .compile();
 }

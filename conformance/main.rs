@@ -12,6 +12,8 @@ mod common;
 )]
 #[path = "../crates/orb/examples/mirror/mod.rs"]
 mod mirror;
+#[path = "common/values_mirror.rs"]
+mod values_mirror;
 #[path = "common/valuetypes.rs"]
 mod valuetypes;
 
@@ -27,6 +29,7 @@ mod cdr {
     mod values;
     mod values_hostile;
     mod values_unknown;
+    mod valuetypes;
 }
 mod dynamic {
     mod any;
@@ -59,6 +62,7 @@ mod naming;
 mod orb {
     mod collocated;
     mod operations;
+    mod valuetypes;
 }
 mod poa {
     mod managers;

@@ -19,6 +19,8 @@ mod jacorb;
 mod tables;
 #[path = "common/tao.rs"]
 mod tao;
+#[path = "../conformance/common/values_mirror.rs"]
+mod values_mirror;
 #[path = "../conformance/common/valuetypes.rs"]
 mod valuetypes;
 #[path = "common/watched.rs"]
@@ -30,3 +32,4 @@ mod lanes;
 mod times;
 mod types;
 mod values;
+mod values_mapped;

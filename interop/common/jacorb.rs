@@ -22,15 +22,20 @@ impl JavaProgram {
 
 /// Builds `interop/jacorb/` with the stubs of an IDL file. Returns `None` and counts a skip without Java or Maven.
 pub(crate) fn jacorb_program(idl_file: &str) -> Option<JavaProgram> {
+    jacorb_program_in("jacorb", idl_file)
+}
+
+/// As [`jacorb_program`], for another folder of `interop/`.
+pub(crate) fn jacorb_program_in(folder: &str, idl_file: &str) -> Option<JavaProgram> {
     deckwatch_testkit::program("java")?;
     deckwatch_testkit::program("javac")?;
     let archives = archives()?;
     let idl = root().join("idl").join(idl_file);
-    let source = root().join("interop/jacorb");
+    let source = root().join("interop").join(folder);
     let mut inputs = files_of(&source);
     inputs.push(idl.clone());
     let class_path = format!("{}/*", archives.display());
-    let built = built_once("jacorb-types", &inputs, |folder| {
+    let built = built_once(&format!("{folder}-program"), &inputs, |folder| {
         compile(&source, &idl, &class_path, folder);
         Ok(())
     });

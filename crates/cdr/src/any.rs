@@ -3,6 +3,7 @@
 use crate::limits::MESSAGE_SIZE_MAX;
 use crate::typecode::Kind;
 use crate::value::{Value, read_values};
+use crate::valuetype::{WriteValues, shared_read, shared_write};
 use crate::walk::{Met, copy_up_to, keep_value, survey_value};
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed,
@@ -48,12 +49,22 @@ impl Any {
     /// Those of writing the value. [`EncodeError::TypeUnsupported`] for a struct with an opaque `any` in another form.
     pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
         let (form, size) = (value.sole_form(), size_of_val(value));
-        Self::build(T::type_code(), form, size, |type_code, w| {
+        let type_code = value.own_type_code();
+        let write = |type_code: &TypeCode, w: &mut Writer<'_>| {
             if let (Kind::Except, Some(id)) = (type_code.kind(), type_code.id()) {
                 id.write(w)?;
             }
             value.write(w)
-        })
+        };
+        if !type_code.arena().holds_values() {
+            return Self::build(type_code, form, size, write);
+        }
+        let written = Self::build(type_code, form, size, |type_code, w| {
+            shared_write(w, |w| write(type_code, w))
+        })?;
+        // The form in which values are kept.
+        let kept = Self::read(written.type_code.clone(), &mut written.reader());
+        kept.map_err(|_| EncodeError::TypeMismatch)
     }
 
     /// Returns an Any with a value whose type is known at run time only.
@@ -74,8 +85,12 @@ impl Any {
     /// What is wrong with its octets.
     pub fn read(type_code: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (at_value, start, phase) = (*r, r.position(), r.phase());
+        let chunks = r.values().map(|values| (values, values.chunks(start)));
         let met = survey_value(&type_code, r)?;
         if met.values || r.bytes().len() != at_value.bytes().len() {
+            if let Some((values, chunks)) = chunks {
+                values.set_chunks(chunks);
+            }
             return Self::joined(type_code, at_value, met);
         }
         // A value without octets may stand in the padding behind the last value of the message.
@@ -179,7 +194,8 @@ impl Any {
         let alignment = is_same.then(|| arena.alignment())?;
         // Indirections cross octets that may be converted, and the writer may have a chunk open.
         let is_whole = || w.is_alike(r, alignment) && w.stands_together(r.remaining());
-        (!arena.may_hold_values() || is_whole()).then_some(alignment)
+        let is_inside = || w.values().is_some_and(WriteValues::are_in_chunks);
+        (!arena.may_hold_values() || is_whole() && !is_inside()).then_some(alignment)
     }
 
     /// `form`: the form that an opaque state in the value needs. `size_hint`: octets that the value may take.
@@ -276,13 +292,17 @@ impl Any {
     /// start of the value.
     pub fn extract<T: Typed + for<'a> Parse<'a>>(&self) -> Result<T, DecodeError> {
         let mut r = self.reader();
-        if !self.type_code.equivalent(&T::type_code()) {
+        if !T::accepts(&self.type_code) {
             return Err(r.error(DecodeFact::TypeMismatch));
         }
         if self.type_code.unaliased().kind() == Kind::Except {
             r.read_string_octets()?;
         }
-        let mut value = T::parse(&mut r)?;
+        let mut value = if self.holds_values() {
+            shared_read(&mut r, |r| T::parse(r))?
+        } else {
+            T::parse(&mut r)?
+        };
         if self.is_truncated {
             value.note_truncated();
         }

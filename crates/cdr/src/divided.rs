@@ -4,6 +4,7 @@
 //! A [`Reader`] of such a message sees the octets up to the end of the present fragment, so that reading within a
 //! fragment costs nothing more. What does not fit takes a slow path into the next fragment.
 
+use crate::valuetype::ReadValues;
 use crate::{DecodeError, DecodeFact, Reader};
 
 /// Octets of a message header. Each fragment has one; joining fragments drops all but the first.
@@ -14,6 +15,8 @@ pub(crate) const HEADER_SIZE: usize = 12;
 pub struct Divided<'a> {
     octets: &'a [u8],
     ends: &'a [u32],
+    /// The values of the message, where they may be shared; those in chunks are read chunk by chunk.
+    values: Option<&'a ReadValues>,
 }
 
 impl<'a> Divided<'a> {
@@ -21,7 +24,22 @@ impl<'a> Divided<'a> {
     /// more fragment.
     #[must_use]
     pub const fn new(octets: &'a [u8], ends: &'a [u32]) -> Self {
-        Self { octets, ends }
+        Self {
+            octets,
+            ends,
+            values: None,
+        }
+    }
+
+    /// The same with room for values.
+    pub(crate) const fn with_values(mut self, values: &'a ReadValues) -> Self {
+        self.values = Some(values);
+        self
+    }
+
+    /// The values of the message, where they may be shared.
+    pub(crate) const fn values(&self) -> Option<&'a ReadValues> {
+        self.values
     }
 
     /// All the octets.
@@ -113,6 +131,11 @@ impl<'a> Reader<'a> {
     ) -> Result<(&'a [u8], Self), DecodeError> {
         let start = self.position();
         let exceeded = DecodeError::new(DecodeFact::LengthExceedsMessage, counted_at);
+        if let Some(values) = self.values()
+            && values.are_in_chunks()
+        {
+            return self.octets_of_chunks(count, exceeded, values);
+        }
         let octets = self.whole().get(start..);
         let octets = octets.and_then(|rest| rest.get(..count)).ok_or(exceeded)?;
         let mut there = self;

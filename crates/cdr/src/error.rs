@@ -115,6 +115,8 @@ facts! {
     ValueAstray => "an indirection points at no value of its type",
     /// A value contains itself, where a tree was asked for.
     ValueCyclic => "a value contains itself",
+    /// No factory is registered for a value's type.
+    ValueFactoryMissing => "no factory is registered for a value's type",
 }
 
 /// Why a value cannot be written.

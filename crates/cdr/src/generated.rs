@@ -1,7 +1,7 @@
 //! What Rust generated from IDL stands on: marshalling of records whose members need no further checks, and TypeCodes.
 
-use crate::typecode::{Member, TypeCode};
-use crate::{DecodeError, EncodeError, Parse, Reader, Write, Writer};
+use crate::typecode::{Member, TypeCode, ValueMember};
+use crate::{DecodeError, EncodeError, Parse, Reader, UserException, Write, Writer};
 
 /// As [`Parse::parse`], for a type that the place of the call tells.
 ///
@@ -21,10 +21,66 @@ pub fn write<T: Write + ?Sized>(value: &T, w: &mut Writer<'_>) -> Result<(), Enc
     value.write(w)
 }
 
+/// Runs `read`; values that it reads may be shared between all its parts.
+///
+/// # Errors
+/// Those of `read`.
+pub fn share_read<T>(
+    r: &mut Reader<'_>,
+    read: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    crate::valuetype::shared_read(r, read)
+}
+
+/// Runs `write`; values that it writes are shared between all its parts.
+///
+/// # Errors
+/// Those of `write`.
+pub fn share_write(
+    w: &mut Writer<'_>,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    crate::valuetype::shared_write(w, write)
+}
+
+/// Writes the repository id and the members of an exception whose values are shared.
+///
+/// # Errors
+/// As [`Write::write`].
+pub fn share_exception<E: UserException>(
+    exception: &E,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    w.write_string_octets(E::REPOSITORY_ID.as_bytes())?;
+    share_write(w, |w| exception.write(w))
+}
+
+/// Declares `$r`: a mutable borrow of the reader, with room for shared values.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! share {
+    ($r:ident, $reader:expr) => {
+        let reader = $reader;
+        let values = $crate::valuetype::ReadValues::default();
+        let parts = reader.parts(&values);
+        let $r = &mut reader.with_parts(&parts);
+    };
+}
+
 /// A member to build a TypeCode of.
 #[must_use]
 pub const fn member<'m>(name: &'m str, type_code: &'m TypeCode) -> Member<'m> {
     Member { name, type_code }
+}
+
+/// A member of a valuetype's state to build a TypeCode of.
+#[must_use]
+pub const fn state<'m>(name: &'m str, type_code: &'m TypeCode, is_public: bool) -> ValueMember<'m> {
+    ValueMember {
+        name,
+        type_code,
+        is_public,
+    }
 }
 
 /// Implements `Write` and `Parse` for a struct or an exception: its members in order. `fixed` are those whose

@@ -41,6 +41,7 @@ pub mod typecode;
 mod typed;
 mod unwritten;
 pub mod value;
+pub mod valuetype;
 mod walk;
 mod wide;
 mod window;

@@ -82,6 +82,13 @@ pub const PLAN_DEPTH_MAX: u8 = 8;
 /// Hierarchies written by hand stay under ten.
 pub const VALUE_BASES_MAX: usize = 32;
 
+/// How deep values may nest in one another when they are read into handles or written from them: a linked list has at
+/// most so many nodes behind one another. Each level costs up to a few kilobytes of stack.
+pub const VALUE_NESTING_MAX: u16 = 200;
+
+/// Most texts and octet sequences of one message that stand in several chunks: each is joined in memory.
+pub const VALUE_JOINS_MAX: usize = 4_096;
+
 /// Most repository ids of one value on the wire: its type and the bases that it may be read as.
 pub const VALUE_IDS_MAX: usize = 1 + VALUE_BASES_MAX;
 

@@ -45,12 +45,18 @@ impl<'a> Reader<'a> {
             divided: Some(divided),
             ..Self::new(divided.first(), order)
         };
-        while position > reader.bytes.len()
-            && let Some(next) = reader.in_next_fragment()
+        reader.go_on_to(position);
+        reader
+    }
+
+    /// Moves this reader forward to `position`, in the fragment that it stands in.
+    pub(crate) fn go_on_to(&mut self, position: usize) {
+        while position > self.bytes.len()
+            && let Some(next) = self.in_next_fragment()
         {
-            reader = next;
+            self.go_to(next);
         }
-        reader.at_position(position)
+        self.position = position;
     }
 
     /// Whether the message came in fragments that are aligned separately.
@@ -63,12 +69,46 @@ impl<'a> Reader<'a> {
     /// Returns this reader at the start of the next fragment; `None` in the last.
     pub(crate) fn in_next_fragment(self) -> Option<Self> {
         let start = self.bytes.len();
+        let divided = self.divided?;
+        if let Some(values) = divided.values()
+            && values.are_in_chunks()
+        {
+            return self.in_next_chunk(values);
+        }
         Some(Self {
-            bytes: self.divided?.after(start)?,
+            bytes: divided.after(start)?,
             position: start,
             phase: phase_of(start),
             ..self
         })
+    }
+
+    /// The parts of the message behind the present one, where it has any.
+    pub(crate) const fn divided(&self) -> Option<&'a Divided<'a>> {
+        self.divided
+    }
+
+    /// This reader of a message in these parts.
+    #[must_use]
+    pub fn with_parts<'b>(&self, parts: &'b Divided<'b>) -> Reader<'b>
+    where
+        'a: 'b,
+    {
+        Reader {
+            divided: Some(parts),
+            ..*self
+        }
+    }
+
+    pub(crate) const fn without_parts(mut self) -> Self {
+        self.divided = None;
+        self
+    }
+
+    /// This reader of a longer or shorter slice that begins with the same octets.
+    pub(crate) const fn with_bytes(mut self, bytes: &'a [u8]) -> Self {
+        self.bytes = bytes;
+        self
     }
 
     /// The whole slice, with the fragments that follow.

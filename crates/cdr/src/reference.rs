@@ -24,6 +24,9 @@ pub trait WriteReference {
 
 /// An object reference that can be read.
 pub trait ParseReference: Sized {
+    /// As [`Parse::SIZE_MIN`], of nil too: the count of a type id with its null, padding, and a count of profiles.
+    const SIZE_MIN: usize = 12;
+
     /// Reads a reference; `None` for nil.
     ///
     /// # Errors
@@ -34,6 +37,10 @@ pub trait ParseReference: Sized {
 impl<T: WriteReference + ?Sized> WriteReference for &T {
     fn write_reference(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         (**self).write_reference(w)
+    }
+
+    fn write_nil(w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        T::write_nil(w)
     }
 }
 
@@ -47,8 +54,7 @@ impl<T: WriteReference> Write for Option<T> {
 }
 
 impl<'a, T: ParseReference> Parse<'a> for Option<T> {
-    /// The count of a type id with its null, padding, and a count of profiles.
-    const SIZE_MIN: usize = 12;
+    const SIZE_MIN: usize = T::SIZE_MIN;
 
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         T::parse_reference(r)
@@ -58,6 +64,14 @@ impl<'a, T: ParseReference> Parse<'a> for Option<T> {
 impl<T: Typed + WriteReference> Typed for Option<T> {
     fn type_code() -> TypeCode {
         T::type_code()
+    }
+
+    fn own_type_code(&self) -> TypeCode {
+        self.as_ref().map_or_else(T::type_code, T::own_type_code)
+    }
+
+    fn accepts(type_code: &TypeCode) -> bool {
+        T::accepts(type_code)
     }
 }
 

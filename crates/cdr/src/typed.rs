@@ -6,6 +6,16 @@ use crate::{BoundedString, BoundedVec, Char, Fixed, LongDouble, TypeCode, WStrin
 pub trait Typed {
     /// The TypeCode; cheap after the first call where the type caches it.
     fn type_code() -> TypeCode;
+
+    /// The TypeCode that this value is inserted into an `any` with: for a valuetype that of the value's own type.
+    fn own_type_code(&self) -> TypeCode {
+        Self::type_code()
+    }
+
+    /// Whether a value with this TypeCode may be extracted as this type.
+    fn accepts(type_code: &TypeCode) -> bool {
+        type_code.equivalent(&Self::type_code())
+    }
 }
 
 macro_rules! typed {

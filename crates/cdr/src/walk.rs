@@ -5,7 +5,7 @@
 //! `VALUE_IDS_MAX` ids, and for each the declared type among at most `VALUE_BASES_MAX` bases. An id that several values
 //! share is resolved once.
 
-mod chunks;
+pub(crate) mod chunks;
 pub(crate) mod ids;
 mod opaque;
 mod plan;
@@ -69,7 +69,7 @@ pub fn copy_value(
     r: &mut Reader<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    encoded(Walk::new(Output::new(w, true)).whole(type_code, r))
+    encoded(Walk::new(Output::new(w, true)).through(type_code, r))
 }
 
 /// As [`copy_value`], but for what follows where reader and writer are at places that are the same modulo `alignment`:
@@ -81,7 +81,7 @@ pub(crate) fn copy_up_to(
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     let output = Output::new(w, true).until_alike(alignment);
-    match Walk::new(output).whole(type_code, r) {
+    match Walk::new(output).through(type_code, r) {
         Err(Fault::IsAlike) => Ok(()),
         outcome => encoded(outcome),
     }
@@ -94,7 +94,7 @@ pub(crate) fn keep_value(
     r: &mut Reader<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    encoded(Walk::new(Output::new(w, false)).whole(type_code, r))
+    encoded(Walk::new(Output::new(w, false)).through(type_code, r))
 }
 
 fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
@@ -142,6 +142,15 @@ impl<S: Sink> Walk<S> {
     }
 }
 
+impl Walk<Output<'_, '_>> {
+    /// As [`Walk::whole`], and leaves the writer as it found it: in an open chunk, or in none.
+    fn through(mut self, type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Fault> {
+        let outcome = self.whole(type_code, r);
+        self.sink.finish()?;
+        outcome
+    }
+}
+
 /// Runs `read` one level deeper.
 fn deeper<'a>(
     r: &mut Reader<'a>,
@@ -158,7 +167,17 @@ fn deeper<'a>(
 impl<S: Sink> Walk<S> {
     fn whole(&mut self, type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Fault> {
         let scope = &mut Scope::new(type_code.arena());
-        self.value(scope, type_code.root(), r)
+        let within = r.values().filter(|values| values.are_in_chunks());
+        let Some(values) = within else {
+            return self.value(scope, type_code.root(), r);
+        };
+        // An `any` in a value in chunks.
+        let mut wide = r.wide();
+        self.chunks = values.chunks(r.bytes().len());
+        let outcome = self.value(scope, type_code.root(), &mut wide);
+        values.set_chunks(self.chunks);
+        r.go_behind(wide, self.chunks);
+        outcome
     }
 
     fn value(

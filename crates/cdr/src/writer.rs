@@ -2,6 +2,7 @@
 
 use crate::divided::HEADER_SIZE;
 use crate::limits::{MESSAGE_SIZE_MAX, UNWRITTEN_SIZE_MIN, WINDOW_STEP, WINDOW_VALUES};
+use crate::valuetype::WriteValues;
 use crate::window::{WINDOW_SIZE, write_all};
 use crate::{ByteOrder, Codec, EncodeError, Reader, Unwritten, Write};
 
@@ -24,6 +25,8 @@ pub struct Writer<'b> {
     /// Set for a message that is divided for GIOP 1.1. `end_max` is then the end of the present fragment, and `origin`
     /// the place of its header.
     fragments: Option<Fragments>,
+    /// The values of the message, where they may be shared.
+    values: Option<&'b WriteValues>,
 }
 
 /// How a message is divided.
@@ -51,6 +54,7 @@ impl<'b> Writer<'b> {
             codec: Codec::DEFAULT,
             windowed: false,
             fragments: None,
+            values: None,
         }
     }
 
@@ -154,6 +158,7 @@ impl<'b> Writer<'b> {
             codec: self.codec,
             windowed: self.windowed,
             fragments: self.fragments,
+            values: self.values,
         }
     }
 
@@ -185,7 +190,7 @@ impl<'b> Writer<'b> {
 
     /// The state that changes where the writer goes on to another fragment.
     #[inline]
-    const fn place(&self) -> Place {
+    pub(crate) const fn place(&self) -> Place {
         Place {
             position: self.position,
             origin: self.origin,
@@ -198,6 +203,34 @@ impl<'b> Writer<'b> {
         self.position = place.position;
         self.origin = place.origin;
         self.end_max = place.end_max;
+    }
+
+    /// Takes back what was written behind `place`: zeros alone.
+    pub(crate) fn go_back(&mut self, place: Place) {
+        self.go_to(place);
+        if !self.windowed {
+            self.buffer.truncate(self.position);
+        }
+    }
+
+    /// The values of the message, where they may be shared.
+    #[inline]
+    pub(crate) const fn values(&self) -> Option<&'b WriteValues> {
+        self.values
+    }
+
+    /// Runs `write` on this writer with room for shared values.
+    pub(crate) fn sharing(
+        &mut self,
+        values: &WriteValues,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let mut inner = self.reborrow();
+        inner.values = Some(values);
+        let result = write(&mut inner);
+        let place = inner.place();
+        self.go_to(place);
+        result
     }
 
     /// Writes `N` octets after aligning to `N`.
@@ -455,7 +488,7 @@ impl<'b> Writer<'b> {
 
 /// The state that changes where a writer goes on to another fragment.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(crate) struct Place {
     position: usize,
     origin: usize,
     end_max: usize,

@@ -23,7 +23,7 @@ Examples:
   deckwatch idl idl/omg/CosEventChannelAdmin.idl --extern CosEventComm=crate::cos_event_comm
 
 What an included file defines is referred to, not made again: give that file too, or say by --extern where its Rust is.
-Local and abstract interfaces become traits alone; valuetypes and native types are read and refused with their place.
+Local and abstract interfaces become traits alone, valuetypes a struct and traits; native types are refused with their place.
 An error is told with file, line and column, and ends with exit status 2.")]
 pub(crate) struct Args {
     /// The IDL files
@@ -184,6 +184,6 @@ fn kind(kind: &DefinitionKind) -> &'static str {
         DefinitionKind::Alias(_) => "typedef",
         DefinitionKind::Constant(..) => "const",
         DefinitionKind::Native => "native",
-        DefinitionKind::Value => "valuetype",
+        DefinitionKind::Value(_) => "valuetype",
     }
 }

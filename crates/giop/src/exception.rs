@@ -244,6 +244,7 @@ impl SystemException {
                 (Kind::NoImplement, experimental(fact))
             }
             DecodeFact::TypeMismatch => (Kind::BadParam, experimental(fact)),
+            DecodeFact::ValueFactoryMissing => (Kind::Marshal, minor::VALUE_FACTORY_MISSING),
             DecodeFact::ReferenceMalformed => (Kind::InvObjref, experimental(fact)),
             other => (Kind::Marshal, experimental(other)),
         };

@@ -48,6 +48,10 @@ pub const POLLABLE_TWICE: u32 = omg(43);
 /// BAD_PARAM: a list of policies has two of one kind.
 pub const POLICY_TWICE: u32 = omg(30);
 
+/// BAD_PARAM: no value factory is registered with this repository id.
+pub const VALUE_FACTORY_UNKNOWN: u32 = omg(1);
+/// MARSHAL: no value factory is registered for the type of a value.
+pub const VALUE_FACTORY_MISSING: u32 = omg(1);
 /// MARSHAL: wide characters in a request of GIOP 1.0.
 pub const WIDE_IN_GIOP_1_0_REQUEST: u32 = omg(5);
 /// MARSHAL: wide characters in a reply of GIOP 1.0.

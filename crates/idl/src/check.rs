@@ -6,6 +6,7 @@ mod interface;
 pub(crate) mod repository_id;
 pub(crate) mod scope;
 mod types;
+mod value;
 
 use crate::check::repository_id::{Pragma, pragma, repository_id, with_version};
 use crate::check::scope::{ScopeId, Scopes, Target};
@@ -99,17 +100,15 @@ impl Checker<'_> {
             }
             ItemKind::Value {
                 name,
+                form,
                 bases,
                 supports,
                 items,
-            } => self.value(name, item.span, bases, supports, items),
-            ItemKind::ValueForward { name } => {
-                self.declare_value(name, item.span);
+            } => self.value((name, item.span), form, (bases, supports), items),
+            ItemKind::ValueForward { name, form } => {
+                self.declare_value(name, item.span, form);
             }
-            ItemKind::ValueBox { name, ty } => {
-                self.type_of(ty);
-                self.declare_value(name, item.span);
-            }
+            ItemKind::ValueBox { name, ty } => self.value_box(name, item.span, ty),
             ItemKind::Struct { .. } | ItemKind::Union { .. } | ItemKind::Enum { .. } => {
                 self.constructed(item);
             }
@@ -131,7 +130,10 @@ impl Checker<'_> {
             ItemKind::TypeId { name, id } => self.set_id(name, id.clone()),
             ItemKind::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
             ItemKind::Import { name } => self.import(name),
-            ItemKind::Operation(_) | ItemKind::Attribute(_) | ItemKind::State { .. } => {}
+            ItemKind::Operation(_)
+            | ItemKind::Factory(_)
+            | ItemKind::Attribute(_)
+            | ItemKind::State { .. } => {}
         }
     }
 
@@ -173,6 +175,7 @@ impl Checker<'_> {
         match self.kind_mut(parent) {
             DefinitionKind::Module(members) => members.push(id),
             DefinitionKind::Interface(interface) => interface.members.push(id),
+            DefinitionKind::Value(value) => value.interface.members.push(id),
             DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
                 structure.nested.push(id)
             }
@@ -191,7 +194,7 @@ impl Checker<'_> {
         result
     }
 
-    fn own(&self, name: &Name) -> Option<DefId> {
+    pub(crate) fn own(&self, name: &Name) -> Option<DefId> {
         match self.scopes.own(self.scope, &name.text) {
             Some(Target::Definition(id)) => Some(id),
             _ => None,
@@ -236,13 +239,6 @@ impl Checker<'_> {
             defined: false,
         };
         self.define(name, whole, DefinitionKind::Interface(interface))
-    }
-
-    pub(crate) fn declare_value(&mut self, name: &Name, whole: Span) -> DefId {
-        let known = self
-            .own(name)
-            .filter(|&id| matches!(self.definition(id).kind, DefinitionKind::Value));
-        known.unwrap_or_else(|| self.define(name, whole, DefinitionKind::Value))
     }
 
     pub(crate) fn declare_structure(&mut self, name: &Name, whole: Span, exception: bool) -> DefId {

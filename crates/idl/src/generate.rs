@@ -13,6 +13,7 @@ mod reference;
 mod skeleton;
 mod types;
 mod union;
+mod valuetype;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -425,10 +426,9 @@ impl Generator<'_> {
         }
         self.check_mapped(definition)?;
         match &definition.kind {
-            DefinitionKind::Module(_) | DefinitionKind::Native | DefinitionKind::Value => {
-                Ok(TokenStream::new())
-            }
+            DefinitionKind::Module(_) | DefinitionKind::Native => Ok(TokenStream::new()),
             DefinitionKind::Interface(interface) => self.interface(id, definition, interface, at),
+            DefinitionKind::Value(value) => self.valuetype(id, definition, value, at),
             DefinitionKind::Struct(structure) => self.structure(id, definition, structure, at),
             DefinitionKind::Exception(structure) => self.exception(id, definition, structure, at),
             DefinitionKind::Union(union) => self.union(id, definition, union, at),

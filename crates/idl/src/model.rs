@@ -134,8 +134,73 @@ pub enum DefinitionKind {
     Constant(Type, Value),
     /// `native`.
     Native,
-    /// `valuetype`; only its name is kept.
-    Value,
+    /// `valuetype`.
+    Value(Valuetype),
+}
+
+/// A valuetype.
+#[derive(Clone, Debug)]
+pub struct Valuetype {
+    /// What kind of valuetype it is.
+    pub form: ValueForm,
+    /// Its base with state.
+    pub base: Option<DefId>,
+    /// Its abstract bases.
+    pub abstract_bases: Vec<DefId>,
+    /// The interfaces that it supports.
+    pub supports: Vec<DefId>,
+    /// Its own state, in order.
+    pub state: Vec<StateMember>,
+    /// Its operations, factories and attributes, and what is defined in it. Its ancestors are its bases and theirs.
+    pub interface: Interface,
+    /// Which of the operations are factories.
+    pub factories: Vec<usize>,
+}
+
+impl Valuetype {
+    /// A valuetype of which no more than this is known.
+    pub(crate) const fn declared(form: ValueForm) -> Self {
+        Self {
+            form,
+            base: None,
+            abstract_bases: Vec::new(),
+            supports: Vec::new(),
+            state: Vec::new(),
+            interface: Interface {
+                flavour: Flavour::Local,
+                bases: Vec::new(),
+                ancestors: Vec::new(),
+                members: Vec::new(),
+                operations: Vec::new(),
+                defined: false,
+            },
+            factories: Vec::new(),
+        }
+    }
+}
+
+/// The kind of a valuetype.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueForm {
+    /// With state.
+    Plain,
+    /// With state; a reader may take it for its base (`: truncatable Base`).
+    Truncatable,
+    /// Its state is marshalled by the user's own code.
+    Custom,
+    /// Without state, and without values of its own.
+    Abstract,
+    /// A value box of this type.
+    Box(Type),
+}
+
+/// A member of a valuetype's state.
+#[derive(Clone, Debug)]
+pub struct StateMember {
+    /// Whether it is `public`.
+    pub is_public: bool,
+    /// The member.
+    pub member: Member,
 }
 
 /// An interface.

@@ -266,9 +266,9 @@ fn objects_of_the_interface_repository_are_known_as_references() {
 }
 
 #[test]
-fn value_types_are_read_and_told_as_not_mapped_where_they_stand() {
+fn valuetypes_are_a_struct_of_their_state_and_traits() {
     let text = "interface I {};\nvaluetype V supports I {\n  private long x; public string y; factory make(in long x) raises (E); void f();\n};\n\
-                abstract valuetype A { void g(); };\nvaluetype Box sequence<long>;\ncustom valuetype C : truncatable V { public A other; };\nexception E {};\n";
+                abstract valuetype A { void g(); };\nvaluetype Box sequence<long>;\ncustom valuetype C : V { public A other; };\nexception E {};\n";
     // `E` is used before it is defined.
     assert!(
         told(text).starts_with("t.idl:3:68: error: `E` is not defined"),
@@ -279,19 +279,89 @@ fn value_types_are_read_and_told_as_not_mapped_where_they_stand() {
         "exception E {{}};\n{}",
         text.replace("exception E {};\n", "")
     );
-    let places: Vec<String> = (told(&text).lines())
-        .filter_map(|line| line.strip_suffix(": error: valuetypes are not mapped to Rust yet"))
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(
-        places,
-        ["t.idl:3:11", "t.idl:6:20", "t.idl:7:11", "t.idl:8:18"]
-    );
-    // A type that contains a valuetype is refused where it uses the valuetype.
+    let made =
+        generate(&model(&text), &Config::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    for present in [
+        "pub struct V {",
+        "pub(crate) x: i32",
+        "pub trait VValue: _cdr::valuetype::ValueBase + I + VOperations {",
+        "pub trait VInit: Sized {",
+        "pub trait AValue:",
+        "pub struct Box(pub Vec<i32>)",
+        "pub base: V",
+    ] {
+        assert!(
+            made.replace("::deckwatch_cdr", "_cdr").contains(present),
+            "{present}: {made}"
+        );
+    }
+    let refused = told("valuetype V; interface I { void f(in V given); };");
     assert!(
-        told("valuetype V; interface I { void f(in V given); };")
-            .contains("error: valuetypes are not mapped to Rust yet")
+        refused.starts_with("t.idl:1:33: error: this valuetype is declared, but never defined"),
+        "{refused}"
     );
+}
+
+#[test]
+fn a_valuetype_that_breaks_a_rule_is_refused_where_it_does() {
+    for (text, place, error) in [
+        (
+            "abstract valuetype A { public long x; };",
+            "1:31",
+            "an abstract valuetype has no state",
+        ),
+        (
+            "valuetype A {}; valuetype B {}; valuetype C : A, B {};",
+            "1:50",
+            "`B` has state: only the first base may have it",
+        ),
+        (
+            "valuetype A {}; custom valuetype C : truncatable A {};",
+            "1:38",
+            "a custom valuetype is not truncatable",
+        ),
+        (
+            "abstract valuetype A {}; valuetype C : truncatable A {};",
+            "1:52",
+            "an abstract base has no state to which a value could be truncated",
+        ),
+        (
+            "custom valuetype A {}; valuetype C : A {};",
+            "1:38",
+            "`A` is custom: what is derived from it is `custom` too",
+        ),
+        (
+            "valuetype A {}; valuetype B A;",
+            "1:29",
+            "a value box holds no other valuetype",
+        ),
+        (
+            "valuetype A; valuetype C : A {};",
+            "1:28",
+            "`A` is declared, but not defined before this",
+        ),
+        (
+            "struct A { long x; }; valuetype C : A {};",
+            "1:37",
+            "`A` is not a valuetype",
+        ),
+        (
+            "valuetype A {}; valuetype C supports A {};",
+            "1:38",
+            "`A` is not an interface",
+        ),
+        (
+            "valuetype A {}; valuetype A {};",
+            "1:27",
+            "`A` is defined twice",
+        ),
+    ] {
+        let told = told(text);
+        assert!(
+            told.starts_with(&format!("t.idl:{place}: error: {error}")),
+            "{text}: {told}"
+        );
+    }
 }
 
 #[test]

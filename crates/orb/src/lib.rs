@@ -143,6 +143,7 @@ mod server;
 mod slab;
 mod trace;
 pub mod transport;
+mod value_factories;
 mod wire;
 
 pub use adapter::{

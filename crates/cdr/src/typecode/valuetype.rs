@@ -74,6 +74,12 @@ impl TypeCode {
         })
     }
 
+    /// The base of all value types.
+    #[must_use]
+    pub fn value_base() -> Self {
+        Self::value(VALUE_BASE_ID, "ValueBase", ValueModifier::None, None, &[])
+    }
+
     /// A boxed value (create_value_box_tc).
     #[must_use]
     pub fn value_box(id: &str, name: &str, boxed: &Self) -> Self {

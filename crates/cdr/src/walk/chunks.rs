@@ -5,7 +5,7 @@ use super::tags::{CHUNKED, FIRST_TAG, LAST_TAG};
 use crate::{DecodeError, DecodeFact, Reader};
 
 /// The place of a walk within values in chunks.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunks {
     /// Values in chunks that have begun and not ended.
     level: u32,
@@ -16,8 +16,19 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
+    /// This place, with the end of the present chunk.
+    pub(crate) const fn with_end(mut self, end: usize) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// Where the present chunk ends.
+    pub(crate) const fn end(&self) -> usize {
+        self.end
+    }
+
     /// Whether the walk is within a value in chunks.
-    pub(super) const fn are_there(&self) -> bool {
+    pub(crate) const fn are_there(&self) -> bool {
         self.level > 0
     }
 
@@ -72,8 +83,17 @@ impl Chunks {
         self.end = r.position();
     }
 
+    /// After null or an indirection, which may stand in a chunk or between chunks.
+    pub(crate) fn settle(&mut self, is_inside: bool, r: &Reader<'_>) -> Result<(), DecodeError> {
+        if is_inside {
+            return self.leave(r);
+        }
+        self.none_at(r);
+        Ok(())
+    }
+
     /// Whether the walk is in a chunk, after going into the next one where there is one.
-    pub(super) fn go_inside(&mut self, r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    pub(crate) fn go_inside(&mut self, r: &mut Reader<'_>) -> Result<bool, DecodeError> {
         Ok(r.position() < self.end || self.open(r)?)
     }
 
@@ -86,14 +106,14 @@ impl Chunks {
     }
 
     /// A value in chunks begins, behind its header.
-    pub(super) fn begin_value(&mut self, r: &Reader<'_>) {
+    pub(crate) fn begin_value(&mut self, r: &Reader<'_>) {
         self.level += 1;
         self.none_at(r);
     }
 
     /// Reads up to the end of the present value, and returns where its end tag stands. Where the value is read as its
     /// base, the members of the derived type are passed over.
-    pub(super) fn end_value(
+    pub(crate) fn end_value(
         &mut self,
         r: &mut Reader<'_>,
         is_base: bool,

@@ -54,6 +54,17 @@ impl<'a> Header<'a> {
         })
     }
 
+    /// Whether the value is of the declared type, so that no id stands here.
+    pub(crate) const fn is_without_ids(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The ids, the value's own first.
+    pub(crate) fn each_text(&self) -> impl Iterator<Item = Result<&'a [u8], DecodeError>> {
+        let mut there = self.ids;
+        (0..self.count).map(move |_| id_text(&mut there))
+    }
+
     /// Where the list stands, if they are a list.
     pub(super) fn list(&self) -> Option<usize> {
         self.is_list.then(|| self.ids.position() - 4)
@@ -167,7 +178,7 @@ impl WrittenIds {
 
     /// Writes an id, or an indirection to where it was written before.
     #[inline(always)]
-    pub(super) fn write(&mut self, id: Id<'_>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    pub(crate) fn write(&mut self, id: Id<'_>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if let Some(there) = self.place(id) {
             return write_indirection(there, w);
         }

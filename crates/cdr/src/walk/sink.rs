@@ -1,9 +1,9 @@
 //! Sinks for the parts of a walked value: nothing, or a writer.
 
 use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
+use crate::valuetype::WrittenChunks;
 use crate::walk::ids::{Header, Id, WrittenIds, write_indirection};
 use crate::walk::opaque::Opaque;
-use crate::walk::tags::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::{EncodeError, Reader, Write, Writer};
 
 /// Receives the parts of a walk.
@@ -76,12 +76,7 @@ impl Sink for Nowhere {
 pub(super) struct Output<'w, 'b> {
     w: &'w mut Writer<'b>,
     around: Around,
-    /// Values in chunks that have begun and not ended.
-    level: u32,
-    /// Where the size of the open chunk stands.
-    chunk: Option<usize>,
-    /// Where the last end tag stands.
-    ended: usize,
+    chunks: WrittenChunks,
     /// The alignment at which the rest has the same octets in reader and writer; `None` where they have to be
     /// converted.
     alignment: Option<usize>,
@@ -106,14 +101,23 @@ impl Around {
 
 impl<'w, 'b> Output<'w, 'b> {
     pub(super) fn new(w: &'w mut Writer<'b>, is_chunking: bool) -> Self {
+        let values = w.values();
         Self {
+            chunks: values.map_or_else(WrittenChunks::default, |values| values.with_chunks(|c| *c)),
             w,
             around: Around::chunking(is_chunking),
-            level: 0,
-            chunk: None,
-            ended: 0,
             alignment: None,
         }
+    }
+
+    /// Leaves the writer in a chunk where it was in one.
+    pub(super) fn finish(mut self) -> Result<(), EncodeError> {
+        let Some(values) = self.w.values() else {
+            return Ok(());
+        };
+        self.chunks.open(self.w)?;
+        values.with_chunks(|chunks| *chunks = self.chunks);
+        Ok(())
     }
 
     /// Stops where the rest has the same octets in reader and writer: at places that are equal modulo `alignment`.
@@ -124,25 +128,14 @@ impl<'w, 'b> Output<'w, 'b> {
 
     /// Opens a chunk, unless one is open or none is needed.
     fn open(&mut self) -> Result<(), EncodeError> {
-        if self.level > 0 && self.chunk.is_none() {
-            self.w.write_u32(0)?;
-            self.chunk = Some(self.w.position() - 4);
-        }
-        Ok(())
+        self.chunks.open(self.w)
     }
 
     /// Closes the chunk behind an array. omniORB reads an array across two of its buffers wrongly where more follows in
     /// the same chunk: it takes that for another chunk.
     fn close_behind(&mut self, is_array: bool) {
         if is_array {
-            self.close();
-        }
-    }
-
-    fn close(&mut self) {
-        if let Some(at) = self.chunk.take() {
-            let size = self.w.position() - at - 4;
-            self.w.patch_u32(at, size as u32);
+            self.chunks.close(self.w);
         }
     }
 }
@@ -195,12 +188,9 @@ impl Sink for Output<'_, '_> {
     }
 
     fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
-        self.close();
         let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
         let in_chunks =
-            self.level > 0 || (self.around.is_chunking && is_truncatable(arena.node(node)));
-        self.level += u32::from(in_chunks);
-        let chunked = if in_chunks { CHUNKED } else { 0 };
+            self.chunks.level > 0 || (self.around.is_chunking && is_truncatable(arena.node(node)));
         // The type, and the bases that its values may be read as.
         let base = |node: &u32| {
             let base = is_truncatable(arena.node(*node)).then(|| arena.base(*node));
@@ -208,34 +198,13 @@ impl Sink for Output<'_, '_> {
         };
         let types = || std::iter::successors(Some(node), base);
         let count = if in_chunks { types().count() } else { 1 };
-        let form = if count > 1 { ID_LIST } else { ONE_ID };
-        self.w.write_u32(FIRST_TAG | form | chunked)?;
-        let start = self.w.position() - 4;
-        if count > 1 {
-            self.w.write_count(count)?;
-        }
-        for node in types().take(count) {
-            let id = Id::Of(arena, node);
-            self.around.ids.write(id, self.w)?;
-        }
-        Ok(start)
+        let ids = types().take(count).map(|node| Id::Of(arena, node));
+        self.chunks
+            .begin(in_chunks, (count, ids), &mut self.around.ids, self.w)
     }
 
     fn end(&mut self) -> Result<(), EncodeError> {
-        if self.level == 0 {
-            return Ok(());
-        }
-        self.close();
-        let tag = self.level.wrapping_neg();
-        self.level -= 1;
-        // A value that ends together with the last one in it shares its end tag: omniORB accepts no other form.
-        if self.ended > 0 && self.ended + 4 == self.w.position() {
-            self.w.patch_u32(self.ended, tag);
-            return Ok(());
-        }
-        self.w.write_u32(tag)?;
-        self.ended = self.w.position() - 4;
-        Ok(())
+        self.chunks.end(self.w)
     }
 
     fn again(&mut self, there: usize) -> Result<(), EncodeError> {
@@ -249,14 +218,14 @@ impl Sink for Output<'_, '_> {
         declared: Id<'_>,
         state: &Opaque,
     ) -> Result<usize, EncodeError> {
-        self.close();
-        self.level += 1;
+        self.chunks.close(self.w);
+        self.chunks.level += 1;
         let ids = || match &*header.texts() {
             [] => vec![declared],
             texts => texts.iter().copied().map(Id::Text).collect(),
         };
         let ids = (header.list(), ids);
-        let start = state.write(ids, self.level, &mut self.around.ids, self.w)?;
+        let start = state.write(ids, self.chunks.level, &mut self.around.ids, self.w)?;
         self.end()?;
         Ok(start)
     }

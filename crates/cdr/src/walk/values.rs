@@ -112,13 +112,13 @@ impl<S: Sink> Walk<S> {
         let tag = r.read_u32()?;
         match tag {
             NULL_TAG => {
-                self.settle(is_inside, r)?;
+                self.chunks.settle(is_inside, r)?;
                 Ok(self.sink.put(&NULL_TAG)?)
             }
             WITHOUT_TAG => {
                 let from = r.position();
                 let target = from as i64 + i64::from(i32::parse(r)?);
-                self.settle(is_inside, r)?;
+                self.chunks.settle(is_inside, r)?;
                 let known = usize::try_from(target).ok();
                 let known = known.and_then(|target| scope.seen_at(target));
                 let arena = scope.arena;
@@ -178,15 +178,6 @@ impl<S: Sink> Walk<S> {
             .sink
             .opaque(header, Id::Of(scope.arena, formal), &state)?;
         scope.note(start, there, actual);
-        Ok(())
-    }
-
-    /// After null or an indirection, which may stand in a chunk or between chunks.
-    fn settle(&mut self, is_inside: bool, r: &Reader<'_>) -> Result<(), DecodeError> {
-        if is_inside {
-            return self.chunks.leave(r);
-        }
-        self.chunks.none_at(r);
         Ok(())
     }
 

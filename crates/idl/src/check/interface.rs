@@ -1,4 +1,4 @@
-//! Checks interfaces and valuetypes.
+//! Checks interfaces.
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,10 +58,18 @@ impl Checker<'_> {
         });
     }
 
-    fn interface_of(&self, id: DefId) -> Option<&Interface> {
+    pub(super) fn interface_of(&self, id: DefId) -> Option<&Interface> {
         match &self.definition(id).kind {
             DefinitionKind::Interface(interface) => Some(interface),
             _ => None,
+        }
+    }
+
+    /// The operations of an interface or valuetype.
+    fn operations_of(&self, id: DefId) -> Option<&Interface> {
+        match &self.definition(id).kind {
+            DefinitionKind::Value(value) => Some(&value.interface),
+            _ => self.interface_of(id),
         }
     }
 
@@ -163,7 +171,7 @@ impl Checker<'_> {
         }
     }
 
-    fn operation(&mut self, interface: DefId, operation: &AstOperation, whole: Span) {
+    pub(super) fn operation(&mut self, interface: DefId, operation: &AstOperation, whole: Span) {
         let result = operation.result.as_ref().map(|ty| self.complete_type(ty));
         self.declare_operation(interface, &operation.name, "an operation");
         let inside = self.scopes.push(self.scope, self.scopes.owner(self.scope));
@@ -283,7 +291,7 @@ impl Checker<'_> {
         )
     }
 
-    fn attribute(&mut self, interface: DefId, attribute: &Attribute, whole: Span) {
+    pub(super) fn attribute(&mut self, interface: DefId, attribute: &Attribute, whole: Span) {
         let ty = self.complete_type(&attribute.ty);
         let get_raises = self.raises(&attribute.get_raises);
         let set_raises = self.raises(&attribute.set_raises);
@@ -331,13 +339,13 @@ impl Checker<'_> {
             return self.error(error);
         }
         let ancestors = self
-            .interface_of(interface)
+            .operations_of(interface)
             .map(|i| i.ancestors.clone())
             .unwrap_or_default();
         let key = name.text.to_lowercase();
         let earlier = ancestors
             .iter()
-            .filter_map(|&id| self.interface_of(id))
+            .filter_map(|&id| self.operations_of(id))
             .flat_map(|i| &i.operations);
         let earlier = earlier
             .filter(|operation| operation.name.to_lowercase() == key)
@@ -354,47 +362,10 @@ impl Checker<'_> {
     }
 
     fn add_operation(&mut self, interface: DefId, operation: Operation) {
-        if let DefinitionKind::Interface(interface) = self.kind_mut(interface) {
-            interface.operations.push(operation);
+        match self.kind_mut(interface) {
+            DefinitionKind::Interface(interface) => interface.operations.push(operation),
+            DefinitionKind::Value(value) => value.interface.operations.push(operation),
+            _ => {}
         }
-    }
-
-    /// Checks a valuetype: only resolves its names.
-    pub(crate) fn value(
-        &mut self,
-        name: &Name,
-        whole: Span,
-        bases: &[ScopedName],
-        supports: &[ScopedName],
-        items: &[Item],
-    ) {
-        for base in bases.iter().chain(supports) {
-            self.find(base);
-        }
-        let id = self.declare_value(name, whole);
-        let inherited: Vec<DefId> = (bases.iter().chain(supports))
-            .filter_map(
-                |base| match self.scopes.lookup(self.scope, base, &self.definitions) {
-                    Ok(Target::Definition(id)) => Some(id),
-                    _ => None,
-                },
-            )
-            .collect();
-        self.within(id, |checker| {
-            checker.scopes.inherit(checker.scope, &inherited);
-            for item in items {
-                match &item.kind {
-                    ItemKind::Operation(operation) => checker.operation(id, operation, item.span),
-                    ItemKind::Attribute(attribute) => checker.attribute(id, attribute, item.span),
-                    ItemKind::State { member } => {
-                        let ty = checker.type_of(&member.ty);
-                        for declarator in &member.declarators {
-                            checker.member(&ty, declarator);
-                        }
-                    }
-                    _ => checker.item(item),
-                }
-            }
-        });
     }
 }

@@ -394,6 +394,7 @@ impl Generator<'_> {
                     names.join(", ")
                 )
             }
+            DefinitionKind::Value(value) => self.described_value(definition, value, at, around)?,
             _ => return Err(self.refuse(definition.span, "this has no TypeCode of its own")),
         };
         around.pop();

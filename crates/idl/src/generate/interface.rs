@@ -133,7 +133,7 @@ impl<'m> Generator<'m> {
 
     // Errors.
 
-    fn error_enums(
+    pub(super) fn error_enums(
         &mut self,
         all: &[Declared<'m>],
         id: DefId,
@@ -274,7 +274,7 @@ impl<'m> Generator<'m> {
         }
     }
 
-    fn service_signature(
+    pub(super) fn service_signature(
         &mut self,
         declared: Declared<'_>,
         at: &[String],

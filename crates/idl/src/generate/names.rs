@@ -5,14 +5,16 @@ use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span};
 
+use super::data::field_names;
 use crate::model::implied::reply_name;
-use crate::model::{Access, DefId, DefinitionKind, Interface, Model};
+use crate::model::{Access, DefId, DefinitionKind, Interface, Member, Model, ValueForm, Valuetype};
 
 /// The Rust module path and name of each definition, and the names generated beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     definitions: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
+    values: HashMap<DefId, ValueNames>,
 }
 
 /// A definition's own name, and its enclosing modules.
@@ -43,6 +45,19 @@ pub(crate) struct InterfaceNames {
     pub(crate) replies: Vec<String>,
     /// The error enums, in the same order; `None` for an operation without a `raises` clause.
     pub(crate) errors: Vec<Option<String>>,
+}
+
+/// The names generated for a valuetype.
+#[derive(Debug)]
+pub(crate) struct ValueNames {
+    /// What its values are held as: `PointValue`, or the struct of a value box.
+    pub(crate) held: String,
+    /// The trait of its operations.
+    pub(crate) operations: String,
+    /// The trait of its factories.
+    pub(crate) init: String,
+    /// The field of its base's state, then those of its own.
+    pub(crate) fields: Vec<String>,
 }
 
 impl Names {
@@ -121,21 +136,15 @@ impl Names {
                 place.inner = inner;
             }
         }
+        if let DefinitionKind::Value(value) = kind {
+            self.value_companions(id, value, taken);
+        }
         if let DefinitionKind::Interface(interface) = kind {
             let name = self.name(id).to_owned();
             let methods = self.methods(interface);
             let deliveries = self.deliveries(interface, &methods);
             let replies = self.replies(interface);
-            let errors = interface
-                .operations
-                .iter()
-                .zip(&methods)
-                .map(|(operation, method)| {
-                    let method = camel_case(method.strip_prefix("r#").unwrap_or(method));
-                    (!operation.raises.is_empty())
-                        .then(|| unique(format!("{name}{method}Error"), taken))
-                })
-                .collect();
+            let errors = errors(&name, interface, &methods, taken);
             let reference = unique(format!("{name}Ref"), taken);
             let skeleton = unique(format!("{name}Skeleton"), taken);
             let poller = unique(format!("AMI{name}Poller"), taken);
@@ -154,6 +163,41 @@ impl Names {
                 },
             );
         }
+    }
+
+    /// Adds the names that are generated beside a valuetype.
+    fn value_companions(&mut self, id: DefId, value: &Valuetype, taken: &mut HashSet<String>) {
+        let name = self.name(id).to_owned();
+        let methods = self.methods(&value.interface);
+        let errors = errors(&name, &value.interface, &methods, taken);
+        let held = match value.form {
+            ValueForm::Box(_) => name.clone(),
+            _ => unique(format!("{name}Value"), taken),
+        };
+        let fields: Vec<Member> = value.state.iter().map(|part| part.member.clone()).collect();
+        let mut fields = field_names(&fields);
+        let mut base = "base".to_owned();
+        while fields.contains(&base) {
+            base.push('_');
+        }
+        fields.insert(0, base);
+        let names = ValueNames {
+            held,
+            operations: unique(format!("{name}Operations"), taken),
+            init: unique(format!("{name}Init"), taken),
+            fields,
+        };
+        self.values.insert(id, names);
+        let names = InterfaceNames {
+            methods,
+            errors,
+            ..InterfaceNames::default()
+        };
+        self.interfaces.insert(id, names);
+    }
+
+    pub(crate) fn value(&self, id: DefId) -> &ValueNames {
+        &self.values[&id]
     }
 
     /// Returns the names that an interface inherits from its ancestors, and the names in `all`.
@@ -202,11 +246,28 @@ impl Names {
     }
 }
 
+/// Returns the error enums of operations with a `raises` clause.
+fn errors(
+    name: &str,
+    interface: &Interface,
+    methods: &[String],
+    taken: &mut HashSet<String>,
+) -> Vec<Option<String>> {
+    let operations = interface.operations.iter().zip(methods);
+    operations
+        .map(|(operation, method)| {
+            let method = camel_case(method.strip_prefix("r#").unwrap_or(method));
+            (!operation.raises.is_empty()).then(|| unique(format!("{name}{method}Error"), taken))
+        })
+        .collect()
+}
+
 /// Returns the definitions inside a definition.
 pub(crate) fn inside(model: &Model, id: DefId) -> &[DefId] {
     match &model.definition(id).kind {
         DefinitionKind::Module(members) => members,
         DefinitionKind::Interface(interface) => &interface.members,
+        DefinitionKind::Value(value) => &value.interface.members,
         DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
             &structure.nested
         }

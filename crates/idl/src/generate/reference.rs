@@ -134,8 +134,14 @@ impl<'m> Generator<'m> {
                 )
             })
             .collect();
-        let may_be_left = may_be_left && operation.contexts.is_empty();
+        let is_shared = values.iter().any(|(ty, _)| self.may_share(ty));
+        let may_be_left = may_be_left && operation.contexts.is_empty() && !is_shared;
         let lines = self.writes(&values, may_be_left);
+        if is_shared {
+            let cdr = tokens(&self.paths.cdr);
+            let context = (!operation.contexts.is_empty()).then(|| quote! { ?; w.write_u32(0) });
+            return quote! { |w| #cdr::generated::share_write(w, |w| { #lines #context }) };
+        }
         // An operation with a `context` clause sends context names and values after the arguments; here always none.
         let context = match operation.contexts.as_slice() {
             [] => None,
@@ -183,11 +189,21 @@ impl<'m> Generator<'m> {
         owned: &[String],
         known: bool,
     ) -> TokenStream {
-        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
+        let cdr = tokens(&self.paths.cdr);
         let types: Vec<&Type> = results(operation).collect();
         if types.is_empty() {
             return quote! { |_| Ok(()) };
         }
+        let parsed = self.parsed_each(&types, owned, known);
+        if types.iter().any(|ty| self.may_share(ty)) {
+            return quote! { |r| #cdr::generated::share_read(r, #parsed) };
+        }
+        parsed
+    }
+
+    /// Generates the closure of [`Generator::parsed_results`], in which values are not shared.
+    fn parsed_each(&self, types: &[&Type], owned: &[String], known: bool) -> TokenStream {
+        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
         let checked = types
             .iter()
             .any(|ty| self.exceeds(&quote! { result }, ty, true).is_some());
@@ -239,7 +255,13 @@ impl<'m> Generator<'m> {
         for &raised in &declared.operation.raises {
             let id = &self.model.definition(raised).repository_id;
             let variant = self.variant(raised, &declared.operation.raises);
-            arms.push(quote! { #id => Ok(Some(#error::#variant(#parse(r)?))) });
+            let cdr = tokens(&self.paths.cdr);
+            let parsed = if self.may_share(&Type::Named(raised)) {
+                quote! { #cdr::generated::share_read(r, |r| #parse(r)) }
+            } else {
+                quote! { #parse(r) }
+            };
+            arms.push(quote! { #id => Ok(Some(#error::#variant(#parsed?))) });
         }
         Ok(quote! { |id, r| match id { #(#arms,)* _ => Ok(None) } })
     }

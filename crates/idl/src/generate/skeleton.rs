@@ -94,8 +94,11 @@ impl<'m> Generator<'m> {
         let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
         let (request, served) = (tokens(&self.paths.request), tokens(&self.paths.served));
         let operation = declared.operation;
-        let reader = (inputs(operation).next().is_some())
-            .then(|| quote! { let r = &mut request.arguments(); });
+        let is_shared = inputs(operation).any(|parameter| self.may_share(&parameter.ty));
+        let reader = (inputs(operation).next().is_some()).then(|| match is_shared {
+            true => quote! { #cdr::share! { r, request.arguments() } },
+            false => quote! { let r = &mut request.arguments(); },
+        });
         let (mut reads, mut passed) = (Vec::new(), Vec::new());
         for parameter in inputs(operation) {
             let name = parameter_ident(&parameter.name);
@@ -161,7 +164,10 @@ impl<'m> Generator<'m> {
             quote! { request.reply().map(drop) }
         } else {
             let lines = self.writes(&values, false);
-            if self.are_one_expression(&values) {
+            if values.iter().any(|(ty, _)| self.may_share(ty)) {
+                let cdr = tokens(&self.paths.cdr);
+                quote! { request.reply_with(|w| #cdr::generated::share_write(w, |w| { #lines })) }
+            } else if self.are_one_expression(&values) {
                 quote! { request.reply_with(|w| #lines) }
             } else {
                 quote! { request.reply_with(|w| { #lines }) }
@@ -181,10 +187,18 @@ impl<'m> Generator<'m> {
             .iter()
             .map(|&raised| self.variant(raised, &declared.operation.raises))
             .collect();
+        let cdr = tokens(&self.paths.cdr);
+        let raises = declared.operation.raises.iter().map(|&raised| {
+            if self.may_share(&Type::Named(raised)) {
+                quote! { request.raise_with(|w| #cdr::generated::share_exception(&exception, w)) }
+            } else {
+                quote! { request.raise(&exception) }
+            }
+        });
         Ok(quote! {
             match #call {
                 Ok(#pattern) => { #written }
-                #(Err(#error::#raised(exception)) => request.raise(&exception),)*
+                #(Err(#error::#raised(exception)) => #raises,)*
                 Err(#error::System(exception)) => Err(exception),
             }
         })

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Generator, Refused};
-use crate::model::implied::EXCEPTION_HOLDER;
-use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
+use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type, ValueForm};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
@@ -61,7 +60,7 @@ impl Generator<'_> {
     ) -> Result<String, Refused> {
         let cdr = self.paths.cdr.clone();
         Ok(match ty {
-            Type::Basic(basic) => self.basic(*basic, span)?,
+            Type::Basic(basic) => self.basic(*basic),
             Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => {
                 format!("{cdr}::BoundedString<{bound}>")
             }
@@ -88,10 +87,12 @@ impl Generator<'_> {
                 let reference = self.reference(id, at, span)?;
                 Ok(format!("{}<{reference}>", self.prelude("Option")))
             }
-            DefinitionKind::Value
-                if self.model.definition(id).repository_id == EXCEPTION_HOLDER =>
-            {
+            DefinitionKind::Value(_) if self.is_exception_holder(id) => {
                 Ok(format!("{}::ExceptionHolder", self.paths.orb))
+            }
+            DefinitionKind::Value(_) => {
+                let held = self.held(id, at, span)?;
+                Ok(format!("{}<{held}>", self.prelude("Option")))
             }
             DefinitionKind::Alias(target) if !self.is_reachable(id) => {
                 let target = target.clone();
@@ -140,9 +141,9 @@ impl Generator<'_> {
         matches!(&self.model.definition(id).kind, DefinitionKind::Interface(interface) if interface.defined)
     }
 
-    fn basic(&mut self, basic: Basic, span: Span) -> Result<String, Refused> {
+    fn basic(&self, basic: Basic) -> String {
         let (cdr, orb) = (&self.paths.cdr, &self.paths.orb);
-        Ok(match basic {
+        match basic {
             Basic::Boolean => "bool".into(),
             Basic::Octet => "u8".into(),
             Basic::Char => format!("{cdr}::Char"),
@@ -159,23 +160,22 @@ impl Generator<'_> {
             Basic::Any => format!("{cdr}::Any"),
             Basic::TypeCode => format!("{cdr}::TypeCode"),
             Basic::Object => format!("{}<{orb}::ObjectRef>", self.prelude("Option")),
-            Basic::ValueBase => {
-                return Err(self.refuse(span, "valuetypes are not mapped to Rust yet"));
-            }
-        })
+            Basic::ValueBase => format!("{}<{}>", self.prelude("Option"), self.held_base()),
+        }
     }
 
     /// Returns how an argument of the type is passed.
     pub(crate) fn passing(&self, ty: &Type) -> Passing {
         match self.model.resolve(ty) {
             Type::Basic(Basic::Any | Basic::TypeCode) => Passing::Borrowed,
-            Type::Basic(Basic::Object) => Passing::Reference,
+            Type::Basic(Basic::Object | Basic::ValueBase) => Passing::Reference,
             Type::Basic(_) => Passing::Value,
             Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => Passing::Borrowed,
             Type::String(_) => Passing::Text,
             Type::Sequence { .. } => Passing::Slice,
             Type::Named(id) => match self.model.definition(*id).kind {
                 DefinitionKind::Interface(_) => Passing::Reference,
+                DefinitionKind::Value(_) if !self.is_exception_holder(*id) => Passing::Reference,
                 DefinitionKind::Enum(_) => Passing::Value,
                 _ => Passing::Borrowed,
             },
@@ -237,7 +237,13 @@ impl Generator<'_> {
     /// Returns `IRef` or `ObjectRef` for a type that is passed as a reference.
     fn reference_of(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
         match self.model.resolve(ty) {
+            Type::Named(id)
+                if matches!(self.model.definition(*id).kind, DefinitionKind::Value(_)) =>
+            {
+                self.held(*id, at, span)
+            }
             Type::Named(id) => self.reference(*id, at, span),
+            Type::Basic(Basic::ValueBase) => Ok(self.held_base()),
             _ => Ok(format!("{}::ObjectRef", self.paths.orb)),
         }
     }
@@ -257,7 +263,7 @@ impl Generator<'_> {
                 default: false,
                 eq: false,
             },
-            Type::Basic(Basic::Object | Basic::Any) => Abilities {
+            Type::Basic(Basic::Object | Basic::Any | Basic::ValueBase) => Abilities {
                 copy: false,
                 default: true,
                 eq: false,
@@ -355,7 +361,9 @@ impl Generator<'_> {
                         let target = self.type_code(&target.clone(), at, span, inside)?;
                         format!("{codes}::alias({repository_id:?}, {name:?}, &{target})")
                     }
-                    DefinitionKind::Struct(_) | DefinitionKind::Union(_)
+                    DefinitionKind::Struct(_)
+                    | DefinitionKind::Union(_)
+                    | DefinitionKind::Value(_)
                         if self.reaches(*id, inside) =>
                     {
                         self.described(*id, at, inside)?
@@ -391,6 +399,13 @@ impl Generator<'_> {
                 }
                 DefinitionKind::Union(union) => union.cases.iter().map(|case| &case.ty).collect(),
                 DefinitionKind::Alias(target) => vec![target],
+                DefinitionKind::Value(value) => {
+                    open.extend(value.base);
+                    match &value.form {
+                        ValueForm::Box(boxed) => vec![boxed],
+                        _ => value.state.iter().map(|part| &part.member.ty).collect(),
+                    }
+                }
                 _ => Vec::new(),
             };
             for mut part in parts {
@@ -408,7 +423,6 @@ impl Generator<'_> {
     /// Reports a definition that has no mapping, at its location.
     pub(crate) fn check_mapped(&mut self, definition: &Definition) -> Result<(), Refused> {
         let what = match &definition.kind {
-            DefinitionKind::Value => "valuetypes are",
             DefinitionKind::Native => "native types are",
             _ => return Ok(()),
         };

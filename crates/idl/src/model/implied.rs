@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::{
     Access, DefId, Definition, DefinitionKind, Flavour, Interface, Mode, Model, Operation,
-    Parameter, Type,
+    Parameter, Type, ValueForm, Valuetype,
 };
 use crate::text::source::Span;
 
@@ -233,7 +233,7 @@ fn exception_holder() -> Definition {
         parent: None,
         span: nothing,
         whole: nothing,
-        kind: DefinitionKind::Value,
+        kind: DefinitionKind::Value(Valuetype::declared(ValueForm::Plain)),
         depth: 0,
         nodes: 1,
     }

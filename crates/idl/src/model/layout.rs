@@ -106,7 +106,7 @@ impl Model {
             DefinitionKind::Module(_)
             | DefinitionKind::Constant(..)
             | DefinitionKind::Native
-            | DefinitionKind::Value => None,
+            | DefinitionKind::Value(_) => None,
         }
     }
 

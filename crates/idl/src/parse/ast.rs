@@ -1,6 +1,6 @@
 //! The syntax tree that the parser creates. Its names are not resolved.
 
-use crate::model::Flavour;
+use crate::model::{Flavour, ValueForm};
 use crate::text::literal::Literal;
 use crate::text::operator::{Binary, Unary};
 use crate::text::source::Span;
@@ -57,12 +57,14 @@ pub(crate) enum ItemKind {
     },
     Value {
         name: Name,
+        form: ValueForm,
         bases: Vec<ScopedName>,
         supports: Vec<ScopedName>,
         items: Vec<Item>,
     },
     ValueForward {
         name: Name,
+        form: ValueForm,
     },
     ValueBox {
         name: Name,
@@ -104,8 +106,11 @@ pub(crate) enum ItemKind {
     Attribute(Attribute),
     /// A `public` or `private` state member of a valuetype.
     State {
+        is_public: bool,
         member: Member,
     },
+    /// A `factory` of a valuetype.
+    Factory(Operation),
     Native {
         name: Name,
     },

@@ -1,7 +1,7 @@
 //! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error the parser continues
 //! after the next `;` or before the closing brace, so that one run reports several errors.
 
-use crate::model::{Flavour, Mode};
+use crate::model::{Flavour, Mode, ValueForm};
 use crate::parse::ast::{
     Attribute, Case, Declarator, Item, ItemKind, Member, Operation, Parameter, ScopedName,
 };
@@ -132,11 +132,18 @@ impl Parser<'_> {
             flavour = Flavour::Abstract;
         } else if self.eat_word(Word::Local) {
             flavour = Flavour::Local;
-        } else if self.eat_word(Word::Custom) && !self.at_word(Word::Valuetype) {
-            return Err(self.report("`valuetype`"));
+        } else if self.at_word(Word::Custom) {
+            self.advance();
+            if !self.at_word(Word::Valuetype) {
+                return Err(self.report("`valuetype`"));
+            }
+            return self.value(ValueForm::Custom);
         }
         if self.at_word(Word::Valuetype) && flavour != Flavour::Local {
-            return self.value();
+            return self.value(match flavour {
+                Flavour::Abstract => ValueForm::Abstract,
+                _ => ValueForm::Plain,
+            });
         }
         if !self.eat_word(Word::Interface) {
             return Err(self.report("`interface`"));
@@ -165,15 +172,18 @@ impl Parser<'_> {
         })
     }
 
-    fn value(&mut self) -> Parsed<ItemKind> {
+    fn value(&mut self, mut form: ValueForm) -> Parsed<ItemKind> {
         self.advance();
         let name = self.name()?;
         if self.token.kind == Kind::Semicolon {
-            return Ok(ItemKind::ValueForward { name });
+            return Ok(ItemKind::ValueForward { name, form });
         }
         let starts_body = matches!(self.token.kind, Kind::Colon | Kind::BraceOpen)
             || self.at_word(Word::Supports);
         if !starts_body {
+            if form != ValueForm::Plain {
+                return Err(self.report("`{`, `:` or `supports`"));
+            }
             return Ok(ItemKind::ValueBox {
                 name,
                 ty: self.type_spec()?,
@@ -181,7 +191,22 @@ impl Parser<'_> {
         }
         let mut bases = Vec::new();
         if self.eat(Kind::Colon) {
-            self.eat_word(Word::Truncatable);
+            let (at, is_truncatable) = (self.token.span, self.eat_word(Word::Truncatable));
+            match form {
+                ValueForm::Plain if is_truncatable => form = ValueForm::Truncatable,
+                ValueForm::Custom | ValueForm::Abstract if is_truncatable => {
+                    let kind = if form == ValueForm::Custom {
+                        "a custom"
+                    } else {
+                        "an abstract"
+                    };
+                    let text = format!("{kind} valuetype is not truncatable");
+                    return Err(
+                        self.error(Diagnostic::new(at, text).help("leave out `truncatable`"))
+                    );
+                }
+                _ => {}
+            }
             bases = self.scoped_names()?;
         }
         let supports = if self.eat_word(Word::Supports) {
@@ -191,6 +216,7 @@ impl Parser<'_> {
         };
         Ok(ItemKind::Value {
             name,
+            form,
             bases,
             supports,
             items: self.body(Place::Value)?,
@@ -417,9 +443,11 @@ impl Parser<'_> {
     }
 
     fn state(&mut self) -> Parsed<ItemKind> {
+        let is_public = self.at_word(Word::Public);
         self.advance();
         let ty = self.type_spec()?;
         Ok(ItemKind::State {
+            is_public,
             member: Member {
                 ty,
                 declarators: self.declarators()?,
@@ -437,7 +465,7 @@ impl Parser<'_> {
             Vec::new()
         };
         let result = None;
-        Ok(ItemKind::Operation(Operation {
+        Ok(ItemKind::Factory(Operation {
             name,
             oneway: false,
             result,

@@ -80,13 +80,20 @@ fn ask_for_derived(mirror: &MirrorRef) {
         (back.x, back.name.len(), back.next.as_ref()),
         (2, 20_001, Some(&far))
     );
-    // omniORB knows places and returns one; here it is read as the point that is declared.
+    // The peer knows places and returns one; here it is read as the point that is declared.
     let sent: Arc<dyn PointValue> = near.clone();
     let back = mirror
         .echo_point(Some(&sent))
         .expect("a reply")
         .expect("a point");
     assert_eq!(*back.as_point(), near.base);
+    let account = Arc::new(Account { balance: 41 });
+    let back = mirror.echo_account(Some(&(account as _))).expect("a reply");
+    assert_eq!(back.expect("an account").total(), Ok(42));
+}
+
+/// Values where no type with state is declared. JacORB 3.9 writes none: it needs javax.transaction, which Java 17 lacks.
+fn ask_for_bases(mirror: &MirrorRef) {
     let circle = Arc::new(Circle { radius: 2.0 });
     let factory = ValueFactory::of::<Circle>();
     deckwatch_cdr::valuetype::register_value_factory(Circle::REPOSITORY_ID, factory);
@@ -98,9 +105,6 @@ fn ask_for_derived(mirror: &MirrorRef) {
         .expect("a reply")
         .expect("a value");
     assert_eq!(narrow::<Circle>(back), Some(circle));
-    let account = Arc::new(Account { balance: 41 });
-    let back = mirror.echo_account(Some(&(account as _))).expect("a reply");
-    assert_eq!(back.expect("an account").total(), Ok(42));
 }
 
 #[test]
@@ -112,6 +116,7 @@ fn omniorb_takes_values_of_valuetypes_and_gives_them_back() {
     let mut server = Running::start(Command::new(&program).args(["-ORBendPoint", &endpoint]));
     let (_orb, mirror) = mirror_of(&server.line_with("IOR:"));
     ask_all(&mirror);
+    ask_for_bases(&mirror);
     let near: Arc<dyn PlaceValue> =
         Arc::new(place(1, "near", Some(Arc::new(place(2, "far", None)))));
     let any = Any::from_value(&Some(near.clone())).expect("an any");

@@ -85,6 +85,10 @@ pub const ADOPTION_WAIT_SPARE: Duration = Duration::from_millis(24);
 /// Number of threads in the poller from which [`ADOPTION_WAIT_SPARE`] applies.
 pub const ADOPTION_SPARE: usize = 2;
 
+/// Events that a thread of a real-time class serves before it yields its processor to threads of its priority, while
+/// another thread has adopted a connection. Bounds how many requests that connection waits for on a shared processor.
+pub const TURNS_UNTIL_YIELD: u32 = 4;
+
 /// How long a thread that has served a one-way polls its adopted connection for the next before it sleeps. A sender
 /// that finds the reader asleep pays for its wake-up: twice the cost of the message. Most streams bring the next
 /// message within this time.

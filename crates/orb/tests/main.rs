@@ -57,6 +57,7 @@ mod rt {
     mod protocols;
     mod storm;
     mod threads;
+    mod turns;
 }
 mod shared_memory;
 #[path = "../../../sim/mod.rs"]

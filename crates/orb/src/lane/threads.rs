@@ -10,10 +10,10 @@ use super::seat::Seat;
 use super::waiting::Keeper;
 use super::{Lane, ThreadStart, Turned};
 use crate::counters::Counter;
-use crate::limits::{ADOPTION_SPARE, BUFFERS_PER_THREAD};
+use crate::limits::{ADOPTION_SPARE, BUFFERS_PER_THREAD, TURNS_UNTIL_YIELD};
 use crate::rt::current::replace;
 use crate::server::priority::note_class;
-use crate::transport::may_spin;
+use crate::transport::{is_time_sharing, may_spin};
 use crate::{Completion, SystemException, current, raise, raise::own};
 
 /// The threads of a lane.
@@ -245,12 +245,25 @@ impl Threads {
 
     fn run(&self, lane: &Lane, seat: usize, idle: Option<Duration>) {
         let mut idle_since = None;
+        let mut turns_served = 0;
+        let is_real_time = !is_time_sharing();
         loop {
             if idle.is_some() {
                 idle_since.get_or_insert_with(|| lane.io.now());
             }
             match lane.turn(Some(seat), idle) {
-                Turned::Served => idle_since = None,
+                Turned::Served => {
+                    idle_since = None;
+                    // A thread of a real-time class holds its processor while events wait. A thread that waits in the
+                    // read of an adopted connection would get it only behind all of them.
+                    if is_real_time && self.has_adopted() {
+                        turns_served += 1;
+                        if turns_served == TURNS_UNTIL_YIELD {
+                            turns_served = 0;
+                            std::thread::yield_now();
+                        }
+                    }
+                }
                 Turned::Closed => return,
                 // Many short waits are a long one.
                 Turned::Kept | Turned::Idle => {

@@ -74,6 +74,7 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         "rate",
         "judged",
         "budget",
+        "late bursts",
         "can it prove the budget?",
     ]);
     for stream in &forecast.streams {
@@ -84,10 +85,12 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
             format!("{} Hz", words::rate(stream.rate_hz)),
             words::count(stream.judged),
             words::budget(stream.budget),
+            words::count(stream.burst),
             proof(stream),
         ]);
     }
     outln!("{table}")?;
+    outln!("{BURSTS}")?;
     let is_root = deckwatch_os::process::effective_user() == 0;
     for privilege in &forecast.privileges {
         let held = if privilege.held { "held" } else { "NOT held" };
@@ -106,6 +109,10 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+const BURSTS: &str = "\
+late bursts: the verdict holds if late messages come in bursts of at most so many (`clusters` or `stall` of a flow; else
+those that are due within a deadline). If the run sees a longer disturbance, it takes more messages.";
 
 fn proof(stream: &StreamForecast) -> String {
     match (stream.late_max, stream.needed) {

@@ -13,7 +13,7 @@ mod mission_args;
 mod output;
 mod reference;
 mod serve;
-mod verdicts;
+mod verdict_table;
 mod words;
 
 mod bench;
@@ -34,6 +34,7 @@ mod report;
 mod run;
 mod schema;
 mod testbed;
+mod verdicts;
 mod version;
 
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ subcommands! {
         Check => check,
         Report => report,
         Schema => schema,
+        Verdicts => verdicts,
     }
     "Laboratory" {
         Testbed => testbed,

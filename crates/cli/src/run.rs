@@ -14,7 +14,7 @@ use crate::exit::{self, Status};
 use crate::live::{Live, Plain};
 use crate::mission_args::MissionArgs;
 use crate::output::errln;
-use crate::verdicts;
+use crate::verdict_table;
 use crate::version::BUILD;
 
 /// Run a mission on emulated hosts and judge each flow against its deadline
@@ -95,7 +95,7 @@ fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(&outcome.document)?)?;
         return Ok(out.flush()?);
     }
-    verdicts::print(&mut out, &outcome.document)?;
+    verdict_table::print(&mut out, &outcome.document)?;
     if outcome.unwritten.is_none() {
         let report = outcome.folder.join(deckwatch_report::REPORT_FILE);
         writeln!(

@@ -1,257 +1,204 @@
-//! The table of verdicts that is printed at the end of a run.
+//! `deckwatch verdicts`: simulates missions at the edge of their budget, and counts wrong verdicts.
 
-use std::io::{self, Write};
-use std::time::Duration;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use anstyle::{AnsiColor, Style};
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
-use deckwatch_meter::limits::SAMPLES_BEYOND_MIN;
-use deckwatch_meter::result::{
-    DestinationResult, FlowResult, ResultDocument, VerdictKind, Warning,
-};
+use comfy_table::Table;
+use comfy_table::presets::ASCII_MARKDOWN;
+use deckwatch_meter::result::VerdictKind;
+use deckwatch_meter::statistics::simulated::{Edge, Process, Random, Wrong};
+use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::exit::Status;
+use crate::output::{errln, outln};
 use crate::words;
 
-pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n{} on {}",
-        document.mission, document.environment.network
-    )?;
-    if let Some(fidelity) = &document.environment.fidelity {
-        for line in words::fidelity(&fidelity.emulated, &fidelity.not_emulated) {
-            writeln!(out, "{line}")?;
+/// Simulate missions at the edge of their budget, and count wrong verdicts
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each mission has exactly the share of late messages that its budget allows, so that PASS and FAIL are both wrong. The \
+late messages are independent or come in bursts, and the mission asks for bursts of that length. Each verdict may be \
+wrong in 5 % of runs. All missions take some minutes, with --quick some seconds.
+
+Examples:
+  deckwatch verdicts --quick
+  deckwatch verdicts --runs 2000 --seed 7
+  deckwatch verdicts --json > verdicts.json
+
+Exit status: 0 if no verdict is wrong in more than 5 % of runs, the sampling error allowed for; 1 otherwise.")]
+pub(crate) struct Args {
+    /// Runs of each mission [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=1_000_000))]
+    runs: Option<u32>,
+    /// Seed of the simulation; the same seed gives the same table
+    #[arg(long, value_name = "N", default_value_t = 2_026)]
+    seed: u64,
+    /// 200 runs, and only missions of up to 10,000 messages
+    #[arg(long)]
+    quick: bool,
+    /// Print one JSON object with each mission
+    #[arg(long)]
+    json: bool,
+}
+
+/// A mission and its wrong verdicts.
+#[derive(serde::Serialize)]
+struct Row {
+    #[serde(flatten)]
+    edge: Edge,
+    #[serde(flatten)]
+    wrong: Wrong,
+    /// Wrong verdicts of one kind that the sampling error explains.
+    limit: u32,
+}
+
+#[derive(serde::Serialize)]
+struct Document {
+    seed: u64,
+    runs: u32,
+    missions: Vec<Row>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runs = args.runs.unwrap_or(if args.quick { 200 } else { 1_000 });
+    let mut edges = Edge::all();
+    edges.retain(|edge| !args.quick || edge.messages <= QUICK_MESSAGES_MAX);
+    let document = Document {
+        seed: args.seed,
+        runs,
+        missions: simulate(&edges, runs, args.seed),
+    };
+    if args.json {
+        outln!("{}", serde_json::to_string_pretty(&document)?)?;
+    } else {
+        print(&document)?;
+    }
+    let sound = document.missions.iter().all(|row| row.wrong.is_sound());
+    let kind = if sound {
+        VerdictKind::Pass
+    } else {
+        VerdictKind::Fail
+    };
+    Ok(Status::from(kind).into())
+}
+
+/// Simulates each mission, with its progress on standard error.
+fn simulate(edges: &[Edge], runs: u32, seed: u64) -> Vec<Row> {
+    let work: Vec<u64> = edges.iter().map(late_messages).collect();
+    let bar = ProgressBar::new(work.iter().sum());
+    let style = ProgressStyle::with_template("{bar:40} {percent} %, {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let begun = Instant::now();
+    let mut rows = Vec::new();
+    for (index, (edge, work)) in edges.iter().zip(work).enumerate() {
+        // Each mission has a seed of its own, so that --quick gives the same numbers as a whole table.
+        let mut random = Random::new(seed.wrapping_add(edge_number(edge)));
+        let wrong = edge.simulate(runs, &mut random);
+        rows.push(Row {
+            edge: *edge,
+            limit: wrong.limit(),
+            wrong,
+        });
+        bar.inc(work);
+        let left = begun.elapsed().as_secs_f64()
+            * (bar.length().unwrap_or(0) as f64 / bar.position().max(1) as f64 - 1.0);
+        let left = words::duration(Duration::from_secs(left.max(0.0) as u64));
+        bar.set_message(format!("{left} left"));
+        if bar.is_hidden() && (index + 1) % (edges.len() / 5).max(1) == 0 {
+            errln!("{} of {} missions, {left} left", index + 1, edges.len());
         }
     }
-    if let Some(reason) = &document.environment.fallback_reason {
-        writeln!(
-            out,
-            "NOT on emulated hosts: all of them shared the loopback interface. {reason}"
-        )?;
-    }
-    let table = table(document);
-    match (
-        table.lines().map(|line| measured(&line)).max(),
-        table.width(),
-    ) {
-        (Some(needed), Some(width)) if needed > usize::from(width) => {
-            print_one_by_one(out, document)?
-        }
-        _ => writeln!(out, "{table}")?,
-    }
-    for note in notes(document) {
-        writeln!(out, "{note}")?;
-    }
-    print_warnings(out, &document.warnings)?;
-    let kind = document.verdict.kind;
-    let style = Style::new().bold().fg_color(Some(color(kind).into()));
-    writeln!(out, "\n{style}{}{style:#}", word(kind))?;
-    for reason in &document.verdict.reasons {
-        writeln!(out, "  {reason}")?;
-    }
-    for remedy in &document.verdict.remedies {
-        writeln!(out, "  What to do: {remedy}")?;
-    }
-    Ok(())
+    bar.finish_and_clear();
+    rows
 }
 
-/// Returns the width of a line in columns, without its colour escapes.
-fn measured(line: &str) -> usize {
-    anstream::adapter::strip_str(line)
-        .to_string()
-        .chars()
-        .count()
+/// Returns the mean number of late messages of a run, to which its cost is proportional.
+fn late_messages(edge: &Edge) -> u64 {
+    let late = edge.messages * edge.budget.late / edge.budget.of;
+    (late + RUN_COST) * u64::from(edge.destinations)
 }
 
-/// Prints all warnings but `loopback`, which is printed above the table.
-fn print_warnings(out: &mut impl Write, warnings: &[Warning]) -> io::Result<()> {
-    for warning in warnings.iter().filter(|one| one.kind != "loopback") {
-        writeln!(out, "warning: {}", warning.text)?;
-    }
-    Ok(())
+/// Returns a number that differs between all missions of the table.
+fn edge_number(edge: &Edge) -> u64 {
+    let all = Edge::all();
+    let position = all.iter().position(|other| other == edge);
+    position.unwrap_or(all.len()) as u64
 }
 
-const HEADER: [&str; 13] = [
-    "flow",
-    "carrier",
-    "to",
-    "judged",
-    "late",
-    "lost",
-    "share late",
-    "p50",
-    "p90",
-    "p99",
-    "max",
-    "blamed",
-    "verdict",
-];
-/// The columns with numbers, which are right-aligned.
-const NUMBERS: std::ops::Range<usize> = 3..11;
-/// Text of a percentile for which there are too few messages.
-const UNSUPPORTED: &str = "-";
-
-fn table(document: &ResultDocument) -> Table {
+fn print(document: &Document) -> anyhow::Result<()> {
     let mut table = Table::new();
-    table.load_style(UTF8_BORDERS_ONLY);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(HEADER);
-    for column in NUMBERS {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+    table.load_style(ASCII_MARKDOWN);
+    table.set_header([
+        "late messages",
+        "budget",
+        "messages",
+        "PASS",
+        "FAIL",
+        "PASS of 17",
+        "FAIL of 17",
+        "PASS, plain",
+        "FAIL of 17, plain",
+    ]);
+    for group in groups(&document.missions) {
+        let of = |destinations: u32, number: fn(&Wrong) -> u32| {
+            let rows = group
+                .iter()
+                .filter(|row| row.edge.destinations == destinations);
+            let most = rows.map(|row| number(&row.wrong)).max().unwrap_or(0);
+            format!(
+                "{:.1} %",
+                f64::from(most) * 100.0 / f64::from(document.runs)
+            )
+        };
+        let edge = &group[0].edge;
+        table.add_row([
+            edge.process.name().to_owned(),
+            words::budget(edge.budget),
+            words::count(edge.messages),
+            of(1, |wrong| wrong.pass),
+            of(1, |wrong| wrong.fail),
+            of(17, |wrong| wrong.pass),
+            of(17, |wrong| wrong.fail),
+            of(1, |wrong| wrong.pass_if_independent),
+            of(17, |wrong| wrong.fail_if_independent),
+        ]);
+    }
+    outln!("{table}")?;
+    let wrong = Wrong {
+        runs: document.runs,
+        ..Wrong::default()
+    };
+    let mut bursts: Vec<u64> = Process::ALL.iter().map(|process| process.burst()).collect();
+    bursts.sort_unstable();
+    bursts.dedup();
+    let bursts: Vec<String> = bursts[1..].iter().map(u64::to_string).collect();
+    outln!(
+        "\nWrong verdicts in {} runs of each mission, seed {}; each row shows the worst of bursts of {}.",
+        words::count(u64::from(document.runs)),
+        document.seed,
+        bursts.join(", ")
+    )?;
+    outln!(
+        "At 5 %, sampling error alone gives up to {:.1} %. Plain: the rule for independent messages, uncorrected.",
+        f64::from(wrong.limit()) * 100.0 / f64::from(document.runs)
+    )
+}
+
+/// Returns the missions that differ in the length of the bursts and the number of destinations only.
+fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    let key = |row: &Row| (row.edge.process.name(), row.edge.budget, row.edge.messages);
+    for row in rows {
+        match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
         }
     }
-    for (flow, destination) in deciding(document) {
-        let mut cells: Vec<Cell> = row(flow, destination).map(Cell::new).into();
-        cells.push(
-            Cell::new(word(flow.verdict.kind))
-                .add_attribute(Attribute::Bold)
-                .fg(table_color(flow.verdict.kind)),
-        );
-        table.add_row(cells);
-    }
-    table
+    groups
 }
 
-/// Prints the results one below the other, for a terminal that is too narrow for the table.
-fn print_one_by_one(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
-    for (flow, destination) in deciding(document) {
-        let kind = flow.verdict.kind;
-        let style = Style::new().bold().fg_color(Some(color(kind).into()));
-        let cells = row(flow, destination);
-        let [name, carrier, to, ..] = &cells;
-        writeln!(
-            out,
-            "{name} over {carrier} to {to}: {style}{}{style:#}",
-            word(kind)
-        )?;
-        for (header, cell) in HEADER.iter().zip(&cells).skip(NUMBERS.start) {
-            writeln!(out, "  {header:<10}  {cell}")?;
-        }
-    }
-    Ok(())
-}
+/// Messages of the longest mission with --quick.
+const QUICK_MESSAGES_MAX: u64 = 10_000;
 
-fn deciding(document: &ResultDocument) -> impl Iterator<Item = (&FlowResult, &DestinationResult)> {
-    let flows = document.flows.iter();
-    flows.filter_map(|flow| Some((flow, flow.deciding()?)))
-}
-
-/// Returns all cells of a row except the verdict.
-fn row(flow: &FlowResult, destination: &DestinationResult) -> [String; HEADER.len() - 1] {
-    let to = match flow.destinations.len() {
-        1 => destination.host.clone(),
-        count => format!("{} (worst of {count})", destination.host),
-    };
-    let counts = &destination.counts;
-    let rate = &destination.late_rate;
-    let latency = |name: &str| {
-        let value = destination.latency_ns.get(name);
-        value.map_or(UNSUPPORTED.to_owned(), |&ns| words::latency(ns))
-    };
-    let mut blamed: Vec<_> = destination.blame.iter().collect();
-    blamed.sort_by_key(|(_, late)| std::cmp::Reverse(**late));
-    let blamed: Vec<String> = blamed
-        .iter()
-        .map(|(layer, late)| format!("{layer} {}", words::count(**late)))
-        .collect();
-    [
-        flow.name.clone(),
-        flow.carrier.clone(),
-        to,
-        words::count(counts.due),
-        words::count(counts.late),
-        words::count(counts.lost),
-        format!(
-            "{} to {}",
-            words::share(rate.lower),
-            words::share(rate.upper)
-        ),
-        latency("p50"),
-        latency("p90"),
-        latency("p99"),
-        latency("max"),
-        if blamed.is_empty() {
-            "nothing".to_owned()
-        } else {
-            blamed.join(", ")
-        },
-    ]
-}
-
-/// Explains the columns.
-fn notes(document: &ResultDocument) -> Vec<String> {
-    let mut deadlines: Vec<u64> = document.flows.iter().map(|flow| flow.deadline_ns).collect();
-    deadlines.sort_unstable();
-    deadlines.dedup();
-    let deadline = |ns: u64| words::duration(Duration::from_nanos(ns));
-    let late = match deadlines[..] {
-        [] => return Vec::new(),
-        [one] => format!("more than {} after due", deadline(one)),
-        _ => {
-            let mut each: Vec<String> = Vec::new();
-            for flow in &document.flows {
-                let text = format!("{} for {}", deadline(flow.deadline_ns), flow.name);
-                if !each.contains(&text) {
-                    each.push(text);
-                }
-            }
-            format!("longer after due than the deadline ({})", each.join(", "))
-        }
-    };
-    let mut notes = vec![
-        format!(
-            "late: received {late}, or never; share late: lower and upper bound, each at 95% confidence."
-        ),
-        "p50 to max: latency one way, from due to received.".to_owned(),
-    ];
-    let unsupported = deciding(document).any(|(flow, destination)| {
-        row(flow, destination)
-            .iter()
-            .any(|cell| cell == UNSUPPORTED)
-    });
-    if unsupported {
-        notes.push(format!(
-            "{UNSUPPORTED}: too few messages came to tell; a percentile is given with at least {SAMPLES_BEYOND_MIN} beyond it."
-        ));
-    }
-    notes
-}
-
-fn word(kind: VerdictKind) -> &'static str {
-    match kind {
-        VerdictKind::Pass => "PASS",
-        VerdictKind::Unproven => "UNPROVEN",
-        VerdictKind::Fail => "FAIL",
-        VerdictKind::Invalid => "INVALID",
-    }
-}
-
-fn color(kind: VerdictKind) -> AnsiColor {
-    match kind {
-        VerdictKind::Pass => AnsiColor::Green,
-        VerdictKind::Unproven => AnsiColor::Yellow,
-        VerdictKind::Fail => AnsiColor::Red,
-        VerdictKind::Invalid => AnsiColor::Magenta,
-    }
-}
-
-fn table_color(kind: VerdictKind) -> Color {
-    match kind {
-        VerdictKind::Pass => Color::Green,
-        VerdictKind::Unproven => Color::Yellow,
-        VerdictKind::Fail => Color::Red,
-        VerdictKind::Invalid => Color::Magenta,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_as_wide_as_what_is_seen_of_it() {
-        assert_eq!(measured("\u{1b}[1;32m│ PASS\u{1b}[0m"), 6);
-    }
-}
+/// Cost of a run without late messages, in late messages.
+const RUN_COST: u64 = 20;

@@ -14,3 +14,4 @@ mod names;
 mod output;
 mod run;
 mod unprivileged;
+mod verdicts;

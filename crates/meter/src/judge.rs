@@ -1,8 +1,11 @@
 //! Computes a verdict from samples: which messages were late, by which rule, which layer is to blame, and whether the
 //! late share is within the mission's budget.
 
+mod asked;
 mod invalid;
 mod marks;
+mod sentences;
+mod together;
 mod verdict;
 mod warnings;
 
@@ -11,6 +14,8 @@ use std::time::Duration;
 
 pub use invalid::InvalidReason;
 pub use marks::mark;
+use together::Promise;
+pub use together::judge_together;
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
 use warnings::Noted;
 
@@ -20,7 +25,7 @@ use crate::limits::SENDER_DEADLINE_DIVISOR;
 use crate::pacing::Arrivals;
 use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Warning};
 use crate::sample::{Layer, NO_STAMP, Sample};
-use crate::statistics::{LateShare, Percentile, percentiles};
+use crate::statistics::{FAIL_LEVEL, LateShare, Percentile, percentiles};
 
 /// The promises of a flow, and the path of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,9 @@ pub struct Terms {
     pub deadline: Duration,
     /// The number of late messages allowed.
     pub budget: LateBudget,
+    /// The largest burst of late messages for which the verdict must hold; if the mission asks for none, the longest
+    /// disturbance of the run, and at least as many messages as are due within a deadline.
+    pub clusters: Option<u64>,
     /// The arrival process of the schedule.
     pub arrivals: Arrivals,
     /// The path of the carrier's messages.
@@ -113,6 +121,16 @@ pub fn judge(
         flow.destinations.push(result);
     }
     flow.warnings = warnings::warnings(&noted, terms);
+    let promise = Promise {
+        budget: terms.budget,
+        rate_hz: terms.arrivals.rate_hz(),
+    };
+    let mut together: Vec<_> = flow
+        .destinations
+        .iter_mut()
+        .map(|destination| (destination, promise))
+        .collect();
+    together::correct(&mut together);
     flow.verdict = worst(&flow.destinations);
     flow
 }
@@ -239,7 +257,8 @@ fn conclude(
             .map(|(position, _)| position)
             .collect()
     };
-    let share = LateShare::new(counts.due, &late_and(|_| true));
+    let asked = asked::asked(terms, &judged);
+    let share = LateShare::new(counts.due, &late_and(|_| true), asked);
     let not_by_sender = late_and(|sample| sample.blame != Some(Layer::Sender));
     let latencies: Vec<i64> = judged
         .iter()
@@ -252,7 +271,7 @@ fn conclude(
         counts: &counts,
         share: &share,
         latencies: &latencies,
-        share_without_sender: &LateShare::new(counts.due, &not_by_sender),
+        share_without_sender: &LateShare::new(counts.due, &not_by_sender, asked),
     };
     let mut blame = BTreeMap::new();
     for layer in judged.iter().filter_map(|sample| sample.blame) {
@@ -262,18 +281,20 @@ fn conclude(
     }
     let gaps = marks::gaps(destination.samples);
     let quantiles = percentiles(&latencies, counts.lost);
+    let verdict = verdict(&evidence);
     DestinationResult {
         index: destination.index,
         host: destination.host.clone(),
         counts,
         late_rate: share.rate,
+        bursts: Some(share.bursts(terms.budget, verdict.kind, FAIL_LEVEL)),
         latency_intervals_ns: intervals(&quantiles),
         latency_ns: distribution(&latencies, &quantiles),
         inter_arrival_ns: distribution(&gaps, &percentiles(&gaps, 0)),
         blame,
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),
-        verdict: verdict(&evidence),
+        verdict,
     }
 }
 

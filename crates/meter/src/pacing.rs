@@ -121,6 +121,21 @@ impl Arrivals {
         }
     }
 
+    /// Returns how many messages are due while a stall lasts, at most; for a Poisson process, on average. At least 1.
+    #[must_use]
+    pub fn messages_within(&self, stall: Duration) -> u64 {
+        let (period, size) = match *self {
+            Self::Periodic { period } => (period, 1),
+            Self::Poisson { mean_period, .. } => (mean_period, 1),
+            Self::Bursts { period, size, .. } => (period, u64::from(size)),
+        };
+        let periods = stall.as_nanos().div_ceil(period.as_nanos().max(1));
+        u64::try_from(periods)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(size)
+            .max(1)
+    }
+
     /// Returns the period of a strictly periodic flow, the only kind to which the inter-arrival rule applies.
     #[must_use]
     pub const fn period(&self) -> Option<Duration> {

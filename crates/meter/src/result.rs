@@ -198,8 +198,11 @@ pub struct DestinationResult {
     pub host: String,
     /// Counts; warm-up left out.
     pub counts: Counts,
-    /// Share of late messages with one-sided 95% bounds, both widened by batch means where lates cluster.
+    /// Share of late messages with one-sided 95% bounds, which hold for the assumed `bursts`.
     pub late_rate: LateRate,
+    /// The bursts of late messages for which bounds and verdict hold; absent in older documents.
+    #[serde(default)]
+    pub bursts: Option<Bursts>,
     /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`,
     /// `p99.9`, ...), with `min` and `max`.
     pub latency_ns: BTreeMap<String, u64>,
@@ -261,8 +264,38 @@ pub struct LateRate {
     pub lower: f64,
     /// One-sided 95% upper bound.
     pub upper: f64,
-    /// True where batch means made the bounds wider than the exact binomial ones.
+    /// True where the bounds are wider than the exact binomial ones, because they allow for bursts.
     pub widened: bool,
+}
+
+/// The bursts in which late messages may come. Bounds and verdict hold if bursts are independent of each other and no
+/// burst has more late messages than assumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bursts {
+    /// Late messages in the largest burst for which the verdict must hold.
+    pub asked: u64,
+    /// Where that number comes from.
+    pub asked_by: AskedBy,
+    /// Late messages in the longest burst of the run; 0 if none was late.
+    pub seen: u64,
+    /// The largest burst for which the bounds of the late rate hold: at least `asked`, and at least the longest burst
+    /// of the run that is longer than chance makes it.
+    pub assumed: u64,
+    /// The largest burst for which the verdict holds. For UNPROVEN and INVALID: for which the budget is proved. None if
+    /// it is not proved even for bursts of 1.
+    pub holds_for: Option<u64>,
+}
+
+/// Where the burst comes from for which a verdict must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskedBy {
+    /// The mission file, by `clusters` or `stall`.
+    Mission,
+    /// The deadline: a stall as long as the deadline holds up this many messages.
+    Deadline,
+    /// The longest disturbance that the run saw, at latencies below the deadline.
+    Disturbance,
 }
 
 /// Whether the mission's budget is met.

@@ -91,13 +91,22 @@ fn terms() -> impl Strategy<Value = Terms> {
         wild_duration(),
         0..20_u64,
         0..100_u64,
+        any::<Option<u64>>(),
         arrivals,
         any::<[bool; 3]>(),
     )
         .prop_map(
-            |(deadline, late, of, arrivals, [middleware, channel, supplier_disturbed])| Terms {
+            |(
+                deadline,
+                late,
+                of,
+                clusters,
+                arrivals,
+                [middleware, channel, supplier_disturbed],
+            )| Terms {
                 deadline,
                 budget: LateBudget { late, of },
+                clusters,
                 arrivals,
                 road: Road {
                     middleware,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::LateBudget;
-use deckwatch_meter::statistics::{LateShare, allowed_share, upper_bound_within};
+use deckwatch_meter::statistics::{Asked, InBursts, LateShare, allowed_share};
 use deckwatch_os::schedule::affinity;
 use deckwatch_testbed::Fidelity;
 use serde::Serialize;
@@ -62,7 +62,9 @@ pub struct StreamForecast {
     pub duration_s: f64,
     /// Its late budget.
     pub budget: LateBudget,
-    /// The least number of messages that proves the budget, if none of them is late.
+    /// The largest burst of late messages for which the verdict must hold; more, if the run sees a longer disturbance.
+    pub burst: u64,
+    /// The least number of messages that proves the budget for such bursts, if none of them is late.
     pub needed: Option<u64>,
     /// The greatest number of late messages, evenly spread over the judged ones, with which the budget is still proved.
     /// `None` if the budget is not proved even with 0.
@@ -124,23 +126,33 @@ fn of_stream(mission: &Mission, stream: &Stream) -> StreamForecast {
         warm_up: schedule.warm_up,
         duration_s: length(schedule).as_secs_f64(),
         budget: flow.budget,
-        needed: needed(flow.budget),
-        late_max: late_max(judged, flow.budget),
+        burst: flow.burst(),
+        needed: needed(flow.budget, flow.burst()),
+        late_max: late_max(judged, flow.budget, flow.burst()),
     }
 }
 
-/// Returns the least number of messages that proves a budget, if none of them is late.
+/// Returns the least number of messages that proves a budget for bursts of at most `burst`, if none of them is late.
 #[must_use]
-pub fn needed(budget: LateBudget) -> Option<u64> {
-    LateShare::new(0, &[]).messages_needed(budget).if_none_late
+pub fn needed(budget: LateBudget, burst: u64) -> Option<u64> {
+    LateShare::new(0, &[], Asked::by_mission(burst))
+        .messages_needed(budget)
+        .if_none_late
 }
 
-/// Returns the greatest number of late messages among `judged` with which the budget is still proved. `None` if 0 is
-/// too many.
+/// Returns the greatest number of late messages among `judged` with which the budget is still proved for bursts of at
+/// most `burst`. `None` if 0 is too many.
 #[must_use]
-pub fn late_max(judged: u64, budget: LateBudget) -> Option<u64> {
+pub fn late_max(judged: u64, budget: LateBudget, burst: u64) -> Option<u64> {
     let allowed = allowed_share(budget);
-    let proved = |late: u64| upper_bound_within(late as f64, judged as f64, allowed);
+    let proved = |late: u64| {
+        let in_bursts = InBursts {
+            late: late as f64,
+            count: judged as f64,
+            burst,
+        };
+        in_bursts.is_within(allowed)
+    };
     if !proved(0) {
         return None;
     }
@@ -234,14 +246,21 @@ mod tests {
     #[test]
     fn a_budget_of_3_in_10_000_needs_9985_messages_none_of_them_late() {
         // (1 - 0.0003)^n <= 0.05 first holds for n = ln 0.05 / ln 0.9997 = 9984.3.
-        assert_eq!(needed(NAV), Some(9985));
-        assert_eq!(late_max(9984, NAV), None);
-        assert_eq!(late_max(9985, NAV), Some(0));
+        assert_eq!(needed(NAV, 1), Some(9985));
+        assert_eq!(late_max(9984, NAV, 1), None);
+        assert_eq!(late_max(9985, NAV, 1), Some(0));
+    }
+
+    #[test]
+    fn bursts_of_ten_need_ten_times_the_messages() {
+        assert_eq!(needed(NAV, 10), Some(99_843));
+        assert_eq!(late_max(99_842, NAV, 10), None);
+        assert_eq!(late_max(99_843, NAV, 10), Some(0));
     }
 
     #[test]
     fn a_hundred_thousand_messages_prove_3_in_10_000_with_20_late_and_not_with_21() {
         // P(X <= 20 | n = 100,000, p = 0.0003) = 0.0353; P(X <= 21) = 0.0544.
-        assert_eq!(late_max(100_000, NAV), Some(20));
+        assert_eq!(late_max(100_000, NAV, 1), Some(20));
     }
 }

@@ -15,6 +15,10 @@ pub const PERIOD_MIN: Duration = Duration::from_micros(10);
 /// Longest deadline. A drain lasts ten deadlines. A longer deadline than this is probably a mistake in the unit.
 pub const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 
+/// Longest burst of late messages that a flow may ask for: to prove even a budget of 1 in 20 for it takes 60 million
+/// messages. The mission's schema has the same number.
+pub const CLUSTERS_MAX: u64 = 1_000_000;
+
 /// Default warm-up of a flow: long enough for connections, caches and the first round of page faults.
 pub const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
 

@@ -102,6 +102,9 @@ pub struct Flow {
     pub deadline: Duration,
     /// Its late budget.
     pub budget: LateBudget,
+    /// Late messages in the largest burst for which the verdict must hold, if the file gives it, as `clusters` or as
+    /// `stall`.
+    pub clusters: Option<u64>,
     /// CORBA priority, if one was given.
     pub priority: Option<u16>,
     /// Scheduling of the supplier (and of an event channel, which runs on the supplier's host).
@@ -128,6 +131,14 @@ impl Flow {
                 sequence_member, ..
             } => sequence_member,
         }
+    }
+
+    /// Returns the largest burst of late messages for which the verdict must hold, as far as the file decides it. A
+    /// disturbance of the run can make it longer.
+    #[must_use]
+    pub fn burst(&self) -> u64 {
+        self.clusters
+            .unwrap_or_else(|| self.arrivals.messages_within(self.deadline))
     }
 
     /// Returns the name of the IDL type, or `octets`.

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use super::invalid::InvalidReason;
+use super::sentences::{Facts, reasons};
 use super::{Terms, nanoseconds};
 use crate::disturbance::Disturbance;
 use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
 use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind, deciding};
-use crate::statistics::{LateShare, MessagesNeeded, allowed_share};
-use crate::words;
+use crate::statistics::{FAIL_LEVEL, LateShare};
 
 /// The data from which a verdict is made.
 #[derive(Clone, Copy, Debug)]
@@ -43,19 +43,15 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
             messages_needed: None,
         };
     }
-    let mut reasons = vec![share_sentence(evidence, kind)];
-    let mut messages_needed = None;
-    if kind == VerdictKind::Unproven {
-        let needed = evidence.share.messages_needed(evidence.terms.budget);
-        messages_needed = needed.at_present_rate.or(needed.if_none_late);
-        reasons.push(needed_sentence(needed, evidence.terms.arrivals.rate_hz()));
-    }
-    Verdict {
+    let terms = evidence.terms;
+    reasons(&Facts {
+        counts: evidence.counts,
+        share: evidence.share,
+        budget: terms.budget,
+        rate_hz: terms.arrivals.rate_hz(),
         kind,
-        reasons,
-        remedies: Vec::new(),
-        messages_needed,
-    }
+        level: FAIL_LEVEL,
+    })
 }
 
 /// Returns the verdict of the worst destination, with the largest number of messages needed. If there are several
@@ -130,14 +126,7 @@ fn most_needed<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Option<u6
 }
 
 fn kind_of(share: &LateShare, terms: &Terms) -> VerdictKind {
-    let allowed = allowed_share(terms.budget);
-    if share.rate.upper <= allowed {
-        VerdictKind::Pass
-    } else if share.rate.lower > allowed {
-        VerdictKind::Fail
-    } else {
-        VerdictKind::Unproven
-    }
+    share.kind(terms.budget)
 }
 
 fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
@@ -235,77 +224,5 @@ fn median(latencies: &[i64]) -> i64 {
         i64::MAX
     } else {
         *sorted.select_nth_unstable(middle).1
-    }
-}
-
-fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
-    let Evidence {
-        counts,
-        share,
-        terms,
-        ..
-    } = *evidence;
-    let rate = share.rate;
-    let (which, bound) = if kind == VerdictKind::Fail {
-        ("at least", rate.lower)
-    } else {
-        ("at most", rate.upper)
-    };
-    let widened = if rate.widened {
-        " (widened because lates cluster)"
-    } else {
-        ""
-    };
-    let relation = match kind {
-        VerdictKind::Pass => "within",
-        VerdictKind::Fail => "more than",
-        VerdictKind::Unproven | VerdictKind::Invalid => "which does not yet prove",
-    };
-    let lost = match counts.lost {
-        0 => String::new(),
-        lost => format!(" ({} of them lost)", words::count(lost)),
-    };
-    format!(
-        "{} of {} were late{lost}: {which} {} at 95% confidence{widened}, {relation} the budget of {} in {} ({}).",
-        words::count(counts.late),
-        words::messages(counts.due),
-        words::share(bound),
-        words::count(terms.budget.late),
-        words::count(terms.budget.of),
-        words::share(allowed_share(terms.budget)),
-    )
-}
-
-/// Returns a sentence: how many messages would prove the budget, and how long that takes at `rate_hz`.
-fn needed_sentence(needed: MessagesNeeded, rate_hz: f64) -> String {
-    let with_time = |messages: u64, noun: &str| {
-        let time = Duration::try_from_secs_f64(messages as f64 / rate_hz);
-        let time = time.map_or(String::new(), |time| {
-            format!(" ({})", words::duration(time))
-        });
-        format!("{noun}{time}")
-    };
-    let more = |messages: u64| with_time(messages, &format!("{} more", words::messages(messages)));
-    match (needed.at_present_rate, needed.if_none_late) {
-        (Some(at_present_rate), Some(if_none_late)) if at_present_rate == if_none_late => {
-            format!(
-                "{} would prove it if none of them is late.",
-                more(if_none_late)
-            )
-        }
-        (Some(at_present_rate), Some(if_none_late)) => {
-            format!(
-                "{} would prove it at the present rate of lates, {} if none of them is late.",
-                more(at_present_rate),
-                with_time(if_none_late, &words::count(if_none_late))
-            )
-        }
-        (None, Some(if_none_late)) => {
-            format!(
-                "At the present rate of lates it will never be proved; {} would do if none of them is late.",
-                more(if_none_late)
-            )
-        }
-        _ => "No number of messages that a run can have would prove it.".to_owned(),
     }
 }

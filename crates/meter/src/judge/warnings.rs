@@ -129,6 +129,7 @@ mod tests {
                 late: 3,
                 of: 10_000,
             },
+            clusters: None,
             arrivals: Arrivals::Periodic {
                 period: Duration::from_millis(50),
             },

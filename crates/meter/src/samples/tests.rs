@@ -26,6 +26,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         host: (*host).to_owned(),
         counts: Counts::default(),
         late_rate: LateRate::default(),
+        bursts: None,
         latency_ns: BTreeMap::new(),
         inter_arrival_ns: BTreeMap::new(),
         latency_intervals_ns: BTreeMap::new(),

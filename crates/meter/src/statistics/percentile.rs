@@ -1,6 +1,6 @@
 //! The percentiles that a sample supports, with intervals that allow for autocorrelation.
 
-use super::{clustering, exact_bounds};
+use super::{clustering, lower_bound_beyond, upper_bound_within};
 use crate::limits::SAMPLES_BEYOND_MIN;
 
 /// The percentiles reported: the name in files, and the share of samples at or below it.
@@ -31,9 +31,10 @@ pub struct Percentile {
 /// every value (RFC 6703 section 3.1). A percentile is reported only if at least [`SAMPLES_BEYOND_MIN`] samples are
 /// beyond it and its value is that of a received message.
 ///
-/// The interval is R. S. Woodruff's ("Confidence intervals for medians and other position measures", JASA 47, 1952). It
-/// takes the exact bounds of the share of samples beyond the percentile, widened if those samples
-/// [cluster](clustering), and reads the values at these shares from the sample.
+/// The interval's ends are order statistics (H. A. David and H. N. Nagaraja, "Order Statistics", 3rd edition, 2003,
+/// section 7.1). Each end misses the true percentile with a probability of at most 5%, for every sample size: the
+/// number of samples beyond the true percentile is binomial. If the samples beyond the percentile
+/// [cluster](clustering), the probability is that of the effective sample size.
 #[must_use]
 pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
     let mut sorted = values.to_vec();
@@ -47,7 +48,7 @@ pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
                 return None;
             }
             let value = *sorted.get(usize::try_from(rank - 1).ok()?)?;
-            let (lower, upper) = interval(values, &sorted, lost, value);
+            let (lower, upper) = interval(values, &sorted, lost, (share, value));
             Some(Percentile {
                 name,
                 value,
@@ -64,7 +65,14 @@ fn rank(count: u64, share: f64) -> u64 {
     ((share * count as f64 - 1e-6).ceil().max(1.0) as u64).min(count.max(1))
 }
 
-fn interval(values: &[i64], sorted: &[i64], lost: u64, value: i64) -> (Option<i64>, Option<i64>) {
+/// Returns the ends of the interval of the percentile `share`, whose estimate is `value`. An end is `None` if it is
+/// beyond the samples.
+fn interval(
+    values: &[i64],
+    sorted: &[i64],
+    lost: u64,
+    (share, value): (f64, i64),
+) -> (Option<i64>, Option<i64>) {
     let count = values.len() as u64 + lost;
     let beyond: Vec<u64> = (0..)
         .zip(values)
@@ -74,15 +82,42 @@ fn interval(values: &[i64], sorted: &[i64], lost: u64, value: i64) -> (Option<i6
     let worth = clustering(values.len() as u64, &beyond).map_or(1.0, |clustering| {
         clustering.effective_count / values.len() as f64
     });
-    let share = (beyond.len() as u64 + lost) as f64 / count as f64;
-    let (least_beyond, most_beyond) =
-        exact_bounds(share * count as f64 * worth, count as f64 * worth);
-    let at = |share: f64| {
-        sorted
-            .get(usize::try_from(rank(count, share) - 1).unwrap_or(usize::MAX))
-            .copied()
+    let (most_beyond, least_beyond) = samples_beyond(count, worth, 1.0 - share);
+    let with_beyond = |beyond: u64| {
+        let position = usize::try_from(count.checked_sub(beyond + 1)?).ok()?;
+        sorted.get(position).copied()
     };
-    (at(1.0 - most_beyond), at(1.0 - least_beyond))
+    let lower = least_beyond.and_then(|least| with_beyond(least - 1));
+    (lower, most_beyond.and_then(with_beyond))
+}
+
+/// Returns two numbers of samples, of `count` samples that are worth `worth` each, for a share of `beyond` that exceeds
+/// the true percentile:
+///
+/// * the largest number `k` so that at most `k` samples beyond the percentile have a probability of at most 5%;
+/// * the smallest number `k` so that at least `k` have a probability of at most 5%.
+fn samples_beyond(count: u64, worth: f64, beyond: f64) -> (Option<u64>, Option<u64>) {
+    let trials = count as f64 * worth;
+    let improbably_few = |k: u64| upper_bound_within(k as f64 * worth, trials, beyond);
+    let improbably_many = |k: u64| lower_bound_beyond(k as f64 * worth, trials, beyond);
+    let first = |holds: &dyn Fn(u64) -> bool| {
+        let (mut low, mut high) = (0, count + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    };
+    let few_end = first(&|k| k > count || !improbably_few(k));
+    let many_begin = first(&|k| k > count || improbably_many(k));
+    (
+        few_end.checked_sub(1),
+        Some(many_begin).filter(|&begin| begin <= count),
+    )
 }
 
 #[cfg(test)]
@@ -132,6 +167,60 @@ mod tests {
         );
         assert_eq!(found[1].upper, None, "it may as well be a lost one");
         assert!(names(&[], 5_000).is_empty());
+    }
+
+    /// Returns the probabilities that the interval's upper end is below the true percentile, and that its lower end is
+    /// above it, from the binomial distribution of the samples beyond the percentile.
+    fn misses(count: u64, share: f64) -> (f64, f64) {
+        let (most_beyond, least_beyond) = samples_beyond(count, 1.0, 1.0 - share);
+        let (trials, beyond) = (count as f64, 1.0 - share);
+        let log_of = |k: f64| {
+            use statrs::function::gamma::ln_gamma;
+            ln_gamma(trials + 1.0) - ln_gamma(k + 1.0) - ln_gamma(trials - k + 1.0)
+                + k * beyond.ln()
+                + (trials - k) * share.ln()
+        };
+        let chance = |numbers: std::ops::RangeInclusive<u64>| -> f64 {
+            numbers.map(|k| log_of(k as f64).exp()).sum()
+        };
+        (
+            most_beyond.map_or(0.0, |most| chance(0..=most)),
+            least_beyond.map_or(0.0, |least| chance(least..=count)),
+        )
+    }
+
+    #[test]
+    fn an_end_of_an_interval_misses_in_at_most_5_percent_of_samples_of_any_size() {
+        let sizes = (20_u64..1_500)
+            .step_by(7)
+            .chain((1_500..12_000).step_by(331))
+            .chain([20_000, 50_000]);
+        for count in sizes {
+            for share in [0.5, 0.9, 0.95, 0.99, 0.999] {
+                if count < rank(count, share) + SAMPLES_BEYOND_MIN {
+                    continue;
+                }
+                let (upper, lower) = misses(count, share);
+                let limit = 0.05 + 1e-9;
+                assert!(
+                    upper <= limit && lower <= limit,
+                    "{share} of {count}: {upper} and {lower}"
+                );
+                // The next order statistic inwards misses too often: no end is further out than it must be.
+                let (most, least) = samples_beyond(count, 1.0, 1.0 - share);
+                let (trials, beyond) = (count as f64, 1.0 - share);
+                assert!(most.is_none_or(|most| !upper_bound_within(
+                    most as f64 + 1.0,
+                    trials,
+                    beyond
+                )));
+                assert!(least.is_none_or(|least| !lower_bound_beyond(
+                    least as f64 - 1.0,
+                    trials,
+                    beyond
+                )));
+            }
+        }
     }
 
     #[test]

@@ -40,6 +40,21 @@ pub fn upper_bound_within(events: f64, trials: f64, share: f64) -> bool {
     regularised_beta(events + 1.0, rest, share) >= CONFIDENCE
 }
 
+/// Returns true if the lower bound of [`exact_bounds`] is at least `share`.
+#[must_use]
+pub fn lower_bound_beyond(events: f64, trials: f64, share: f64) -> bool {
+    chance_of_at_least(events, trials, share) <= 1.0 - CONFIDENCE
+}
+
+/// Returns the probability of at least `events` in `trials` if the share is `share`.
+#[must_use]
+pub fn chance_of_at_least(events: f64, trials: f64, share: f64) -> f64 {
+    if events <= 0.0 {
+        return 1.0;
+    }
+    regularised_beta(events, (trials - events).max(0.0) + 1.0, share)
+}
+
 /// Returns the argument at which the regularised incomplete beta function has the value `probability`, by bisection to
 /// the last bit.
 fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {

@@ -11,7 +11,7 @@ fn spread(count: u64, late: u64) -> LateShare {
     let positions: Vec<u64> = (0..late)
         .map(|index| index * (count / late.max(1)) + 1)
         .collect();
-    LateShare::new(count, &positions)
+    LateShare::new(count, &positions, Asked::by_mission(1))
 }
 
 #[test]
@@ -85,12 +85,16 @@ fn spread_lates_keep_the_exact_bounds() {
         (share.rate.lower, share.rate.upper),
         exact_bounds(21.0, 100_000.0)
     );
-    assert_eq!(share.effective_count, 100_000.0);
+    assert_eq!(share.assumed, 1);
 }
 
 #[test]
 fn clustered_lates_need_more_messages() {
-    let clustered = LateShare::new(100_000, &(500..510).collect::<Vec<_>>());
+    let clustered = LateShare::new(
+        100_000,
+        &(500..510).collect::<Vec<_>>(),
+        Asked::by_mission(1),
+    );
     assert!(clustered.rate.widened);
     let needed = |share: LateShare| {
         share
@@ -104,7 +108,7 @@ fn clustered_lates_need_more_messages() {
 #[test]
 fn shares_of_nothing_and_of_all_are_sound() {
     assert_eq!(
-        LateShare::new(0, &[]).rate,
+        LateShare::new(0, &[], Asked::by_mission(1)).rate,
         LateRate {
             estimate: 0.0,
             lower: 0.0,
@@ -112,6 +116,31 @@ fn shares_of_nothing_and_of_all_are_sound() {
             widened: false
         }
     );
-    let all = LateShare::new(100, &(0..100).collect::<Vec<_>>()).rate;
+    let all = LateShare::new(100, &(0..100).collect::<Vec<_>>(), Asked::by_mission(1)).rate;
     assert_eq!((all.estimate, all.upper, all.widened), (1.0, 1.0, false));
+}
+
+#[test]
+fn a_mission_may_ask_for_bursts_that_the_run_does_not_show() {
+    let asked = |burst| LateShare::new(100_000, &[], Asked::by_mission(burst));
+    assert_eq!(asked(10).kind(NAV), VerdictKind::Pass);
+    assert_eq!(asked(11).kind(NAV), VerdictKind::Unproven);
+    let needed = asked(11).messages_needed(NAV);
+    assert_eq!(needed.if_none_late, Some(9_828));
+    assert_eq!(
+        LateShare::new(109_828, &[], Asked::by_mission(11)).kind(NAV),
+        VerdictKind::Pass
+    );
+}
+
+#[test]
+fn a_burst_in_the_run_counts_even_if_none_is_asked_for() {
+    let late: Vec<u64> = (500..507).collect();
+    let share = LateShare::new(100_000, &late, Asked::by_mission(1));
+    assert_eq!((share.longest.seen, share.assumed), (7, 7));
+    let bursts = share.bursts(NAV, share.kind(NAV), FAIL_LEVEL);
+    assert_eq!(
+        bursts.holds_for,
+        share.in_bursts().longest(|one| one.is_within(0.000_3))
+    );
 }

@@ -307,10 +307,13 @@ fn trouble(n: u64) -> Cell {
 
 fn late_rate(flow: &FlowResult, destination: &DestinationResult) -> Cell {
     let rate = &destination.late_rate;
-    let widened = if rate.widened {
-        "; bounds widened because lates cluster"
-    } else {
-        ""
+    let widened = match &destination.bursts {
+        Some(bursts) if bursts.assumed > 1 => format!(
+            "; bounds for bursts of at most {} late messages, longest seen {}",
+            unit::count(bursts.assumed),
+            unit::count(bursts.seen)
+        ),
+        _ => String::new(),
     };
     Cell {
         text: format!("{} to {}", unit::share(rate.lower), unit::share(rate.upper)),

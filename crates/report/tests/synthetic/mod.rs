@@ -120,6 +120,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
     let terms = Terms {
         deadline: flow.deadline,
         budget: flow.budget,
+        clusters: None,
         arrivals: Arrivals::Periodic {
             period: Duration::from_secs_f64(1.0 / flow.rate_hz),
         },

@@ -227,6 +227,14 @@ pub(super) struct Flow {
     /// Late messages that the mission allows
     #[schemars(with = "BudgetText", extend("examples" = ["3 in 10_000"]))]
     pub(super) late: Spanned<BudgetText>,
+    /// Late messages in the largest burst for which the verdict must hold
+    #[serde(default)]
+    #[schemars(with = "Option<u64>", range(min = 1, max = 1_000_000), extend("examples" = [10]))]
+    pub(super) clusters: Option<Spanned<u64>>,
+    /// The longest stall for which the verdict must hold, instead of `clusters`: it holds up the messages due meanwhile
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["500ms"]))]
+    pub(super) stall: Option<Spanned<DurationText>>,
     /// Messages that are judged
     #[serde(default)]
     #[schemars(with = "Option<u64>", range(min = 1), extend("examples" = [100_000]))]

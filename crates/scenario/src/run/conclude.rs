@@ -7,7 +7,7 @@ use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
-use deckwatch_meter::judge::{Destination, Terms, judge};
+use deckwatch_meter::judge::{Destination, Terms, judge, judge_together};
 use deckwatch_meter::pacing::{Extent, Schedule};
 use deckwatch_meter::result::{FlowResult, Warning};
 
@@ -51,6 +51,7 @@ impl Run<'_> {
             };
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
+        judge_together(judged.iter_mut().map(|judged| &mut judged.result));
         let document = self.document(&judged, measured, &disturbance, started_at);
         let written = write(folder, &document, &judged, started_at, measured.start_ns)
             .and_then(|()| self.write_beside(folder));
@@ -132,6 +133,7 @@ impl Run<'_> {
         let terms = Terms {
             deadline: flow.deadline,
             budget: flow.budget,
+            clusters: flow.clusters,
             arrivals: flow.arrivals.clone(),
             road: stream.plan.carrier.road(),
             supplier_disturbed: is_loaded(self.mission, flow.from),

@@ -12,7 +12,7 @@ use deckwatch_meter::result::LateBudget;
 use toml::Spanned;
 
 use super::{Checks, TypeKey, Types};
-use crate::limits::{DEADLINE_MAX, PERIOD_MIN, WARM_UP_DEFAULT};
+use crate::limits::{CLUSTERS_MAX, DEADLINE_MAX, PERIOD_MIN, WARM_UP_DEFAULT};
 use crate::mission::{Flow, file};
 
 impl<'m> Checks<'m> {
@@ -29,8 +29,10 @@ impl<'m> Checks<'m> {
         let extent = self.extent(flow);
         let deadline = self.deadline(flow);
         let budget = self.budget(flow);
+        let stall = self.stall(flow);
         self.processors(flow.processors.as_ref());
         let (from, arrivals, extent, (body, sequence_max)) = (from?, arrivals?, extent?, body?);
+        let clusters = self.clusters(flow, stall.map(|stall| arrivals.messages_within(stall)));
         let warm_up = flow
             .warm_up
             .as_ref()
@@ -51,6 +53,7 @@ impl<'m> Checks<'m> {
             warm_up,
             deadline: deadline?,
             budget: budget?,
+            clusters,
             priority: flow.priority,
             supplier_scheduling,
             consumer_scheduling,
@@ -349,6 +352,39 @@ impl<'m> Checks<'m> {
         };
         self.faults.report(flow.late.span(), fault.0, fault.1);
         None
+    }
+
+    fn stall(&mut self, flow: &file::Flow) -> Option<Duration> {
+        let stall = flow.stall.as_ref()?;
+        if flow.clusters.is_some() {
+            let fact = "`clusters` and `stall` say the same thing twice";
+            self.faults
+                .report(stall.span(), fact, "remove one of the two");
+            return None;
+        }
+        if stall.get_ref().0.is_zero() {
+            let help = "write, for example: stall = \"500ms\"";
+            self.faults
+                .report(stall.span(), "a stall of no time holds up no message", help);
+            return None;
+        }
+        Some(stall.get_ref().0)
+    }
+
+    /// Returns the burst that the flow asks for; `within_stall` is the number of messages due during its stall. Without
+    /// so many messages, no verdict can hold for the burst.
+    fn clusters(&mut self, flow: &file::Flow, within_stall: Option<u64>) -> Option<u64> {
+        let burst = flow.clusters.as_ref().map(|clusters| *clusters.get_ref());
+        let burst = burst.or(within_stall)?;
+        if burst > CLUSTERS_MAX {
+            let fact = format!("a burst of {burst} late messages is longer than any run can prove");
+            let help = "write a shorter `stall`";
+            if let Some(stall) = &flow.stall {
+                self.faults.report(stall.span(), fact, help);
+            }
+            return None;
+        }
+        Some(burst)
     }
 
     /// Returns the scheduling of the flow's processes on a host: that of the flow, else that of the host.

@@ -1,0 +1,137 @@
+//! The largest burst of late messages for which a verdict must hold.
+
+use super::{Terms, nanoseconds};
+use crate::limits::{NEAR_MISS_SHARE_MAX, NEAR_MISS_SLACK_DIVISORS};
+use crate::result::AskedBy;
+use crate::sample::Sample;
+use crate::statistics::{Asked, longest_bursts};
+
+/// Returns the burst that the mission asks for. If it asks for none: the longest disturbance that the judged messages
+/// show at latencies below the deadline, and at least the number of messages due within a deadline, because a stall as
+/// long as the deadline holds up so many.
+pub(super) fn asked(terms: &Terms, judged: &[&Sample]) -> Asked {
+    if let Some(burst) = terms.clusters {
+        return Asked::by_mission(burst);
+    }
+    let deadline = terms.arrivals.messages_within(terms.deadline);
+    let disturbance = longest_disturbance(nanoseconds(terms.deadline), judged);
+    if disturbance > deadline {
+        Asked {
+            burst: disturbance,
+            by: AskedBy::Disturbance,
+        }
+    } else {
+        Asked {
+            burst: deadline,
+            by: AskedBy::Deadline,
+        }
+    }
+}
+
+/// Returns the longest burst, beyond chance, of messages whose latency exceeds a threshold below the deadline. The
+/// thresholds divide the slack, the deadline less the median latency. A threshold that many messages exceed is left
+/// out.
+fn longest_disturbance(deadline_ns: i64, judged: &[&Sample]) -> u64 {
+    let latencies: Vec<i64> = judged
+        .iter()
+        .map(|sample| {
+            if sample.flags.lost {
+                i64::MAX
+            } else {
+                sample.received_ns.saturating_sub(sample.due_ns)
+            }
+        })
+        .collect();
+    let mut sorted = latencies.clone();
+    let middle = sorted.len() / 2;
+    if sorted.is_empty() {
+        return 0;
+    }
+    let median_ns = *sorted.select_nth_unstable(middle).1;
+    let slack_ns = deadline_ns.saturating_sub(median_ns);
+    if slack_ns <= 0 {
+        return 0;
+    }
+    let beyond = |threshold_ns: i64| -> Vec<u64> {
+        (0..)
+            .zip(&latencies)
+            .filter(|&(_, &latency_ns)| latency_ns > threshold_ns)
+            .map(|(position, _)| position)
+            .collect()
+    };
+    NEAR_MISS_SLACK_DIVISORS
+        .iter()
+        .map(|divisor| beyond(median_ns.saturating_add(slack_ns / divisor)))
+        .filter(|beyond| beyond.len() as f64 <= latencies.len() as f64 * NEAR_MISS_SHARE_MAX)
+        .map(|beyond| longest_bursts(latencies.len() as u64, &beyond).beyond_chance)
+        .max()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::blame::Road;
+    use crate::blame::tests::{MS, hold_up, prompt};
+    use crate::pacing::Arrivals;
+    use crate::result::LateBudget;
+    use crate::sample::Layer;
+
+    fn terms(deadline_ms: u64, clusters: Option<u64>) -> Terms {
+        Terms {
+            deadline: Duration::from_millis(deadline_ms),
+            budget: LateBudget {
+                late: 3,
+                of: 10_000,
+            },
+            clusters,
+            arrivals: Arrivals::Periodic {
+                period: Duration::from_millis(50),
+            },
+            road: Road::RAW,
+            supplier_disturbed: false,
+            supplier_host: "RTS".to_owned(),
+            supplier_real_time: false,
+        }
+    }
+
+    fn asked_by(terms: &Terms, samples: &[Sample]) -> (u64, AskedBy) {
+        let judged: Vec<&Sample> = samples.iter().collect();
+        let asked = asked(terms, &judged);
+        (asked.burst, asked.by)
+    }
+
+    #[test]
+    fn the_deadline_in_periods_is_asked_for_at_least() {
+        let samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for (deadline_ms, burst) in [(20, 1), (50, 1), (51, 2), (500, 10)] {
+            let found = asked_by(&terms(deadline_ms, None), &samples);
+            assert_eq!(found, (burst, AskedBy::Deadline), "{deadline_ms} ms");
+        }
+        assert_eq!(asked_by(&terms(50, None), &[]), (1, AskedBy::Deadline));
+    }
+
+    #[test]
+    fn a_disturbance_that_made_no_message_late_is_asked_for() {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in &mut samples[400..407] {
+            hold_up(sample, Layer::Network, 30 * MS);
+        }
+        let found = asked_by(&terms(50, None), &samples);
+        assert_eq!(found, (7, AskedBy::Disturbance));
+        let asked = asked_by(&terms(50, Some(3)), &samples);
+        assert_eq!(asked, (3, AskedBy::Mission), "the mission decides");
+    }
+
+    #[test]
+    fn ordinary_jitter_is_no_disturbance() {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in &mut samples[400..500] {
+            hold_up(sample, Layer::Network, 2 * MS);
+        }
+        let found = asked_by(&terms(50, None), &samples);
+        assert_eq!(found, (1, AskedBy::Deadline));
+    }
+}

@@ -1,0 +1,99 @@
+//! Judges all destinations of a run together: one FAIL among many must be surer than a FAIL alone.
+
+use super::sentences::{Facts, reasons};
+use super::verdict::worst;
+use crate::result::{Bursts, DestinationResult, FlowResult, LateBudget, Verdict, VerdictKind};
+use crate::statistics::{Asked, LateShare, Longest, fails_of_many};
+use crate::words;
+
+/// What a flow promises.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    pub(super) budget: LateBudget,
+    pub(super) rate_hz: f64,
+}
+
+/// Corrects the verdicts of all flows of a run for their number, so that a run whose destinations all keep their
+/// budgets FAILs in at most 5% of runs. A FAIL that is not sure enough becomes UNPROVEN. A PASS needs no correction.
+pub fn judge_together<'a>(flows: impl IntoIterator<Item = &'a mut FlowResult>) {
+    let mut flows: Vec<&mut FlowResult> = flows.into_iter().collect();
+    let mut together = Vec::new();
+    for flow in &mut flows {
+        let promise = Promise {
+            budget: flow.budget,
+            rate_hz: flow.rate_hz,
+        };
+        together.extend(flow.destinations.iter_mut().map(|one| (one, promise)));
+    }
+    correct(&mut together);
+    for flow in flows {
+        flow.verdict = worst(&flow.destinations);
+    }
+}
+
+/// Corrects the verdicts of these destinations for their number.
+pub(super) fn correct(destinations: &mut [(&mut DestinationResult, Promise)]) {
+    let tests = destinations.len();
+    if tests < 2 {
+        return;
+    }
+    let failing: Vec<(usize, LateShare)> = destinations
+        .iter()
+        .enumerate()
+        .filter(|(_, (destination, _))| destination.verdict.kind == VerdictKind::Fail)
+        .filter_map(|(index, (destination, _))| Some((index, share_of(destination)?)))
+        .collect();
+    let chances: Vec<f64> = failing
+        .iter()
+        .map(|(index, share)| share.chance_within(destinations[*index].1.budget))
+        .collect();
+    let levels = fails_of_many(&chances, tests);
+    for ((index, share), level) in failing.into_iter().zip(levels) {
+        let (destination, promise) = &mut destinations[index];
+        let kind = match level {
+            Some(_) => VerdictKind::Fail,
+            None => VerdictKind::Unproven,
+        };
+        let facts = Facts {
+            counts: &destination.counts,
+            share: &share,
+            budget: promise.budget,
+            rate_hz: promise.rate_hz,
+            kind,
+            level: level.unwrap_or_default(),
+        };
+        let mut verdict: Verdict = reasons(&facts);
+        if level.is_none() {
+            verdict.reasons.push(format!(
+                "Alone, this destination would FAIL. One of {} does so by chance more often than in 5 % of runs.",
+                words::count(tests as u64)
+            ));
+        }
+        destination.bursts = Some(share.bursts(promise.budget, kind, facts.level));
+        destination.verdict = verdict;
+    }
+}
+
+/// Returns the share of late messages that a result was judged by; `None` for a document without bursts.
+fn share_of(destination: &DestinationResult) -> Option<LateShare> {
+    let Bursts {
+        asked,
+        asked_by,
+        seen,
+        assumed,
+        ..
+    } = destination.bursts?;
+    let asked = Asked {
+        burst: asked,
+        by: asked_by,
+    };
+    let (count, late) = (destination.counts.due, destination.counts.late);
+    let longest = Longest {
+        seen,
+        beyond_chance: seen.min(assumed),
+    };
+    Some(LateShare::restored(count, late, asked, longest, assumed))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! One FAIL among many destinations.
+
+use super::*;
+use crate::blame::Road;
+use crate::blame::tests::{MS, hold_up, prompt};
+use crate::disturbance::Disturbance;
+use crate::judge::{Destination, FlowJudgement, Terms, judge};
+use crate::pacing::Arrivals;
+use crate::sample::{Layer, Sample};
+use std::time::Duration;
+
+const BUDGET: LateBudget = LateBudget { late: 1, of: 100 };
+
+fn judged(late: &[usize]) -> FlowJudgement {
+    let terms = Terms {
+        deadline: Duration::from_millis(50),
+        budget: BUDGET,
+        clusters: Some(1),
+        arrivals: Arrivals::Periodic {
+            period: Duration::from_millis(50),
+        },
+        road: Road::RAW,
+        supplier_disturbed: false,
+        supplier_host: "RTS".to_owned(),
+        supplier_real_time: false,
+    };
+    let mut all: Vec<Vec<Sample>> = late
+        .iter()
+        .map(|&late| {
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for index in 0..late {
+                hold_up(
+                    &mut samples[31 * index + index % 7],
+                    Layer::Network,
+                    48 * MS,
+                );
+            }
+            samples
+        })
+        .collect();
+    let mut destinations: Vec<Destination<'_>> = (0..)
+        .zip(&mut all)
+        .map(|(index, samples)| Destination {
+            index,
+            host: format!("H{index}"),
+            samples,
+            send_errors: 0,
+            receive_overflows: 0,
+        })
+        .collect();
+    judge(&mut destinations, &terms, &Disturbance::default())
+}
+
+fn kinds(flow: &FlowJudgement) -> Vec<VerdictKind> {
+    let destinations = flow.destinations.iter();
+    destinations
+        .map(|destination| destination.verdict.kind)
+        .collect()
+}
+
+/// At 1 in 100, 16 or more of 1,000 messages are late with a probability of 4.8%, 23 or more with 0.025%.
+const NEAR: usize = 16;
+const FAR: usize = 23;
+
+#[test]
+fn a_fail_of_one_destination_alone_needs_no_correction() {
+    assert_eq!(kinds(&judged(&[NEAR])), [VerdictKind::Fail]);
+}
+
+#[test]
+fn one_of_17_destinations_that_is_over_the_budget_by_chance_does_not_fail_the_flow() {
+    let mut late = [0; 17];
+    late[3] = NEAR;
+    let flow = judged(&late);
+    assert_eq!(flow.verdict.kind, VerdictKind::Unproven);
+    let verdict = &flow.destinations[3].verdict;
+    assert_eq!(
+        verdict.reasons.last().map(String::as_str),
+        Some(
+            "Alone, this destination would FAIL. One of 17 does so by chance more often than in 5 % of runs."
+        )
+    );
+    assert!(
+        verdict.reasons[0].contains("does not yet prove"),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn one_of_17_destinations_that_is_far_over_the_budget_fails_the_flow() {
+    let mut late = [0; 17];
+    (late[3], late[5]) = (FAR, NEAR);
+    let flow = judged(&late);
+    assert_eq!(flow.verdict.kind, VerdictKind::Fail);
+    let kinds = kinds(&flow);
+    assert_eq!(
+        (kinds[3], kinds[5]),
+        (VerdictKind::Fail, VerdictKind::Unproven)
+    );
+}
+
+#[test]
+fn flows_of_a_run_are_corrected_together() {
+    let flow = |index: u16, late: usize| {
+        let judgement = judged(&[late]);
+        FlowResult {
+            index,
+            name: format!("F{index}"),
+            carrier: "udp".to_owned(),
+            carrier_index: None,
+            road: None,
+            type_name: "octets".to_owned(),
+            size_bytes: 384,
+            from: "RTS".to_owned(),
+            rate_hz: 20.0,
+            arrivals: "periodic".to_owned(),
+            deadline_ns: 50_000_000,
+            budget: BUDGET,
+            scheduling: String::new(),
+            merged_layers: Vec::new(),
+            destinations: judgement.destinations,
+            verdict: judgement.verdict,
+        }
+    };
+    let mut flows: Vec<FlowResult> = (0..4).map(|index| flow(index, 0)).collect();
+    flows.push(flow(4, NEAR));
+    assert_eq!(flows[4].verdict.kind, VerdictKind::Fail);
+    judge_together(&mut flows);
+    assert_eq!(flows[4].verdict.kind, VerdictKind::Unproven);
+    let mut far = vec![flow(0, 0), flow(1, FAR)];
+    judge_together(&mut far);
+    assert_eq!(far[1].verdict.kind, VerdictKind::Fail);
+}

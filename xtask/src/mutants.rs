@@ -129,10 +129,23 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
         write_last(root, &outcomes)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
+    let last = last_of(root)?;
+    for name in list.crates.keys() {
+        let prefix = format!("crates/{name}/");
+        if !last.keys().any(|file| file.starts_with(&prefix)) {
+            eprintln!("{name}: never run as a whole");
+        }
+    }
     if complaints.is_empty() {
         return Ok(());
     }
     bail!("{}", complaints.join("\n"))
+}
+
+fn last_of(root: &Path) -> Result<BTreeMap<String, Last>> {
+    let path = root.join("xtask/mutants-last.toml");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    toml::from_str(&text).context("cannot understand xtask/mutants-last.toml")
 }
 
 /// What became of each mutant: names without line and column, a name as often as it occurs.
@@ -267,9 +280,7 @@ fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
     if !outcomes.is_whole {
         return Ok(());
     }
-    let path = root.join("xtask/mutants-last.toml");
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    let mut all: BTreeMap<String, Last> = toml::from_str(&text)?;
+    let mut all = last_of(root)?;
     let (date, commit) = (
         said(root, "date", &["--utc", "+%F"])?,
         said(root, "git", &["rev-parse", "--short", "HEAD"])?,
@@ -278,7 +289,7 @@ fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
         (last.date, last.commit) = (date.clone(), commit.clone());
         all.insert(file, last);
     }
-    std::fs::write(&path, toml::to_string(&all)?)?;
+    std::fs::write(root.join("xtask/mutants-last.toml"), toml::to_string(&all)?)?;
     Ok(())
 }
 

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use deckwatch_scenario::run::clean_work_folders;
 use deckwatch_testbed::{
-    HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers, preset, preset_names,
+    Fidelity, HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers, preset,
+    preset_names,
 };
 use host::{At, exec, lose};
 
 use crate::output::outln;
+use crate::words;
 
 /// Make, use and take down emulated hosts by hand
 #[derive(clap::Args)]
@@ -90,6 +92,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let made = Testbed::create_kept(&network, &hosts)?;
             if !args.json {
                 outln!("{network}")?;
+                if let Some(fidelity) = Fidelity::of(&network) {
+                    for line in words::fidelity(&fidelity.emulated, &fidelity.not_emulated) {
+                        outln!("{line}")?;
+                    }
+                }
             }
             print("stands", &[made], args.json)?;
         }

@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_held_port_has_credit_for_one_frame_and_room_for_its_queue() {
+        let network = preset("fast-ethernet").unwrap();
+        assert_eq!(
+            network.standstill().unwrap(),
+            "rate 1kbit burst 1514 limit 302800 overhead 65000"
+        );
+        assert_eq!(preset("loopback").unwrap().standstill(), None);
+    }
+
+    #[test]
     fn the_description_says_rate_and_size() {
         let text = preset("atm-oc3").unwrap().to_string();
         assert!(

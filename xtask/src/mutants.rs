@@ -82,6 +82,7 @@ const fn one() -> usize {
 struct Last {
     date: String,
     commit: String,
+    /// Mutants that a test notices. A run that goes on counts the earlier ones that do not compile here too.
     caught: usize,
     survived: usize,
     /// Mutants that do not compile.

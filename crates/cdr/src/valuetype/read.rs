@@ -16,11 +16,14 @@ pub struct ReadValues {
     chunks: Cell<Chunks>,
     /// Values that have begun and not ended.
     depth: Cell<u16>,
-    /// Where each value began, ascending; `None` until it is whole.
-    seen: RefCell<Vec<(usize, Option<Arc<dyn ValueBase>>)>>,
+    /// The values so far, by their places.
+    seen: RefCell<Vec<Seen>>,
     /// Octets that stood in several chunks, joined.
     joined: Joined,
 }
+
+/// Where a value began, and the value; `None` until it is whole.
+type Seen = (usize, Option<Arc<dyn ValueBase>>);
 
 /// A list to which a shared reference can add.
 #[derive(Debug, Default)]

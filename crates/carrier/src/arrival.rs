@@ -23,8 +23,8 @@ pub trait Handler: Send {
 pub struct Arrival {
     /// Sequence number.
     pub sequence: u64,
-    /// The kernel's stamp of the message's last octet, nanoseconds of CLOCK_MONOTONIC, if the carrier has it.
-    pub kernel_receive_ns: Option<i64>,
+    /// The kernel's stamp of the message's last octet, nanoseconds of CLOCK_REALTIME, if the carrier has it.
+    pub kernel_receive_realtime_ns: Option<i64>,
     /// True if the stamp is that of a later octet, read in the same call.
     pub shared_stamp: bool,
     /// When the consumer's code received the message.
@@ -48,10 +48,6 @@ pub struct Shared {
     pub late: AtomicU64,
     /// See [`Progress`].
     pub overflows: AtomicU64,
-    /// Messages that the consumer's socket dropped, whatever the reason.
-    pub dropped: AtomicU64,
-    /// Sends that waited for room in the send buffer.
-    pub waits: AtomicU64,
     /// Arrivals for which no record was left.
     pub unrecorded: AtomicU64,
     /// Arrivals that are not messages of the stream.
@@ -79,16 +75,6 @@ impl Shared {
         }
     }
 
-    /// Counts as overflows those of the socket's drops for which the host counted a full receive buffer. Returns the
-    /// others: wrong checksums, or no memory in the kernel. `None` if the host's counter cannot be read; then all drops
-    /// count as overflows.
-    pub fn attribute_drops(&self, host_overflows: Option<u64>) -> u64 {
-        let dropped = self.dropped.load(Ordering::Relaxed);
-        let overflows = dropped.min(host_overflows.unwrap_or(u64::MAX));
-        self.overflows.store(overflows, Ordering::Relaxed);
-        dropped - overflows
-    }
-
     /// Writes the counters to the record file.
     pub fn note_in(&self, page: &mut HeaderPage, clock: &StampClock, finished: bool) {
         page.update(|header| {
@@ -97,8 +83,7 @@ impl Shared {
             header.overflows = self.overflows.load(Ordering::Relaxed);
             header.malformed = self.malformed.load(Ordering::Relaxed);
             header.refusals = self.refusals.load(Ordering::Relaxed);
-            header.conversion_error_ns = clock.error_ns();
-            header.clock_steps = clock.steps();
+            header.set_eras(clock.eras());
             header.finished = u64::from(finished);
         });
     }
@@ -170,7 +155,7 @@ impl Handler for Recorder {
         };
         *record = ConsumerRecord {
             sequence: arrival.sequence,
-            kernel_receive_ns: arrival.kernel_receive_ns.unwrap_or(0),
+            kernel_receive_realtime_ns: arrival.kernel_receive_realtime_ns.unwrap_or(0),
             received_ns: arrival.received_ns,
             handled_ns,
             flags: if arrival.shared_stamp {
@@ -223,7 +208,7 @@ mod tests {
     fn arrival(sequence: u64, received_ns: i64) -> Arrival {
         Arrival {
             sequence,
-            kernel_receive_ns: None,
+            kernel_receive_realtime_ns: None,
             shared_stamp: false,
             received_ns,
         }
@@ -251,16 +236,6 @@ mod tests {
         recorder.handle(arrival(99, start + 2_100_001)); // not of the schedule
         assert_eq!(shared.late.load(Ordering::Relaxed), 1);
         assert_eq!(shared.received.load(Ordering::Relaxed), 5);
-    }
-
-    #[test]
-    fn only_as_many_drops_as_the_host_counted_are_overflows() {
-        let shared = Shared::default();
-        shared.dropped.store(12, Ordering::Relaxed);
-        for (host, overflows) in [(Some(7), 7), (Some(0), 0), (Some(90), 12), (None, 12)] {
-            assert_eq!(shared.attribute_drops(host), 12 - overflows);
-            assert_eq!(shared.progress().overflows, overflows);
-        }
     }
 
     #[test]

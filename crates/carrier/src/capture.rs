@@ -1,7 +1,7 @@
 //! Captures of a run's packets: pcapng files that any network analyser can open, and a note for the join beside each.
 //!
 //! Stamps in a capture are CLOCK_REALTIME, as analysers expect. The note (the same name with the extension `.json`)
-//! holds readings of both clocks.
+//! holds the eras of that clock.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -9,7 +9,6 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deckwatch_os::clock::ClockPair;
 use deckwatch_os::tap::{Direction, Packet};
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -21,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::limits::PACKET_SIZE_MAX;
+use crate::stamp_clock::ClockEra;
 
 /// Writes a capture, up to a maximum size.
 pub struct CaptureWriter {
@@ -122,45 +122,14 @@ impl CaptureWriter {
 pub struct CaptureNote {
     /// The host.
     pub host: String,
-    /// Readings of both clocks: at the start, and at the end or the tap's last reading.
-    pub clock: Vec<ClockReading>,
+    /// The eras of CLOCK_REALTIME, by which stamps are converted to CLOCK_MONOTONIC.
+    pub clock: Vec<ClockEra>,
     /// Packets in the file.
     pub packets: u64,
     /// Packets that the kernel dropped because the tap was not quick enough.
     pub dropped_by_kernel: u64,
     /// Packets not written because the file was full.
     pub dropped_by_size: u64,
-}
-
-/// A reading of both clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockReading {
-    /// CLOCK_REALTIME.
-    pub realtime_ns: i64,
-    /// CLOCK_MONOTONIC.
-    pub monotonic_ns: i64,
-    /// Upper bound of the time between the two readings.
-    pub error_ns: u64,
-}
-
-impl From<ClockPair> for ClockReading {
-    fn from(pair: ClockPair) -> Self {
-        Self {
-            realtime_ns: pair.realtime_ns,
-            monotonic_ns: pair.monotonic_ns,
-            error_ns: pair.error_ns,
-        }
-    }
-}
-
-impl From<ClockReading> for ClockPair {
-    fn from(reading: ClockReading) -> Self {
-        Self {
-            realtime_ns: reading.realtime_ns,
-            monotonic_ns: reading.monotonic_ns,
-            error_ns: reading.error_ns,
-        }
-    }
 }
 
 impl CaptureNote {

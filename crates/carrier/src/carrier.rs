@@ -23,7 +23,6 @@ use crate::limits::BODY_SIZE_MAX;
 use crate::receiver::Receiver;
 use crate::scheduling::Scheduling;
 use crate::sender::Sender;
-use crate::stamp_clock::StampClock;
 
 /// A middleware or a plain transport that carries a stream's messages.
 pub trait Carrier: Sync {
@@ -142,8 +141,6 @@ pub struct ConnectTo<'a> {
     pub deadline: Duration,
     /// The message, with the sequence number 0.
     pub body: &'a Body,
-    /// Converts the kernel's stamps to CLOCK_MONOTONIC.
-    pub clock: &'a Arc<StampClock>,
 }
 
 impl ConnectTo<'_> {
@@ -178,8 +175,6 @@ pub struct ListenAt<'a> {
     pub deadline: Duration,
     /// The message, with the sequence number 0.
     pub body: &'a Body,
-    /// Converts the kernel's stamps to CLOCK_MONOTONIC.
-    pub clock: &'a Arc<StampClock>,
     /// Counters of the part.
     pub shared: &'a Arc<Shared>,
 }

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_meter::sample::Sample;
-use deckwatch_os::clock::ClockPair;
 use thiserror::Error;
 
 pub use agreement::Agreement;
@@ -26,7 +25,8 @@ use leg::Legs;
 use crate::body::{Body, BodyError};
 use crate::capture::{self, CaptureError, CaptureNote};
 use crate::plan::JoinPlan;
-use crate::record::{ConsumerRecord, ReadRecords, RecordError, SupplierRecord};
+use crate::record::{ConsumerRecord, ReadRecords, RecordError};
+use crate::stamp_clock::Eras;
 
 /// One stream, joined.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,25 +79,36 @@ pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
         .collect();
     let mut legs = Legs::of(plan, &body, sent.header.capacity);
     let capture_error_ns = read_captures(plan, &mut legs, &mut warnings)?;
-    note_clocks(&sent, &received, &mut warnings);
+    let clocks = samples::Clocks::of(&sent, &received);
     let mut joined = Joined {
         destinations: Vec::new(),
         size_bytes: body.octets().len() as u64,
-        conversion_error_ns: conversion_error_ns(&sent, &received).max(capture_error_ns),
+        conversion_error_ns: clocks.error_ns().max(capture_error_ns),
         agreement: None,
         warnings,
     };
     let mut agreement = Agreement::default();
-    for (destination, received) in plan.destinations.iter().zip(&received) {
+    for ((destination, received), clock) in plan
+        .destinations
+        .iter()
+        .zip(&received)
+        .zip(&clocks.received)
+    {
         let sources = samples::Sources {
             plan,
             destination,
             sent: &sent,
             received,
             legs: &legs,
+            sent_clock: &clocks.sent,
+            received_clock: clock,
         };
         joined.destinations.push(sources.join(&mut agreement));
     }
+    let steps = clocks.steps().max(legs.steps());
+    joined
+        .warnings
+        .extend(clock_set(&joined.destinations, steps));
     joined
         .warnings
         .extend(unstamped(plan, &joined.destinations));
@@ -153,15 +164,12 @@ fn read_captures(
             path: at.capture.display().to_string(),
             error,
         })?;
-        let readings: Vec<ClockPair> = note.clock.iter().map(|&reading| reading.into()).collect();
-        let Some(best) = readings.iter().min_by_key(|pair| pair.error_ns) else {
+        if note.clock.is_empty() {
             continue;
-        };
-        if readings.iter().any(|pair| pair.step_since(best).is_some()) {
-            let captured = Some(note.host.clone());
-            warnings.push(Caution::ClockSet { captured }.into());
         }
-        error_ns_max = error_ns_max.max(best.error_ns);
+        let clock = Eras::new(&note.clock);
+        error_ns_max = error_ns_max.max(clock.error_ns());
+        legs.set_clock(index, clock);
         let dropped = note.dropped_by_kernel + note.dropped_by_size;
         if dropped > 0 {
             let caution = Caution::TapDropped {
@@ -171,7 +179,7 @@ fn read_captures(
             };
             warnings.push(caution.into());
         }
-        let whole = capture::read(&at.capture, |packet| legs.take(index, best, &packet))?;
+        let whole = capture::read(&at.capture, |packet| legs.take(index, &packet))?;
         if !whole {
             warnings.push(Caution::CaptureCut { host: note.host }.into());
         }
@@ -188,29 +196,14 @@ fn read_captures(
     Ok(error_ns_max)
 }
 
-fn conversion_error_ns(
-    sent: &ReadRecords<SupplierRecord>,
-    received: &[ReadRecords<ConsumerRecord>],
-) -> u64 {
-    let of_received = received.iter().map(|read| read.header.conversion_error_ns);
-    of_received
-        .chain([sent.header.conversion_error_ns])
-        .max()
-        .unwrap_or(0)
-}
-
-fn note_clocks(
-    sent: &ReadRecords<SupplierRecord>,
-    received: &[ReadRecords<ConsumerRecord>],
-    warnings: &mut Vec<Warning>,
-) {
-    let of_received = received.iter().map(|read| read.header.clock_steps);
-    if of_received
-        .chain([sent.header.clock_steps])
-        .any(|steps| steps > 0)
-    {
-        warnings.push(Caution::ClockSet { captured: None }.into());
-    }
+/// Returns a warning if the clock was set while messages were under way, or could have been.
+fn clock_set(destinations: &[JoinedDestination], steps: usize) -> Option<Warning> {
+    let marked = |sample: &&Sample| sample.flags.clock_step;
+    let samples = destinations
+        .iter()
+        .flat_map(|destination| &destination.samples);
+    let messages = samples.filter(marked).count() as u64;
+    (steps > 0).then(|| Caution::ClockSet { messages }.into())
 }
 
 fn unstamped(plan: &JoinPlan, destinations: &[JoinedDestination]) -> Option<Warning> {

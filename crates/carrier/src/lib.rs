@@ -17,6 +17,7 @@ pub mod capture;
 pub mod carrier;
 pub mod carriers;
 pub mod error;
+mod giop_messages;
 pub mod join;
 pub mod limits;
 mod packet;
@@ -26,7 +27,6 @@ pub mod plan;
 mod reassembly;
 pub mod receiver;
 pub mod record;
-mod requests;
 pub mod scheduling;
 #[cfg(test)]
 mod scratch;

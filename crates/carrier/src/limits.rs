@@ -31,11 +31,7 @@ pub const RECEIVE_BUFFER_BYTES: u32 = 1 << 20;
 /// reads them: two for each message, 768 octets each.
 pub const STAMP_BUFFER_BYTES: u32 = 4 << 20;
 
-/// The longest time that a `udp` supplier waits for room in its send buffer. It also waits for the flow's deadline at
-/// most. The bound is shorter than the time that a part has to end after `stop`.
-pub const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Octets of a raw supplier's send buffer. It is small so that a message waits in the backlog, where the wait is
+/// Octets of a TCP supplier's send buffer. It is small so that a message waits in the backlog, where the wait is
 /// visible, and not for seconds in the kernel.
 pub const SEND_BUFFER_BYTES: u32 = 256 << 10;
 
@@ -116,3 +112,10 @@ pub const NAMES_THREADS: usize = 2;
 
 /// The longest time that a naming service waits for another naming service which its bindings refer to.
 pub const NAMES_CALL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Eras of the clock that a part records: more times than anybody sets a clock during a run. Later stamps are not
+/// converted.
+pub const CLOCK_ERAS_MAX: usize = 16;
+
+/// The longest time between two updates of a tap's note, which a killed tap leaves behind.
+pub const NOTE_INTERVAL: Duration = Duration::from_secs(1);

@@ -25,25 +25,19 @@ impl PendingStamps {
         self.queue.push_back((id, sequence));
     }
 
-    /// Returns the message that a stamp belongs to. The entry stays, because the message's second stamp may follow.
-    /// Much older entries are dropped: stamps of one kind arrive in order, and the two stamps of a message are at most
-    /// the length of the queueing discipline apart.
+    /// Returns the message that a stamp belongs to, and drops it and all older ones: stamps arrive in order.
     pub(crate) fn sequence_at(&mut self, id: u32) -> Option<u64> {
         let position = self.queue.iter().rposition(|&(of, _)| of == id)?;
-        let sequence = self.queue[position].1;
-        if position > KEPT_BEHIND {
-            self.queue.drain(..position - KEPT_BEHIND);
-        }
-        Some(sequence)
+        self.queue
+            .drain(..=position)
+            .next_back()
+            .map(|(_, sequence)| sequence)
     }
 
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
     }
 }
-
-/// More packets than the usual queueing discipline holds (1000).
-const KEPT_BEHIND: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -55,10 +49,10 @@ mod tests {
         for (sequence, id) in [u32::MAX - 1, u32::MAX, 0, 1].into_iter().enumerate() {
             pending.push(id, sequence as u64);
         }
-        // The stamp of id u32::MAX never arrives; the two stamps of id 0 arrive one after the other.
+        // The stamp of id u32::MAX never arrives; that of id 0 arrives again, for a retransmission.
         assert_eq!(pending.sequence_at(u32::MAX - 1), Some(0));
         assert_eq!(pending.sequence_at(0), Some(2));
-        assert_eq!(pending.sequence_at(0), Some(2));
+        assert_eq!(pending.sequence_at(0), None);
         assert_eq!(pending.sequence_at(1), Some(3));
         assert_eq!(pending.sequence_at(7), None);
     }
@@ -73,6 +67,6 @@ mod tests {
         assert_eq!(pending.sequence_at(0), None);
         assert_eq!(pending.sequence_at(1), Some(1));
         assert_eq!(pending.sequence_at(most), Some(u64::from(most)));
-        assert!(pending.queue.len() <= KEPT_BEHIND + 1);
+        assert!(pending.queue.is_empty());
     }
 }

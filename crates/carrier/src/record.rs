@@ -2,8 +2,9 @@
 //! survive when the process is killed.
 //!
 //! A file is one page with the [`Header`], then records of fixed size in this machine's byte order. Stamps are
-//! nanoseconds of CLOCK_MONOTONIC, zero if none was taken. A supplier's records are ordered by destination, then by
-//! sequence number; a consumer's records are in order of arrival.
+//! nanoseconds of CLOCK_MONOTONIC, zero if none was taken. Only the kernel's stamps are CLOCK_REALTIME; the join converts
+//! them by the header's eras. A supplier's records are ordered by destination, then by sequence number; a consumer's
+//! records are in order of arrival.
 
 use std::io;
 use std::marker::PhantomData;
@@ -12,6 +13,9 @@ use std::path::Path;
 use deckwatch_os::mapped::MappedFile;
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::limits::CLOCK_ERAS_MAX;
+use crate::stamp_clock::{ClockEra, Eras};
 
 /// The header of a record file. It is written when the file is created; its counters are updated about four times a
 /// second.
@@ -42,18 +46,35 @@ pub struct Header {
     pub malformed: u64,
     /// Datagrams that the network or the peer's host refused.
     pub refusals: u64,
-    /// Upper bound of the error of converted kernel stamps.
-    pub conversion_error_ns: u64,
-    /// How many times CLOCK_REALTIME, the clock of kernel stamps, was set during the run.
-    pub clock_steps: u64,
     /// 1 if the process ended normally.
     pub finished: u64,
+    /// Number of eras of the clock so far.
+    pub era_count: u64,
+    /// The eras of CLOCK_REALTIME, the clock of kernel stamps.
+    pub eras: [ClockEra; CLOCK_ERAS_MAX],
+}
+
+impl Header {
+    /// Records the eras of the clock.
+    pub fn set_eras(&mut self, eras: &[ClockEra]) {
+        self.era_count = eras.len().min(CLOCK_ERAS_MAX) as u64;
+        for (place, era) in self.eras.iter_mut().zip(eras) {
+            *place = *era;
+        }
+    }
+
+    /// Returns the recorded eras of the clock.
+    #[must_use]
+    pub fn clock(&self) -> Eras {
+        let count = usize::try_from(self.era_count).unwrap_or(usize::MAX);
+        Eras::new(self.eras.get(..count).unwrap_or_default())
+    }
 }
 
 /// The magic of a supplier's file; the last octet is the version.
-pub const SUPPLIER_MAGIC: [u8; 8] = *b"dwsuppl\x01";
+pub const SUPPLIER_MAGIC: [u8; 8] = *b"dwsuppl\x02";
 /// The magic of a consumer's file; the last octet is the version.
-pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x01";
+pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x02";
 
 /// Octets before the first record.
 pub const HEADER_SIZE: usize = 4096;
@@ -68,10 +89,8 @@ pub struct SupplierRecord {
     pub sent_ns: i64,
     /// When the send call returned.
     pub returned_ns: i64,
-    /// The kernel's stamp before the queueing discipline.
-    pub scheduled_ns: i64,
-    /// The kernel's stamp in the driver.
-    pub transmit_ns: i64,
+    /// The kernel's stamp, CLOCK_REALTIME: where the message enters the queueing discipline.
+    pub transmit_realtime_ns: i64,
     /// Zero, or [`SendError::code`](crate::sender::SendError::code).
     pub error: u32,
     /// Makes the size a multiple of eight.
@@ -86,8 +105,8 @@ pub struct SupplierRecord {
 pub struct ConsumerRecord {
     /// Sequence number.
     pub sequence: u64,
-    /// The kernel's stamp of the message's last octet.
-    pub kernel_receive_ns: i64,
+    /// The kernel's stamp of the message's last octet, CLOCK_REALTIME.
+    pub kernel_receive_realtime_ns: i64,
     /// When the consumer's code received the message; zero means no record.
     pub received_ns: i64,
     /// When the consumer finished handling the message.
@@ -99,33 +118,6 @@ pub struct ConsumerRecord {
 /// In `flags`: the kernel's stamp is that of a later octet, which was read in the same call. The message itself may
 /// have arrived earlier.
 pub const SHARED_STAMP: u64 = 1;
-
-/// Returns the records that a consumer needs for `messages`: a quarter more for duplicates, and at least
-/// [`SPARE_RECORDS_MIN`](crate::limits::SPARE_RECORDS_MIN).
-#[must_use]
-pub const fn consumer_capacity(messages: u64) -> u64 {
-    let spare = messages / 4;
-    let least = crate::limits::SPARE_RECORDS_MIN;
-    messages.saturating_add(if spare > least { spare } else { least })
-}
-
-/// Returns the octets of a consumer's file for `messages`.
-#[must_use]
-pub const fn consumer_size_bytes(messages: u64) -> u64 {
-    file_size_bytes(consumer_capacity(messages), size_of::<ConsumerRecord>())
-}
-
-/// Returns the octets of a supplier's file for `slots` destinations with `messages` each.
-#[must_use]
-pub const fn supplier_size_bytes(slots: u64, messages: u64) -> u64 {
-    file_size_bytes(slots.saturating_mul(messages), size_of::<SupplierRecord>())
-}
-
-const fn file_size_bytes(records: u64, record_size: usize) -> u64 {
-    records
-        .saturating_mul(record_size as u64)
-        .saturating_add(HEADER_SIZE as u64)
-}
 
 /// A record file that is being written.
 #[derive(Debug)]
@@ -398,19 +390,6 @@ mod tests {
         let read = ReadRecords::consumer(&path).expect("read");
         let sequences: Vec<u64> = read.records.iter().map(|record| record.sequence).collect();
         assert_eq!(sequences, [1, 0, 2]);
-    }
-
-    #[test]
-    fn files_have_the_size_that_is_foretold() {
-        let scratch = Scratch::new();
-        let (supplier, consumer) = (scratch.path("s"), scratch.path("c"));
-        drop(RecordFile::supplier(&supplier, 0, 3, 700, 8).expect("made"));
-        let capacity = consumer_capacity(9000);
-        assert_eq!((capacity, consumer_capacity(1)), (11_250, 1025));
-        drop(RecordFile::consumer(&consumer, 0, 0, capacity, 8).expect("made"));
-        let size = |path| std::fs::metadata(path).expect("there").len();
-        assert_eq!(size(&supplier), supplier_size_bytes(3, 700));
-        assert_eq!(size(&consumer), consumer_size_bytes(9000));
     }
 
     #[test]

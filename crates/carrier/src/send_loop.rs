@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deckwatch_meter::pacing::{Due, Schedule};
-use deckwatch_os::stamp::StampPoint;
 use deckwatch_os::{clock, socket};
 
 use crate::arrival::Shared;
@@ -26,7 +25,6 @@ struct Destination {
     sender: Box<dyn Sender>,
     records: Records<SupplierRecord>,
     refusals: u64,
-    waits: u64,
 }
 
 impl SendLoop {
@@ -46,7 +44,6 @@ impl SendLoop {
             sender,
             records,
             refusals: 0,
-            waits: 0,
         });
     }
 
@@ -115,7 +112,6 @@ impl SendLoop {
             sender,
             records,
             refusals,
-            waits,
         } in &mut self.destinations
         {
             more |= sender.collect(&mut |stamp| note(records, stamp));
@@ -124,11 +120,6 @@ impl SendLoop {
                 .refusals
                 .fetch_add(refused - *refusals, Ordering::Relaxed);
             *refusals = refused;
-            let waited = sender.waits();
-            self.shared
-                .waits
-                .fetch_add(waited - *waits, Ordering::Relaxed);
-            *waits = waited;
         }
         more
     }
@@ -157,15 +148,11 @@ impl SendLoop {
 }
 
 fn note(records: &mut Records<SupplierRecord>, stamp: TransmitStamp) {
-    if let Some(record) = record_of(records, stamp.sequence) {
-        let place = match stamp.point {
-            StampPoint::Scheduled => &mut record.scheduled_ns,
-            StampPoint::Sent => &mut record.transmit_ns,
-        };
-        // A retransmission is stamped again; the first stamp counts.
-        if *place == 0 {
-            *place = stamp.at_ns;
-        }
+    // A retransmission is stamped again; the first stamp counts.
+    if let Some(record) = record_of(records, stamp.sequence)
+        && record.transmit_realtime_ns == 0
+    {
+        record.transmit_realtime_ns = stamp.realtime_ns;
     }
 }
 

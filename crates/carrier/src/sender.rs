@@ -35,11 +35,6 @@ pub trait Sender: Send {
     fn refusals(&self) -> u64 {
         0
     }
-
-    /// Returns the number of sends that have waited for room in the send buffer so far.
-    fn waits(&self) -> u64 {
-        0
-    }
 }
 
 /// How a message was accepted.
@@ -51,15 +46,13 @@ pub enum Sent {
     Waiting,
 }
 
-/// One transmit stamp that the kernel took of a message, nanoseconds of CLOCK_MONOTONIC.
+/// The kernel's transmit stamp of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitStamp {
     /// The sequence number of the message.
     pub sequence: u64,
-    /// Where the stamp was taken: before the queueing discipline, or in the driver.
-    pub point: deckwatch_os::stamp::StampPoint,
-    /// The time of the stamp.
-    pub at_ns: i64,
+    /// When the message entered the queueing discipline, nanoseconds of CLOCK_REALTIME.
+    pub realtime_ns: i64,
 }
 
 /// Why a message was not sent.

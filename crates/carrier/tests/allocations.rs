@@ -19,7 +19,6 @@ use deckwatch_carrier::carriers::CARRIERS;
 use deckwatch_carrier::record::RecordFile;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::send_loop::SendLoop;
-use deckwatch_carrier::stamp_clock::StampClock;
 use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
@@ -71,11 +70,7 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
     let file =
         RecordFile::consumer(&folder.join("consumer"), 0, 0, FIRST + MESSAGES, 384).expect("made");
     let (_page, received) = file.into_parts();
-    let (clock, shared, body) = (
-        Arc::new(StampClock::new()),
-        Arc::new(Shared::default()),
-        body(),
-    );
+    let (shared, body) = (Arc::new(Shared::default()), body());
     let mut receiver = carrier
         .listen(&ListenAt {
             address: HOME,
@@ -86,7 +81,6 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
             network_priority: Default::default(),
             deadline: Duration::from_secs(1),
             body: &body,
-            clock: &clock,
             shared: &shared,
         })
         .expect("listens");
@@ -101,7 +95,6 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
             network_priority: NetworkPriority::default(),
             deadline: Duration::from_secs(1),
             body: &body,
-            clock: &clock,
         })
         .expect("connects");
     let recorder = Recorder::new(

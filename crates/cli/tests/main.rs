@@ -4,7 +4,6 @@ mod measuring;
 mod watched;
 
 mod bench;
-mod bench_kinds;
 mod call;
 mod channel;
 mod check;

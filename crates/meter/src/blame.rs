@@ -1,7 +1,7 @@
 //! Determines the layer in which a late message lost its time.
 //!
 //! **The parts.** The path of a message from due to received is divided at its stamps. The time between two stamps
-//! belongs to the layer between them, with four exceptions:
+//! belongs to the layer between them, with these exceptions:
 //!
 //! * Time that the consumer spent on earlier messages, after the kernel received this one, is the *application's*.
 //! * Time that the supplier spent in calls for earlier messages, after this one was due, is charged to the largest
@@ -10,9 +10,16 @@
 //!   is charged the same way.
 //! * Time that a message waited to leave while its consumer was behind with earlier ones is the consumer's: a peer that
 //!   does not read stops its sender, and messages are received in order.
+//! * Time that a message waited to leave, accepted by the supplier's kernel, while earlier ones were between the two
+//!   kernels is the *network's*: the connection waits for acknowledgements, or for the queue of its own interface.
 //!
-//! If a stamp is missing, the layers around it are merged: their time is charged to the first of them, and
-//! [`Road::merged`] names them. The parts of a message always add up to its latency.
+//! If no message has a stamp, the layers around it are merged: their time is charged to the first of them, and
+//! [`Road::merged`] names them. If only this message lacks it, the layer of that time is *unknown*. The parts of a
+//! message always add up to its latency.
+//!
+//! **A two-way call** has a way back: the reply leaves the consumer's host, arrives at the supplier's, and the call
+//! returns. Time until it leaves is the middleware's, on the way the network's, and after its arrival the sender's.
+//! Without the stamps of the reply the layer of the way back is unknown.
 //!
 //! **The blame.** A message is late because some layer took longer than usual: the layer with the largest *excess over
 //! its median* is blamed. A network that always takes 40 of 50 ms is not to blame for one message that a sleeping
@@ -52,6 +59,46 @@ pub(crate) struct Milestone {
     pub(crate) layer: Layer,
 }
 
+/// A message with every stamp that any message of a flow has; the values do not matter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen(Sample);
+
+impl Seen {
+    fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> Self {
+        let mut seen = Sample::NONE;
+        for sample in samples {
+            for (place, stamp_ns) in [
+                (&mut seen.sent_ns, sample.sent_ns),
+                (&mut seen.kernel_transmit_ns, sample.kernel_transmit_ns),
+                (&mut seen.channel_receive_ns, sample.channel_receive_ns),
+                (&mut seen.channel_transmit_ns, sample.channel_transmit_ns),
+                (&mut seen.kernel_receive_ns, sample.kernel_receive_ns),
+                (&mut seen.received_ns, sample.received_ns),
+                (&mut seen.handled_ns, sample.handled_ns),
+                (&mut seen.reply_transmit_ns, sample.reply_transmit_ns),
+                (&mut seen.reply_receive_ns, sample.reply_receive_ns),
+                (&mut seen.channel_reply_ns, sample.channel_reply_ns),
+                (&mut seen.returned_ns, sample.returned_ns),
+            ] {
+                *place = stamp_ns.max(*place);
+            }
+        }
+        Self(seen)
+    }
+
+    /// Returns true if the calls of a road await replies. Where packets are stamped but no replies are, there are none.
+    const fn await_replies(&self, road: Road) -> bool {
+        road.middleware && (self.has_replies() || self.0.kernel_transmit_ns == NO_STAMP)
+    }
+
+    /// Returns true if replies are stamped.
+    const fn has_replies(&self) -> bool {
+        self.0.reply_transmit_ns != NO_STAMP
+            || self.0.reply_receive_ns != NO_STAMP
+            || self.0.channel_reply_ns != NO_STAMP
+    }
+}
+
 impl Road {
     /// A carrier that uses sockets without middleware.
     pub const RAW: Self = Self {
@@ -71,7 +118,8 @@ impl Road {
         channel: true,
     };
 
-    /// The layer between the send call and the kernel's transmit stamp.
+    /// The layer between the send call and the kernel's transmit stamp, and between a servant's return and the transmit
+    /// stamp of the reply.
     #[must_use]
     pub const fn send_layer(self) -> Layer {
         if self.middleware {
@@ -109,6 +157,40 @@ impl Road {
             .enumerate()
             .filter(move |(index, _)| channel || !matches!(index, 2 | 3))
             .map(|(_, (stamp_ns, layer))| Milestone { stamp_ns, layer })
+    }
+
+    /// Returns the stamps of a call after its beginning, up to its return. A call to a channel ends there. A call that
+    /// awaits no reply has nothing to do after its message left.
+    pub(crate) fn call(
+        self,
+        sample: &Sample,
+        awaits_reply: bool,
+    ) -> impl Iterator<Item = Milestone> {
+        let milestone = |(stamp_ns, layer)| Milestone { stamp_ns, layer };
+        let at_channel = [
+            (sample.channel_receive_ns, Layer::Network),
+            (sample.channel_reply_ns, Layer::Channel),
+        ];
+        let there = (awaits_reply && self.channel).then_some(at_channel);
+        let push = (awaits_reply && !self.channel).then(|| self.push(sample));
+        std::iter::once((sample.kernel_transmit_ns, self.send_layer()))
+            .chain(there.into_iter().flatten())
+            .map(milestone)
+            .chain(push.into_iter().flatten())
+            .chain([milestone((sample.returned_ns, Layer::Sender))])
+    }
+
+    /// Returns the stamps of a two-way call after its request left, up to the arrival of its reply.
+    pub(crate) fn push(self, sample: &Sample) -> impl Iterator<Item = Milestone> {
+        [
+            (sample.kernel_receive_ns, Layer::Network),
+            (sample.received_ns, Layer::WakeUp),
+            (sample.handled_ns, Layer::Application),
+            (sample.reply_transmit_ns, self.send_layer()),
+            (sample.reply_receive_ns, Layer::Network),
+        ]
+        .into_iter()
+        .map(|(stamp_ns, layer)| Milestone { stamp_ns, layer })
     }
 
     /// Returns the groups of layers that no received message of `samples` separates. Each group is one name, such as

@@ -169,8 +169,8 @@ pub enum Caution {
     },
     /// The system's clock was set during the run.
     ClockSet {
-        /// The host whose capture shows the step; `None` if the record files show it.
-        captured: Option<String>,
+        /// Number of messages that were under way at that moment.
+        messages: u64,
     },
     /// A capture ends inside a packet.
     CaptureCut {
@@ -491,16 +491,11 @@ impl Caution {
                 f,
                 "The consumer at {host} left no records ({reason}); all its messages count as lost."
             ),
-            Self::ClockSet { captured } => {
-                let when = match captured {
-                    Some(host) => format!("while {host} was captured"),
-                    None => "during the run".to_owned(),
-                };
-                write!(
-                    f,
-                    "The system's clock was set {when}: kernel stamps near that moment are wrong by as much."
-                )
-            }
+            Self::ClockSet { messages } => write!(
+                f,
+                "The system's clock was set during the run. {messages} messages were under way: they are judged, but \
+                 have no kernel stamps, and the layer is unknown if they are late."
+            ),
             Self::CaptureCut { host } => {
                 write!(f, "The capture of {host} ends in the middle of a packet.")
             }
@@ -629,7 +624,7 @@ mod tests {
                 host: text(),
                 reason: text(),
             },
-            Caution::ClockSet { captured: None },
+            Caution::ClockSet { messages: 3 },
             Caution::CaptureCut { host: text() },
             Caution::CaptureUnread {
                 flow: text(),

@@ -156,12 +156,15 @@ impl Layers {
             .filter(|(_, sample)| !sample.flags.warm_up && sample.received_ns != NO_STAMP)
             .map(|(index, sample)| (index, splitter.split(sample)))
             .collect();
-        let all: Vec<Parts> = received.iter().map(|(_, parts)| *parts).collect();
+        let stamped = received
+            .iter()
+            .filter(|(index, _)| !destination.samples[*index].flags.clock_step);
+        let all: Vec<Parts> = stamped.map(|(_, parts)| *parts).collect();
         let typical = medians(&all);
         let sender_limit_ns = deadline_ns / i64::from(SENDER_DEADLINE_DIVISOR);
-        let sent_late = all
+        let sent_late = received
             .iter()
-            .filter(|parts| parts.of(Layer::Sender) > sender_limit_ns)
+            .filter(|(_, parts)| parts.of(Layer::Sender) > sender_limit_ns)
             .count() as u64;
         let mut late = Vec::new();
         for (index, parts) in received {

@@ -18,11 +18,20 @@ pub struct Sample {
     pub sent_ns: i64,
     /// When the send call returned (for a two-way call: with the reply).
     pub returned_ns: i64,
+    /// Two-way calls only: the stamp of the reply as it leaves the consumer's host (for `event`: of the reply to the
+    /// channel).
+    pub reply_transmit_ns: i64,
+    /// Two-way calls only: the kernel's receive stamp of the reply at the supplier's host (for `event`: at the
+    /// channel's host).
+    pub reply_receive_ns: i64,
+    /// `event` only: the kernel's receive stamp of the channel's reply to the supplier.
+    pub channel_reply_ns: i64,
     /// `event` only: the kernel's receive stamp at the channel's host.
     pub channel_receive_ns: i64,
     /// `event` only: the kernel's transmit stamp of the channel's own message to this consumer.
     pub channel_transmit_ns: i64,
-    /// The kernel's transmit stamp at the supplier (for `event`: of the hop to the channel).
+    /// The kernel's transmit stamp at the supplier, in front of the interface's queue (for `event`: of the hop to the
+    /// channel).
     pub kernel_transmit_ns: i64,
     /// The kernel's receive stamp at the consumer's host.
     pub kernel_receive_ns: i64,
@@ -36,11 +45,44 @@ pub struct Sample {
     pub blame: Option<Layer>,
 }
 
+impl Sample {
+    /// A message of which nothing is known.
+    pub const NONE: Self = Self {
+        flow: 0,
+        destination: 0,
+        sequence: 0,
+        due_ns: NO_STAMP,
+        sent_ns: NO_STAMP,
+        returned_ns: NO_STAMP,
+        reply_transmit_ns: NO_STAMP,
+        reply_receive_ns: NO_STAMP,
+        channel_reply_ns: NO_STAMP,
+        channel_receive_ns: NO_STAMP,
+        channel_transmit_ns: NO_STAMP,
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        flags: SampleFlags {
+            warm_up: false,
+            clock_step: false,
+            late: false,
+            lost: false,
+            late_by_inter_arrival: false,
+            out_of_order: false,
+            duplicates: 0,
+        },
+        blame: None,
+    };
+}
+
 /// The marks of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleFlags {
     /// Part of the warm-up, so not judged.
     pub warm_up: bool,
+    /// The system's clock was set while the message was under way, so that it has no stamps of the kernel.
+    pub clock_step: bool,
     /// Received more than the deadline after due, or lost.
     pub late: bool,
     /// Not received within the drain.
@@ -63,7 +105,7 @@ pub enum Layer {
     Middleware = 1,
     /// Between the send call and the kernel's transmit stamp in a raw carrier.
     Stack = 2,
-    /// Between the kernel stamps of the two ends.
+    /// Between the kernel stamps of the two ends; the supplier's is in front of its interface's queue.
     Network = 3,
     /// In the event channel: from the receive stamp at its host to the transmit stamp of its own message.
     Channel = 4,
@@ -71,11 +113,13 @@ pub enum Layer {
     WakeUp = 5,
     /// The part of that time in which the consumer was still handling an earlier message.
     Application = 6,
+    /// Time that the stamps do not divide between layers.
+    Unknown = 7,
 }
 
 impl Layer {
     /// All layers, in order of the path.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Sender,
         Self::Middleware,
         Self::Stack,
@@ -83,6 +127,7 @@ impl Layer {
         Self::Channel,
         Self::WakeUp,
         Self::Application,
+        Self::Unknown,
     ];
 
     /// Returns the layer's name in files and reports.
@@ -96,6 +141,7 @@ impl Layer {
             Self::Channel => "channel",
             Self::WakeUp => "wake-up",
             Self::Application => "application",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -32,7 +32,7 @@ fn sample(
     sequence: impl Strategy<Value = u64>,
 ) -> impl Strategy<Value = Sample> {
     (
-        prop::collection::vec(stamp, 9),
+        prop::collection::vec(stamp, 12),
         sequence,
         any::<bool>(),
         any::<u8>(),
@@ -50,6 +50,9 @@ fn sample(
             kernel_receive_ns: stamps[6],
             received_ns: stamps[7],
             handled_ns: stamps[8],
+            reply_transmit_ns: stamps[9],
+            reply_receive_ns: stamps[10],
+            channel_reply_ns: stamps[11],
             flags: SampleFlags {
                 warm_up,
                 duplicates,
@@ -300,6 +303,9 @@ fn moved(sample: Sample, by_ns: i64) -> Sample {
         kernel_receive_ns: by(sample.kernel_receive_ns),
         received_ns: by(sample.received_ns),
         handled_ns: by(sample.handled_ns),
+        reply_transmit_ns: by(sample.reply_transmit_ns),
+        reply_receive_ns: by(sample.reply_receive_ns),
+        channel_reply_ns: by(sample.channel_reply_ns),
         ..sample
     }
 }

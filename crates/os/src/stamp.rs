@@ -26,8 +26,8 @@ pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
     )
 }
 
-/// Makes the kernel stamp each datagram sent: when it enters the queueing discipline and when the driver receives it.
-/// Datagrams are counted from 0.
+/// Makes the kernel stamp each datagram sent when it enters the queueing discipline. So the time in the host's own queue
+/// and on its own link is after the stamp. Datagrams are counted from 0.
 ///
 /// # Errors
 /// The kernel's error.
@@ -35,8 +35,8 @@ pub fn stamp_sent_datagrams(socket: impl AsFd) -> io::Result<()> {
     restart(socket.as_fd(), TRANSMIT)
 }
 
-/// Makes the kernel stamp the last octet of each send on a connection. Octets are counted from 0, starting with the
-/// next send.
+/// Makes the kernel stamp the last octet of each send on a connection when it enters the queueing discipline. Octets are
+/// counted from 0, starting with the next send.
 ///
 /// # Errors
 /// The kernel's error; `InvalidInput` before the connection is made.
@@ -64,7 +64,6 @@ fn set_stamping(fd: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
 }
 
 const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SCHED
-    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
@@ -151,8 +150,6 @@ pub enum Report {
         /// Identifies the message: the number of datagrams before it, or the position of its last octet, counted from
         /// 0.
         id: u32,
-        /// The point at which it was stamped.
-        point: StampPoint,
         /// The time of the stamp, nanoseconds of CLOCK_REALTIME.
         realtime_ns: i64,
     },
@@ -165,15 +162,6 @@ pub enum Report {
     },
     /// Any other entry.
     Other,
-}
-
-/// The point at which a message was stamped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StampPoint {
-    /// Before the queueing discipline.
-    Scheduled,
-    /// When the driver receives it.
-    Sent,
 }
 
 /// Reads the next entry of the error queue without waiting. Returns `None` if the queue is empty.
@@ -191,14 +179,8 @@ pub fn take_report(socket: impl AsFd) -> io::Result<Option<Report>> {
         return Ok(Some(Report::Other));
     };
     Ok(Some(match (error.origin, error.info, control.stamp_ns) {
-        (libc::SO_EE_ORIGIN_TIMESTAMPING, SCM_TSTAMP_SND, Some(realtime_ns)) => Report::Stamp {
-            id: error.data,
-            point: StampPoint::Sent,
-            realtime_ns,
-        },
         (libc::SO_EE_ORIGIN_TIMESTAMPING, SCM_TSTAMP_SCHED, Some(realtime_ns)) => Report::Stamp {
             id: error.data,
-            point: StampPoint::Scheduled,
             realtime_ns,
         },
         (libc::SO_EE_ORIGIN_TIMESTAMPING, ..) => Report::Other,
@@ -210,7 +192,6 @@ pub fn take_report(socket: impl AsFd) -> io::Result<Option<Report>> {
 }
 
 // linux/errqueue.h; not in libc.
-const SCM_TSTAMP_SND: u32 = 0;
 const SCM_TSTAMP_SCHED: u32 = 1;
 
 #[cfg(test)]
@@ -247,22 +228,16 @@ mod tests {
             let received = receive(&receiver, &mut buffer).expect("received");
             let after = ClockPair::read();
             assert_eq!(received.len, 4);
-            let stamp = |point| {
-                move |report: &Report| match *report {
-                    Report::Stamp {
-                        id: of,
-                        point: at,
-                        realtime_ns,
-                    } if of == id && at == point => Some(realtime_ns),
-                    _ => None,
-                }
+            let stamp = |report: &Report| match *report {
+                Report::Stamp {
+                    id: of,
+                    realtime_ns,
+                } if of == id => Some(realtime_ns),
+                _ => None,
             };
-            let reports = reports(&sender);
-            let scheduled = reports.iter().find_map(stamp(StampPoint::Scheduled));
-            let sent = reports.iter().find_map(stamp(StampPoint::Sent));
+            let sent = reports(&sender).iter().find_map(stamp);
             let road = [
                 before.realtime_ns,
-                scheduled.expect("stamped"),
                 sent.expect("stamped"),
                 received.stamp_realtime_ns.expect("stamped"),
                 after.realtime_ns,
@@ -288,11 +263,7 @@ mod tests {
                 reports(&sender)
                     .into_iter()
                     .filter_map(|report| match report {
-                        Report::Stamp {
-                            id,
-                            point: StampPoint::Sent,
-                            ..
-                        } => Some(id),
+                        Report::Stamp { id, .. } => Some(id),
                         _ => None,
                     }),
             );
@@ -355,7 +326,7 @@ mod tests {
                     _ => None,
                 })
                 .collect();
-            assert_eq!(ids, [0, 0]);
+            assert_eq!(ids, [0]);
         }
     }
 }

@@ -3,6 +3,9 @@
 //!
 //! A tap sees an outgoing packet after the queueing discipline has released it, and an incoming packet before the
 //! network stack handles it. On `lo` each packet is seen twice, once leaving and once arriving.
+//!
+//! An interface may have a *front*: another interface that gets a copy of each packet before it enters the queueing
+//! discipline ([`Interface::is_front_of`]). A tap on the front stamps what leaves before the host's own queue.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -24,7 +27,12 @@ impl Tap {
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW, else the kernel's error.
-    pub fn open(interface: &Interface, filter: &PortFilter, buffer_bytes: u32) -> io::Result<Self> {
+    pub fn open(
+        interface: &Interface,
+        leaving: Leaving,
+        filter: &PortFilter,
+        buffer_bytes: u32,
+    ) -> io::Result<Self> {
         // Protocol 0: no packet arrives before the filter is attached and the tap is bound.
         // SAFETY: no memory is involved.
         let raw = unsafe {
@@ -40,6 +48,9 @@ impl Tap {
         // SAFETY: `raw` is a descriptor just made, owned by nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         filter.attach(fd.as_fd())?;
+        if leaving == Leaving::Unseen {
+            option::set_int(fd.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
+        }
         socket::set_receive_buffer(&fd, buffer_bytes)?;
         // Not SO_TIMESTAMPNS: if the kernel did not stamp a packet on arrival, that option stamps it when it is read.
         stamp::stamp_received(&fd)?;
@@ -99,6 +110,15 @@ impl AsFd for Tap {
     }
 }
 
+/// Whether a tap sees the packets that leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It sees them.
+    Seen,
+    /// It does not: a tap on the interface's front sees them.
+    Unseen,
+}
+
 /// A packet that a tap has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -132,6 +152,18 @@ pub struct Interface {
     /// Whether it is up.
     pub up: bool,
 }
+
+impl Interface {
+    /// Returns true if this interface gets a copy of each packet that the other sends: it has the other's name with
+    /// [`FRONT`] added.
+    #[must_use]
+    pub fn is_front_of(&self, other: &Self) -> bool {
+        self.name.strip_suffix(FRONT) == Some(&other.name)
+    }
+}
+
+/// The end of a front's name.
+pub const FRONT: &str = "-front";
 
 impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,6 +215,7 @@ fn no_address() -> libc::sockaddr_ll {
 // linux/if_packet.h
 const PACKET_OUTGOING: i32 = 4;
 const PACKET_STATISTICS: i32 = 6;
+const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 #[cfg(test)]
 mod tests {
@@ -201,8 +234,8 @@ mod tests {
     }
 
     /// Opens a tap. Returns `None` where taps are not permitted.
-    fn open(port: u16, buffer_bytes: u32) -> Option<Tap> {
-        match Tap::open(&lo(), &PortFilter::new(&[port]), buffer_bytes) {
+    fn open(port: u16, leaving: Leaving, buffer_bytes: u32) -> Option<Tap> {
+        match Tap::open(&lo(), leaving, &PortFilter::new(&[port]), buffer_bytes) {
             Ok(tap) => Some(tap),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 deckwatch_testkit::skip("packet-tap", "AF_PACKET needs CAP_NET_RAW");
@@ -225,7 +258,7 @@ mod tests {
     fn on_lo_a_packet_is_seen_leaving_and_then_arriving() {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         let port = receiver.local_addr().expect("bound").port();
-        let Some(mut tap) = open(port, 1 << 20) else {
+        let Some(mut tap) = open(port, Leaving::Seen, 1 << 20) else {
             return;
         };
         assert!(stamp::await_stamps(Duration::from_secs(10)));
@@ -265,10 +298,31 @@ mod tests {
     }
 
     #[test]
+    fn a_tap_beside_a_front_sees_what_arrives_only() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let port = receiver.local_addr().expect("bound").port();
+        let Some(mut tap) = open(port, Leaving::Unseen, 1 << 20) else {
+            return;
+        };
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        sender.send_to(b"once", ("127.0.0.1", port)).expect("sent");
+        let packets = drain(&mut tap);
+        let ways: Vec<Direction> = packets.iter().map(|(packet, _)| packet.direction).collect();
+        assert_eq!(ways, [Direction::Arriving]);
+        let named = |name: &str| Interface {
+            name: name.to_owned(),
+            ..lo()
+        };
+        assert!(named("eth0-front").is_front_of(&named("eth0")));
+        assert!(!named("eth0").is_front_of(&named("eth0")));
+        assert!(!named("eth0").is_front_of(&named("eth0-front")));
+    }
+
+    #[test]
     fn what_finds_no_room_is_counted() {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         let port = receiver.local_addr().expect("bound").port();
-        let Some(mut tap) = open(port, 4096) else {
+        let Some(mut tap) = open(port, Leaving::Seen, 4096) else {
             return;
         };
         let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");

@@ -36,7 +36,7 @@ const THEME: [(&str, &str, &str); 25] = [
 ];
 
 /// Colour, and text colour that is readable on it, for each of [`Layer::ALL`].
-const LAYERS: [(&str, &str); 7] = [
+const LAYERS: [(&str, &str); 8] = [
     ("#e69f00", "#000"),
     ("#cc79a7", "#000"),
     ("#56b4e9", "#000"),
@@ -44,6 +44,7 @@ const LAYERS: [(&str, &str); 7] = [
     ("#f0e442", "#000"),
     ("#009e73", "#000"),
     ("#d55e00", "#000"),
+    ("#8c8c8c", "#000"),
 ];
 
 /// Returns the part of the style sheet that defines the colours.

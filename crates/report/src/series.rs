@@ -120,20 +120,14 @@ mod tests {
     fn sample(sequence: u64, received_ns: i64, flags: SampleFlags) -> Sample {
         let due_ns = sequence as i64 * 100;
         Sample {
-            flow: 0,
-            destination: 0,
             sequence,
             due_ns,
             sent_ns: due_ns,
             returned_ns: due_ns,
-            channel_receive_ns: NO_STAMP,
-            channel_transmit_ns: NO_STAMP,
-            kernel_transmit_ns: NO_STAMP,
-            kernel_receive_ns: NO_STAMP,
             received_ns,
             handled_ns: received_ns,
             flags,
-            blame: None,
+            ..Sample::NONE
         }
     }
 

@@ -7,6 +7,5 @@ pub mod limits;
 pub mod mission;
 pub mod part;
 pub mod privilege;
-pub mod room;
 pub mod run;
 pub mod stream;

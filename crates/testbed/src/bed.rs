@@ -341,12 +341,10 @@ fn make_host(
 ) -> Result<(), TestbedError> {
     let inside = Some(namespace);
     Tool::Ethtool.run(inside, &recipe::offloads_off(recipe::INTERFACE), "")?;
-    Tool::Tc.run(
-        inside,
-        &["-batch", "-"],
-        &recipe::shaper(network, recipe::INTERFACE),
-    )?;
-    Tool::Ip.run(inside, &["-batch", "-"], &recipe::host_links(port, count))?;
+    let links = recipe::front_link(network) + &recipe::host_links(port, count);
+    Tool::Ip.run(inside, &["-batch", "-"], &links)?;
+    let queues = recipe::shaper(network, recipe::INTERFACE) + &recipe::front_copies();
+    Tool::Tc.run(inside, &["-batch", "-"], &queues)?;
     Ok(())
 }
 

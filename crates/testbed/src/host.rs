@@ -7,6 +7,7 @@ use deckwatch_os::namespace::{Namespace, Placement};
 
 use crate::TestbedError;
 use crate::limits::HOST_NAME_LEN_MAX;
+use crate::recipe;
 
 /// The description of a host to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl Host {
     #[must_use]
     pub const fn interfaces(&self) -> &'static [&'static str] {
         match self.place {
-            Place::Port { .. } => &["eth0", "lo"],
+            Place::Port { .. } => &[recipe::INTERFACE, recipe::FRONT_INTERFACE, "lo"],
             Place::Loopback => &["lo"],
         }
     }

@@ -5,7 +5,8 @@
 //! the host. A port shapes the frames to its host. Above the shaper are three strict priorities, by DSCP. A filter of
 //! the bridge converts the DSCP to the kernel's packet priority, because crossing a namespace clears the sender's
 //! priority. The frames from a host are shaped in the same way, so that a burst to many hosts leaves at the rate of one
-//! interface. Every address is known before the first packet: no ARP, no flooding, no learning, no automatic IPv6.
+//! interface. In front of that shaper each frame is copied to the interface's front, for a tap. Every address is known
+//! before the first packet: no ARP, no flooding, no learning, no automatic IPv6.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -110,6 +111,26 @@ pub(crate) fn shaper(network: &NetworkSpec, interface: &str) -> String {
     )
 }
 
+/// For `ip -batch` in a host: creates the front of its interface, which gets a copy of each frame before the frame enters
+/// the interface's queue. It drops them. A tap on it stamps what leaves in front of the shaper.
+pub(crate) fn front_link(network: &NetworkSpec) -> String {
+    let mtu = network.mtu_bytes;
+    format!(
+        "link add {FRONT_INTERFACE} mtu {mtu} txqueuelen 0 type ifb\n\
+         link set {FRONT_INTERFACE} addrgenmode none\n\
+         link set {FRONT_INTERFACE} up\n"
+    )
+}
+
+/// For `tc -batch` in a host: copies each frame to the front.
+pub(crate) fn front_copies() -> String {
+    format!(
+        "qdisc add dev {INTERFACE} clsact\n\
+         filter add dev {INTERFACE} egress protocol all u32 match u32 0 0 \
+         action mirred egress mirror dev {FRONT_INTERFACE}\n"
+    )
+}
+
 /// For `nft -f` in the switch: sets priorities by DSCP, and creates a chain for each port. The chain is empty until
 /// losses are requested.
 pub(crate) fn switch_filter(count: usize) -> String {
@@ -180,6 +201,8 @@ pub(crate) const fn offloads_off(interface: &str) -> [&str; 8] {
 
 /// The network interface in every host's namespace.
 pub(crate) const INTERFACE: &str = "eth0";
+/// Its front.
+pub(crate) const FRONT_INTERFACE: &str = "eth0-front";
 /// The table of the switch's filter.
 pub(crate) const TABLE: &str = "deckwatch";
 /// Address of the switch itself, the source of frames to decoys.
@@ -232,6 +255,12 @@ mod tests {
         for port in [1, 2, crate::limits::HOSTS_MAX] {
             assert_eq!(port_of_address(host_address(port)), port);
         }
+    }
+
+    #[test]
+    fn a_tap_knows_the_front_of_the_interface_by_its_name() {
+        let front = FRONT_INTERFACE.strip_suffix(deckwatch_os::tap::FRONT);
+        assert_eq!(front, Some(INTERFACE));
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl Deliveries {
         };
         handler.handle(Arrival {
             sequence,
-            kernel_receive_ns: None,
+            kernel_receive_realtime_ns: None,
             shared_stamp: false,
             received_ns,
         });

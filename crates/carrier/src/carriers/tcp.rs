@@ -22,7 +22,6 @@ use crate::limits::{
 use crate::pending::PendingStamps;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent, TransmitStamp};
-use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
 /// One connection for each destination, with TCP_NODELAY; each message follows its length.
@@ -68,7 +67,6 @@ impl Carrier for Tcp {
         let backlog_bytes_max = BACKLOG_BYTES_MAX.max(to.body.framed().len());
         Ok(Box::new(TcpSender {
             stream,
-            clock: Arc::clone(to.clock),
             pending: PendingStamps::new(),
             offset: 0,
             backlog: VecDeque::with_capacity(backlog_bytes_max),
@@ -95,7 +93,6 @@ impl Carrier for Tcp {
             listener,
             address,
             receive_buffer_bytes: at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
-            clock: Arc::clone(at.clock),
             reader: at.body.sequence_reader(),
             // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
@@ -107,7 +104,6 @@ impl Carrier for Tcp {
 #[derive(Debug)]
 struct TcpSender {
     stream: TcpStream,
-    clock: Arc<StampClock>,
     /// Messages, keyed by the stream offset of their last octet.
     pending: PendingStamps,
     /// Octets accepted so far, including the backlog.
@@ -163,16 +159,11 @@ impl Sender for TcpSender {
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
         for _ in 0..STAMPS_A_TURN_MAX {
             match stamp::take_report(&self.stream) {
-                Ok(Some(stamp::Report::Stamp {
-                    id,
-                    point,
-                    realtime_ns,
-                })) => {
+                Ok(Some(stamp::Report::Stamp { id, realtime_ns })) => {
                     if let Some(sequence) = self.pending.sequence_at(id) {
                         stamps(TransmitStamp {
                             sequence,
-                            point,
-                            at_ns: self.clock.to_monotonic(realtime_ns),
+                            realtime_ns,
                         });
                     }
                 }
@@ -207,7 +198,6 @@ struct TcpReceiver {
     listener: TcpListener,
     address: SocketAddr,
     receive_buffer_bytes: u32,
-    clock: Arc<StampClock>,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
@@ -263,10 +253,8 @@ impl TcpReceiver {
                 Ok(_) | Err(_) => return, // the supplier has closed the connection
             };
             filled += received.len;
-            let stamp_ns = received
-                .stamp_realtime_ns
-                .map(|stamp| self.clock.to_monotonic(stamp));
-            let Some(used) = self.deliver(filled, stamp_ns, handler) else {
+            let stamp_realtime_ns = received.stamp_realtime_ns;
+            let Some(used) = self.deliver(filled, stamp_realtime_ns, handler) else {
                 shared.malformed.fetch_add(1, Ordering::Relaxed);
                 return;
             };
@@ -280,7 +268,7 @@ impl TcpReceiver {
     fn deliver(
         &self,
         filled: usize,
-        stamp_ns: Option<i64>,
+        stamp_realtime_ns: Option<i64>,
         handler: &mut dyn Handler,
     ) -> Option<usize> {
         let mut used = 0;
@@ -299,7 +287,7 @@ impl TcpReceiver {
             used += FRAME_HEADER_SIZE + octets.len();
             handler.handle(Arrival {
                 sequence,
-                kernel_receive_ns: stamp_ns,
+                kernel_receive_realtime_ns: stamp_realtime_ns,
                 shared_stamp: used != filled,
                 received_ns,
             });

@@ -1,8 +1,7 @@
 //! The carrier `udp`: one datagram for each message, one connected socket for each destination.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,13 +13,12 @@ use crate::body::{Body, SequenceReader};
 use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
 use crate::error::PartError;
 use crate::limits::{
-    DATAGRAM_SIZE_MAX, PENDING_STAMPS_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, SEND_WAIT_MAX,
-    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
+    DATAGRAM_SIZE_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, STAMP_BUFFER_BYTES,
+    STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
 use crate::pending::PendingStamps;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent, TransmitStamp};
-use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
 /// One datagram for each message, one connected socket for each destination.
@@ -73,14 +71,9 @@ impl Carrier for Udp {
         let socket = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
         Ok(Box::new(UdpSender {
             socket,
-            clock: Arc::clone(to.clock),
             pending: PendingStamps::new(),
-            early: Vec::with_capacity(PENDING_STAMPS_MAX),
-            wait_ns_max: i64::try_from(to.deadline.min(SEND_WAIT_MAX).as_nanos())
-                .unwrap_or(i64::MAX),
             count: 0,
             refusals: 0,
-            waits: 0,
         }))
     }
 
@@ -102,7 +95,6 @@ impl Carrier for Udp {
         Ok(Box::new(UdpReceiver {
             socket,
             address,
-            clock: Arc::clone(at.clock),
             reader: at.body.sequence_reader(),
             // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
@@ -114,15 +106,10 @@ impl Carrier for Udp {
 #[derive(Debug)]
 struct UdpSender {
     socket: UdpSocket,
-    clock: Arc<StampClock>,
     /// Datagrams, keyed by the kernel's count of them.
     pending: PendingStamps,
-    /// Stamps read during a wait, for the next `collect`.
-    early: Vec<TransmitStamp>,
-    wait_ns_max: i64,
     count: u32,
     refusals: u64,
-    waits: u64,
 }
 
 impl UdpSender {
@@ -134,49 +121,13 @@ impl UdpSender {
         }
     }
 
-    /// Sends a datagram as soon as the send buffer has room. Waits for the deadline at most: a datagram that leaves later
-    /// is late in any case.
-    fn send_with_room(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.waits += 1;
-        let until_ns = clock::monotonic_ns().saturating_add(self.wait_ns_max);
-        loop {
-            // With stamps to read, the poll returns at once.
-            self.take_early_stamps();
-            socket::wait_writable([self.socket.as_fd()].into_iter(), until_ns);
-            match self.socket.send(octets) {
-                Err(error)
-                    if error.kind() == ErrorKind::WouldBlock
-                        && clock::monotonic_ns() < until_ns => {}
-                result => return result,
-            }
-        }
-    }
-
-    fn take_early_stamps(&mut self) {
-        let mut early = std::mem::take(&mut self.early);
-        while let Ok(Some(report)) = stamp::take_report(&self.socket) {
-            self.note(report, &mut |stamp| {
-                // The capacity is that of `pending`; further messages stay without stamps.
-                if early.len() < early.capacity() {
-                    early.push(stamp);
-                }
-            });
-        }
-        self.early = early;
-    }
-
     fn note(&mut self, report: stamp::Report, stamps: &mut dyn FnMut(TransmitStamp)) {
         match report {
-            stamp::Report::Stamp {
-                id,
-                point,
-                realtime_ns,
-            } => {
+            stamp::Report::Stamp { id, realtime_ns } => {
                 if let Some(sequence) = self.pending.sequence_at(id) {
                     stamps(TransmitStamp {
                         sequence,
-                        point,
-                        at_ns: self.clock.to_monotonic(realtime_ns),
+                        realtime_ns,
                     });
                 }
             }
@@ -193,9 +144,6 @@ impl Sender for UdpSender {
             // The error is about an earlier datagram; this one has not been sent.
             result = self.socket.send(body.octets());
         }
-        if matches!(&result, Err(error) if error.kind() == ErrorKind::WouldBlock) {
-            result = self.send_with_room(body.octets());
-        }
         match result {
             Ok(_) => {
                 self.pending.push(self.count, sequence);
@@ -210,7 +158,6 @@ impl Sender for UdpSender {
     }
 
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
-        self.early.drain(..).for_each(&mut *stamps);
         for _ in 0..STAMPS_A_TURN_MAX {
             match stamp::take_report(&self.socket) {
                 Ok(Some(report)) => self.note(report, stamps),
@@ -223,10 +170,6 @@ impl Sender for UdpSender {
     fn refusals(&self) -> u64 {
         self.refusals
     }
-
-    fn waits(&self) -> u64 {
-        self.waits
-    }
 }
 
 /// Receives at one destination.
@@ -234,7 +177,6 @@ impl Sender for UdpSender {
 struct UdpReceiver {
     socket: UdpSocket,
     address: SocketAddr,
-    clock: Arc<StampClock>,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
@@ -250,14 +192,14 @@ impl Receiver for UdpReceiver {
             let Ok(received) = stamp::receive(&self.socket, &mut self.buffer) else {
                 // A timeout or a signal. Datagrams dropped after the last one received show only in this counter.
                 if let Ok(dropped) = socket::dropped(&self.socket) {
-                    shared.dropped.store(dropped.into(), Ordering::Relaxed);
+                    shared.overflows.store(dropped.into(), Ordering::Relaxed);
                 }
                 continue;
             };
             let sequence = self.reader.read(&self.buffer[..received.len]);
             let received_ns = clock::monotonic_ns();
             if let Some(dropped) = received.dropped {
-                shared.dropped.store(dropped.into(), Ordering::Relaxed);
+                shared.overflows.store(dropped.into(), Ordering::Relaxed);
             }
             let Some(sequence) = sequence else {
                 shared.malformed.fetch_add(1, Ordering::Relaxed);
@@ -265,9 +207,7 @@ impl Receiver for UdpReceiver {
             };
             handler.handle(Arrival {
                 sequence,
-                kernel_receive_ns: received
-                    .stamp_realtime_ns
-                    .map(|stamp| self.clock.to_monotonic(stamp)),
+                kernel_receive_realtime_ns: received.stamp_realtime_ns,
                 shared_stamp: false,
                 received_ns,
             });

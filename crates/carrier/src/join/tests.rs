@@ -8,8 +8,10 @@ use deckwatch_os::clock;
 use super::*;
 use crate::part::playing::*;
 use crate::plan::*;
+use crate::record::{RecordFile, SupplierRecord};
 use crate::scheduling::Scheduling;
 use crate::scratch::Scratch;
+use crate::stamp_clock::ClockEra;
 use crate::talk::{PartCommand, PartEvent};
 
 /// Starts a tap on `lo` and waits until it is ready. Returns `None` if taps are not permitted.
@@ -391,5 +393,96 @@ fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
             .samples
             .iter()
             .all(|sample| sample.sent_ns == NO_STAMP)
+    );
+}
+
+/// Writes the records of three messages over UDP: one before a step of the clock by 100 ms, one that was under way then,
+/// and one after it.
+fn records_around_a_step(scratch: &Scratch) {
+    const MS: i64 = 1_000_000;
+    const OFFSET: i64 = 1_700_000_000_000_000_000;
+    let eras = [
+        (0, 200 * MS, OFFSET),
+        (300 * MS, 500 * MS, OFFSET + 100 * MS),
+    ];
+    let eras = eras.map(|(from_ns, until_ns, offset_ns)| ClockEra {
+        from_ns,
+        until_ns,
+        offset_ns,
+        error_ns: 50,
+    });
+    let realtime = |ns: i64| {
+        ns + if ns < 250 * MS {
+            OFFSET
+        } else {
+            OFFSET + 100 * MS
+        }
+    };
+    let sent = RecordFile::supplier(&scratch.path("supplier"), 2, 1, 6, 64).expect("made");
+    let got = RecordFile::consumer(&scratch.path("consumer"), 2, 0, 9, 64).expect("made");
+    let (mut sent_page, mut sent) = sent.into_parts::<SupplierRecord>();
+    let (mut got_page, mut got) = got.into_parts::<ConsumerRecord>();
+    sent_page.update(|header| header.set_eras(&eras));
+    got_page.update(|header| header.set_eras(&eras));
+    for (sequence, sent_ns) in [(0, 100 * MS), (1, 249 * MS), (2, 400 * MS)] {
+        sent.slice_mut()[sequence] = SupplierRecord {
+            sent_ns,
+            returned_ns: sent_ns + 10,
+            transmit_realtime_ns: realtime(sent_ns + 20),
+            ..SupplierRecord::default()
+        };
+        got.slice_mut()[sequence] = ConsumerRecord {
+            sequence: sequence as u64,
+            kernel_receive_realtime_ns: realtime(sent_ns + 2 * MS),
+            received_ns: sent_ns + 3 * MS,
+            handled_ns: sent_ns + 4 * MS,
+            flags: 0,
+        };
+    }
+}
+
+#[test]
+fn messages_under_way_when_the_clock_is_set_are_marked_and_no_stamp_is_shifted() {
+    let scratch = Scratch::new();
+    records_around_a_step(&scratch);
+    let joined = join(&JoinPlan {
+        stream: stream(UDP, 64, 1),
+        from: "RTS".to_owned(),
+        supplier_records: scratch.path("supplier"),
+        channel_endpoint: None,
+        destinations: vec![JoinDestination {
+            index: 0,
+            host: "H0".to_owned(),
+            listening: None,
+            records: scratch.path("consumer"),
+        }],
+        captures: Vec::new(),
+    });
+    let joined = joined.expect("joins");
+    let samples = &joined.destinations[0].samples;
+    let marks: Vec<bool> = samples
+        .iter()
+        .map(|sample| sample.flags.clock_step)
+        .collect();
+    assert_eq!(marks, [false, true, false, false, false, false]);
+    for sample in [&samples[0], &samples[2]] {
+        let from_sent =
+            [sample.kernel_transmit_ns, sample.kernel_receive_ns].map(|ns| ns - sample.sent_ns);
+        assert_eq!(from_sent, [20, 2_000_000]);
+    }
+    let marked = &samples[1];
+    assert_eq!(
+        (marked.kernel_transmit_ns, marked.kernel_receive_ns),
+        (NO_STAMP, NO_STAMP)
+    );
+    assert_eq!(marked.received_ns - marked.sent_ns, 3_000_000);
+    let [warning] = &joined.warnings[..] else {
+        panic!("{:?}", joined.warnings)
+    };
+    assert_eq!(warning.kind, "clock-set");
+    assert!(warning.text.contains(" 1 messages "), "{warning:?}");
+    assert_eq!(
+        (joined.conversion_error_ns, joined.destinations[0].unstamped),
+        (50, 0)
     );
 }

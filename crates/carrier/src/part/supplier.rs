@@ -53,7 +53,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         size_bytes as u64,
     )?;
     let (mut page, records) = file.into_parts();
-    let clock = Arc::new(StampClock::new());
+    let mut clock = StampClock::new();
     let shared = Arc::new(Shared::default());
     let mut ready = Ready {
         size_bytes: Some(size_bytes as u64),
@@ -61,7 +61,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     };
     ready.warnings = scheduling::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
     ready.warnings.extend(unapplied_priority(plan));
-    let loops = loops(plan, &slots, &body, messages, records, &shared, &clock)?;
+    let loops = loops(plan, &slots, &body, messages, records, &shared)?;
     std::thread::scope(|scope| {
         let mut starts = Vec::new();
         for mut send_loop in loops {
@@ -78,16 +78,14 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
                 let _ = tell.send(Told::Finished);
             });
         }
-        attend(plan, stage, ready, starts, &shared, &clock, &mut page);
+        attend(plan, stage, ready, starts, &shared, &mut clock, &mut page);
         shared.stop.store(true, Ordering::Relaxed);
     });
     clock.renew();
     shared.note_in(&mut page, &clock, true);
-    let sends = shared.waits.load(Ordering::Relaxed);
-    let waited = (sends > 0).then(|| Caution::SendWaits { sends }.into());
     stage.say(&PartEvent::Done(Done {
         progress: shared.progress(),
-        warnings: waited.into_iter().collect(),
+        warnings: Vec::new(),
     }));
     Ok(())
 }
@@ -112,7 +110,7 @@ fn attend(
     mut ready: Ready,
     mut starts: Vec<mpsc::Sender<Schedule>>,
     shared: &Shared,
-    clock: &StampClock,
+    clock: &mut StampClock,
     page: &mut HeaderPage,
 ) {
     let (mut unprepared, mut unfinished) = (starts.len(), starts.len());
@@ -180,7 +178,6 @@ fn loops(
     messages: u64,
     mut records: Records<SupplierRecord>,
     shared: &Arc<Shared>,
-    clock: &Arc<StampClock>,
 ) -> Result<Vec<SendLoop>, PartError> {
     let thread_for_each = plan.stream.carrier.road().has_thread_for_each();
     let mut loops: Vec<SendLoop> = Vec::new();
@@ -203,7 +200,6 @@ fn loops(
                 network_priority: plan.network_priority,
                 deadline: plan.stream.deadline,
                 body,
-                clock,
             })?;
             send_loop.push(sender, own);
         }

@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use deckwatch_meter::caution::{Caution, TapLoss};
 use deckwatch_meter::result::Warning;
-use deckwatch_os::clock::{self, ClockPair};
+use deckwatch_os::clock;
 use deckwatch_os::filter::PortFilter;
 use deckwatch_os::stamp;
-use deckwatch_os::tap::{self, Interface, Tap};
+use deckwatch_os::tap::{self, Interface, Leaving, Packet, Tap};
 
 use super::stage::{Stage, Told};
 use crate::arrival::Shared;
 use crate::capture::{CaptureNote, CaptureWriter, UNSTAMPED};
 use crate::error::PartError;
 use crate::limits::{
-    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, TAP_BUFFER_BYTES, TAP_INTERFACES_MAX,
-    TAP_PERIOD,
+    NOTE_INTERVAL, PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, TAP_BUFFER_BYTES,
+    TAP_INTERFACES_MAX, TAP_PERIOD,
 };
 use crate::plan::TapPlan;
 use crate::scheduling;
+use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
 /// Captures packets until `stop`.
@@ -123,31 +124,66 @@ fn dropped(note: &CaptureNote) -> Vec<Warning> {
 /// The state of the capturing thread.
 struct Capturing<'p> {
     plan: &'p TapPlan,
-    taps: Vec<Tap>,
+    taps: Vec<Queue>,
     writer: CaptureWriter,
     note: CaptureNote,
-    packet: Vec<u8>,
+    clock: StampClock,
+}
+
+/// The packets of one interface, in the order of their stamps.
+struct Queue {
+    tap: Tap,
+    /// The packet that is not yet written, with its octets in `octets`.
+    first: Option<Packet>,
+    octets: Vec<u8>,
+}
+
+impl Queue {
+    /// Returns the stamp of the first packet, or `None` if there is no packet.
+    fn stamp_ns(&mut self) -> Option<i64> {
+        if self.first.is_none() {
+            // For an interface that goes down, `take` returns one error, then no more packets.
+            self.first = self.tap.take(&mut self.octets).ok().flatten();
+        }
+        Some(self.first?.realtime_ns.unwrap_or(UNSTAMPED))
+    }
 }
 
 impl<'p> Capturing<'p> {
     fn start(plan: &'p TapPlan, interfaces: &[Interface]) -> Result<Self, PartError> {
         let filter = PortFilter::new(&plan.ports);
-        let open = |interface| {
-            Tap::open(interface, &filter, TAP_BUFFER_BYTES).map_err(|error| PartError::Tap {
+        let has_front = |of: &Interface| interfaces.iter().any(|front| front.is_front_of(of));
+        let open = |interface: &Interface| {
+            let leaving = if has_front(interface) {
+                Leaving::Unseen
+            } else {
+                Leaving::Seen
+            };
+            let tap = Tap::open(interface, leaving, &filter, TAP_BUFFER_BYTES);
+            let tap = tap.map_err(|error| PartError::Tap {
                 interface: interface.to_string(),
                 host: plan.host.clone(),
                 error,
+            })?;
+            Ok(Queue {
+                tap,
+                first: None,
+                octets: vec![0; PACKET_SIZE_MAX],
             })
         };
-        let taps = interfaces.iter().map(open).collect::<Result<_, _>>()?;
+        let taps = interfaces
+            .iter()
+            .map(open)
+            .collect::<Result<_, PartError>>()?;
         let names: Vec<&str> = interfaces
             .iter()
             .map(|interface| interface.name.as_str())
             .collect();
         let writer = CaptureWriter::create(&plan.capture, &names, plan.size_bytes_max)?;
+        let clock = StampClock::new();
         let note = CaptureNote {
             host: plan.host.clone(),
-            clock: vec![ClockPair::read().into()],
+            clock: clock.eras().to_vec(),
             ..CaptureNote::default()
         };
         note.write(&plan.capture)
@@ -162,34 +198,50 @@ impl<'p> Capturing<'p> {
             taps,
             writer,
             note,
-            packet: vec![0; PACKET_SIZE_MAX],
+            clock,
         })
     }
 
     /// Polls the taps until `stop`. It does not block for packets: the kernel would wake the thread inside the receive
     /// path that it stamps, which would lengthen the measured latency.
     fn run(&mut self, shared: &Shared) {
+        let mut noted_ns = 0;
         while !shared.stopped() {
-            self.take_all(shared);
+            let stepped = self.clock.renew();
+            let now = self.clock.latest();
+            // A packet stamped after a step back may have an earlier stamp than one that is still queued.
+            let until_ns = if stepped { i64::MAX } else { now.realtime_ns };
+            self.take_until(until_ns, shared);
             self.writer.flush();
-            let look_ns = clock::monotonic_ns() + i64::try_from(TAP_PERIOD.as_nanos()).unwrap_or(0);
-            clock::sleep_until(look_ns);
+            if stepped || now.monotonic_ns - noted_ns >= nanoseconds(NOTE_INTERVAL) {
+                self.write_note();
+                noted_ns = now.monotonic_ns;
+            }
+            clock::sleep_until(clock::monotonic_ns() + nanoseconds(TAP_PERIOD));
         }
-        self.take_all(shared);
+        self.clock.renew();
+        self.take_until(i64::MAX, shared);
         self.writer.flush();
-        self.finish_note();
+        self.write_note();
     }
 
-    /// Writes the queued packets of all taps, and adds up their drop counts.
-    fn take_all(&mut self, shared: &Shared) {
-        for (tap, interface) in self.taps.iter_mut().zip(0..) {
-            // For an interface that goes down, `take` returns one error, then no more packets.
-            while let Ok(Some(packet)) = tap.take(&mut self.packet) {
+    /// Writes the packets of all taps up to a stamp, in the order of their stamps, and adds up the drop counts.
+    fn take_until(&mut self, until_ns: i64, shared: &Shared) {
+        while let Some((interface, queue)) = (0..)
+            .zip(&mut self.taps)
+            .filter_map(|(interface, queue)| Some((queue.stamp_ns()?, interface, queue)))
+            .filter(|(stamp_ns, ..)| *stamp_ns <= until_ns)
+            .min_by_key(|(stamp_ns, interface, _)| (*stamp_ns, *interface))
+            .map(|(_, interface, queue)| (interface, queue))
+        {
+            if let Some(packet) = queue.first.take() {
                 let stamp_ns = packet.realtime_ns.unwrap_or(UNSTAMPED);
                 self.writer
-                    .write(interface, &packet, stamp_ns, &self.packet[..packet.len]);
+                    .write(interface, &packet, stamp_ns, &queue.octets[..packet.len]);
                 shared.received.fetch_add(1, Ordering::Relaxed);
             }
+        }
+        for Queue { tap, .. } in &mut self.taps {
             self.note.dropped_by_kernel += u64::from(tap.take_dropped().unwrap_or(0));
         }
         shared.overflows.store(
@@ -198,11 +250,15 @@ impl<'p> Capturing<'p> {
         );
     }
 
-    fn finish_note(&mut self) {
-        self.note.clock.push(ClockPair::read().into());
+    fn write_note(&mut self) {
+        self.note.clock = self.clock.eras().to_vec();
         self.note.packets = self.writer.written();
         self.note.dropped_by_size = self.writer.dropped();
         // If the write fails, the capture is still complete, and the last event also holds the counters.
         let _ = self.note.write(&self.plan.capture);
     }
+}
+
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -13,24 +13,36 @@ use crate::plan::*;
 use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
 use crate::scratch::Scratch;
 use crate::sender::SendError;
+use crate::stamp_clock::Eras;
 use crate::talk::{PartCommand, Progress};
 
 /// Returns the stamps of each message that has all of them, from the records of both ends.
-fn roads(supplier: &[SupplierRecord], consumer: &[ConsumerRecord]) -> Vec<[i64; 5]> {
-    consumer
-        .iter()
-        .map(|arrival| {
-            let sent = supplier[usize::try_from(arrival.sequence).expect("small")];
-            [
-                sent.sent_ns,
-                sent.transmit_ns,
-                arrival.kernel_receive_ns,
-                arrival.received_ns,
-                arrival.handled_ns,
-            ]
-        })
-        .filter(|road| !road.contains(&0))
-        .collect()
+fn roads(
+    supplier: &ReadRecords<SupplierRecord>,
+    consumer: &ReadRecords<ConsumerRecord>,
+    destination: u16,
+) -> Vec<[i64; 5]> {
+    let sent = supplier.of_destination(destination);
+    let clocks = [supplier.header.clock(), consumer.header.clock()];
+    let road = |arrival: &ConsumerRecord| {
+        let sent = sent[usize::try_from(arrival.sequence).expect("small")];
+        let convert = |clock: &Eras, realtime_ns| {
+            let era = clock.around(sent.sent_ns, arrival.received_ns);
+            era?.to_monotonic(realtime_ns)
+        };
+        Some([
+            sent.sent_ns,
+            convert(&clocks[0], sent.transmit_realtime_ns)?,
+            convert(&clocks[1], arrival.kernel_receive_realtime_ns)?,
+            arrival.received_ns,
+            arrival.handled_ns,
+        ])
+    };
+    let stamped = consumer.records.iter().filter(|arrival| {
+        let sent = sent[usize::try_from(arrival.sequence).expect("small")];
+        sent.transmit_realtime_ns != 0 && arrival.kernel_receive_realtime_ns != 0
+    });
+    stamped.filter_map(road).collect()
 }
 
 #[test]
@@ -62,16 +74,15 @@ fn a_stream_over_a_raw_carrier_leaves_whole_records_with_stamps_in_order() {
                 .expect("whole");
             let sequences: Vec<u64> = got.records.iter().map(|record| record.sequence).collect();
             assert_eq!(sequences, (0..205).collect::<Vec<_>>(), "{carrier}");
-            let roads = roads(sent.of_destination(destination), &got.records);
+            let roads = roads(&sent, &got, destination);
             // The kernel begins to stamp shortly after it is asked to.
             assert!(
                 roads.len() > 150,
                 "{carrier}: {} with all stamps",
                 roads.len()
             );
-            let error =
-                i64::try_from(sent.header.conversion_error_ns + got.header.conversion_error_ns)
-                    .expect("small");
+            let errors = sent.header.clock().error_ns() + got.header.clock().error_ns();
+            let error = i64::try_from(errors).expect("small");
             for road in roads {
                 let in_order = road.windows(2).all(|pair| pair[0] <= pair[1] + error);
                 assert!(in_order, "{carrier}: {road:?}, each +- {error}");

@@ -94,7 +94,7 @@ impl Receiver for QueueReceiver {
                     let sequence = self.reader.read(&octets).expect("a message");
                     handler.handle(Arrival {
                         sequence,
-                        kernel_receive_ns: None,
+                        kernel_receive_realtime_ns: None,
                         shared_stamp: false,
                         received_ns: clock::monotonic_ns(),
                     });

@@ -16,7 +16,6 @@ use deckwatch_carrier::part;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::sender::Sender;
-use deckwatch_carrier::stamp_clock::StampClock;
 use deckwatch_carrier::talk::{PartCommand, PartEvent, Ready};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 
@@ -77,7 +76,6 @@ pub(crate) struct Stand {
     channel: Option<ChannelAt>,
     services: Vec<Playing>,
     body: Body,
-    clock: Arc<StampClock>,
 }
 
 impl Stand {
@@ -110,7 +108,6 @@ impl Stand {
             channel: None,
             services: Vec::new(),
             body: Body::new(&plan).expect("of a usual size"),
-            clock: Arc::new(StampClock::new()),
         };
         if carrier.needs().channel {
             stand.start_channel();
@@ -155,7 +152,6 @@ impl Stand {
                 network_priority: Default::default(),
                 deadline: DEADLINE,
                 body: &self.body,
-                clock: &self.clock,
                 shared: &shared,
             })
             .unwrap_or_else(|error| panic!("{carrier}: {error}"));
@@ -184,7 +180,6 @@ impl Stand {
                 network_priority: NetworkPriority::default(),
                 deadline: DEADLINE,
                 body: &self.body,
-                clock: &self.clock,
             })
             .unwrap_or_else(|error| panic!("{carrier}: {error}"));
         Sending {

@@ -1,4 +1,5 @@
-//! The times when a consumer was behind: handling a message, or with unread messages of the stream in its kernel.
+//! The times when messages of a stream could not leave the supplier's kernel: the consumer was behind, handling a message
+//! or with unread messages in its kernel, or earlier messages were still on their way through the network.
 
 use super::{Parts, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
@@ -12,6 +13,10 @@ pub(super) struct Behind {
     occupied: Timeline,
     /// When the consumer received messages, ascending.
     received_ns: Vec<i64>,
+    /// The times in which messages were between the kernel stamps of the two ends.
+    in_flight: Timeline,
+    /// The times in which an accepted message waited in the supplier's kernel while an earlier one was in flight.
+    waiting: Timeline,
 }
 
 impl Behind {
@@ -20,7 +25,11 @@ impl Behind {
         let stamps = samples.clone().map(|sample| sample.received_ns);
         let mut received_ns: Vec<i64> = stamps.filter(|&ns| ns != NO_STAMP).collect();
         received_ns.sort_unstable();
+        let in_flight = Timeline::new(in_flight(samples.clone()));
+        let waiting = Timeline::new(accepted(samples.clone())).common(&in_flight);
         Self {
+            in_flight,
+            waiting,
             handling: Timeline::new(handling(samples.clone())),
             occupied: Timeline::new(occupied(samples)),
             received_ns,
@@ -32,19 +41,35 @@ impl Behind {
         &self.handling
     }
 
-    /// Returns how much of an interval the consumer was behind. The interval ends when a message left that may have
-    /// waited for room at the consumer. Only time before the consumer's last receive counts: that receive made room.
+    /// Returns what kept a message from leaving in an interval that ends when it left:
+    ///
+    /// * The consumer was behind. Only time before the consumer's last receive counts: that receive made room.
+    /// * The connection had accepted messages that waited behind messages in flight: for acknowledgements, or for room
+    ///   in the queue of the interface. A saturated link does that, and this time belongs to the network.
     pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
         let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
         let made_room_ns = taken
             .checked_sub(1)
             .map_or(from_ns, |last| self.received_ns[last]);
-        self.within(from_ns, made_room_ns)
+        let mut parts = self.occupied_within(from_ns, made_room_ns);
+        let rest_ns = left_ns.saturating_sub(from_ns).saturating_sub(parts.sum());
+        let waiting_ns = self.waiting.within(from_ns, left_ns).sum();
+        parts.add(Layer::Network, waiting_ns.min(rest_ns).max(0));
+        parts
+    }
+
+    /// Returns what may have kept a message from leaving that never left, in an interval after it was accepted.
+    pub(super) fn without_leaving(&self, from_ns: i64, to_ns: i64) -> Parts {
+        let mut parts = self.occupied_within(from_ns, to_ns);
+        let rest_ns = to_ns.saturating_sub(from_ns).saturating_sub(parts.sum());
+        let in_flight_ns = self.in_flight.within(from_ns, to_ns).sum();
+        parts.add(Layer::Network, in_flight_ns.min(rest_ns).max(0));
+        parts
     }
 
     /// Returns how much of an interval the consumer was behind. Handling is charged to the application; other time is
     /// charged to the wake-up.
-    pub(super) fn within(&self, from_ns: i64, to_ns: i64) -> Parts {
+    fn occupied_within(&self, from_ns: i64, to_ns: i64) -> Parts {
         let handling_ns = self.handling.within(from_ns, to_ns).sum();
         let occupied_ns = self.occupied.within(from_ns, to_ns).sum();
         let mut parts = Parts::default();
@@ -85,6 +110,37 @@ fn occupied<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> 
         (from_ns != NO_STAMP).then_some((from_ns, until_ns, Layer::WakeUp))
     });
     unread.chain(handling(samples.clone())).collect()
+}
+
+/// Returns the spans from the transmit stamp to the receive stamp.
+fn in_flight<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
+    let both = samples.filter(|sample| {
+        sample.kernel_transmit_ns != NO_STAMP && sample.kernel_receive_ns != NO_STAMP
+    });
+    both.map(|sample| {
+        (
+            sample.kernel_transmit_ns,
+            sample.kernel_receive_ns,
+            Layer::Network,
+        )
+    })
+    .collect()
+}
+
+/// Returns the spans in which the supplier's kernel held messages back: from the return of the call, if it returned
+/// before the message left, to the transmit stamp.
+fn accepted<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
+    let held = samples.filter(|sample| {
+        sample.returned_ns != NO_STAMP && sample.kernel_transmit_ns > sample.returned_ns
+    });
+    held.map(|sample| {
+        (
+            sample.returned_ns,
+            sample.kernel_transmit_ns,
+            Layer::Network,
+        )
+    })
+    .collect()
 }
 
 fn last_received<'a>(samples: impl Iterator<Item = &'a Sample>) -> i64 {

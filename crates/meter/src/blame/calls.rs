@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::behind::Behind;
 use super::split::{Walk, in_flight};
-use super::{Milestone, Parts, Road, Timeline, largest_layer};
+use super::{Parts, Road, Seen, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
 /// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of the same thread delay
@@ -42,6 +42,7 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
             .or_default()
             .push(sample);
     }
+    let seen = Seen::of(samples.iter().copied());
     let behind = by_destination
         .into_iter()
         .map(|(destination, of)| (destination, Behind::new(of.iter().copied())))
@@ -56,7 +57,7 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
     }
     let threads = by_thread
         .into_iter()
-        .map(|(thread, sent)| (thread, calls_of_thread(road, &sent, &behind)))
+        .map(|(thread, sent)| (thread, calls_of_thread(road, &sent, &behind, &seen)))
         .collect();
     Calls {
         threads,
@@ -65,7 +66,12 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
     }
 }
 
-fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>) -> Timeline {
+fn calls_of_thread(
+    road: Road,
+    sent: &[&Sample],
+    behind: &BTreeMap<u16, Behind>,
+    seen: &Seen,
+) -> Timeline {
     let returned = sent.iter().any(|sample| sample.returned_ns != NO_STAMP);
     let last_sent_ns = sent
         .iter()
@@ -74,13 +80,10 @@ fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>)
         .unwrap_or(NO_STAMP);
     let spans = sent.iter().filter_map(|sample| {
         if sample.returned_ns != NO_STAMP {
-            Some((
-                sample.sent_ns,
-                sample.returned_ns,
-                largest_layer(&call_parts(road, sample, behind.get(&sample.destination))),
-            ))
+            let parts = call_parts(road, sample, behind.get(&sample.destination), seen);
+            Some((sample.sent_ns, sample.returned_ns, largest_layer(&parts)))
         } else if returned && sample.sent_ns == last_sent_ns {
-            Some((sample.sent_ns, i64::MAX, in_flight(road, sample)))
+            Some((sample.sent_ns, i64::MAX, in_flight(road, sample, seen)))
         } else {
             None
         }
@@ -88,34 +91,37 @@ fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>)
     Timeline::new(spans.collect())
 }
 
-/// Returns the time of each layer in a call. The return path is not stamped; its time is charged to whichever of
-/// network and upper layers took longer outbound.
-fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>) -> Parts {
+/// Returns the time of each layer in a call that returned.
+///
+/// If a reply never arrived before the call returned, the time since the last stamp belongs to the layer after it, as
+/// for a lost message. If no reply is stamped, the layer of the way back is unknown.
+fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>, seen: &Seen) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);
-    let handled = Milestone {
-        stamp_ns: sample.handled_ns,
-        layer: Layer::Application,
-    };
-    for milestone in road.milestones(sample).skip(1).chain([handled]) {
-        if let Some((layer, from_ns, to_ns)) = walk.reach(milestone) {
-            let before = behind
-                .filter(|_| road.is_paced_by_consumer(layer))
-                .map_or(Parts::default(), |behind| {
-                    behind.before_leaving(from_ns, to_ns)
-                });
-            parts.add_all(&before);
-            let rest_ns = to_ns.saturating_sub(from_ns);
-            parts.add(layer, rest_ns.saturating_sub(before.sum()));
-        }
+    let awaits_reply = seen.await_replies(road);
+    for (milestone, seen_there) in road
+        .call(sample, awaits_reply)
+        .zip(road.call(&seen.0, awaits_reply))
+    {
+        let has_left = walk.has_moved();
+        let Some(reached) = walk.reach(milestone, seen_there) else {
+            continue;
+        };
+        let (from_ns, to_ns) = (reached.from_ns, reached.to_ns);
+        let before = behind
+            .filter(|_| road.is_paced_by_consumer(reached.first))
+            .filter(|_| !has_left)
+            .map_or(Parts::default(), |behind| {
+                behind.before_leaving(from_ns, to_ns)
+            });
+        parts.add_all(&before);
+        let layer = match milestone.layer {
+            Layer::Sender if awaits_reply && has_left && !seen.has_replies() => Layer::Unknown,
+            Layer::Sender => reached.first,
+            _ => reached.layer,
+        };
+        let rest_ns = to_ns.saturating_sub(from_ns).saturating_sub(before.sum());
+        parts.add(layer, rest_ns);
     }
-    let way_back = [road.send_layer(), Layer::Network]
-        .into_iter()
-        .rev()
-        .max_by_key(|layer| parts.of(*layer));
-    parts.add(
-        way_back.unwrap_or(Layer::Network),
-        sample.returned_ns.saturating_sub(walk.from_ns).max(0),
-    );
     parts
 }

@@ -1,13 +1,14 @@
 //! The times when an event channel was in a push to a consumer, and the layer that delayed each push.
 
 use super::split::{Walk, in_flight};
-use super::{Parts, Road, Timeline, largest_layer};
-use crate::sample::{Layer, NO_STAMP, Sample};
+use super::{Parts, Road, Seen, Timeline, largest_layer};
+use crate::sample::{NO_STAMP, Sample};
 
 /// Returns the pushes that forwarded the messages to one destination, each charged to the layer that took most of it. A
-/// channel pushes to a consumer one message after the other. A push returns when the consumer has handled the message.
-/// A push that did not return lasts until the next, or without end.
-pub(super) fn pushes(road: Road, samples: &[Sample]) -> Timeline {
+/// channel pushes to a consumer one message after the other. A push returns when its reply arrives at the channel's host;
+/// if replies are not stamped, it lasts at least until the consumer has handled the message. A push that did not return
+/// lasts until the next, or without end.
+pub(super) fn pushes(road: Road, samples: &[Sample], seen: &Seen) -> Timeline {
     if !road.channel {
         return Timeline::default();
     }
@@ -21,32 +22,31 @@ pub(super) fn pushes(road: Road, samples: &[Sample]) -> Timeline {
         .skip(1)
         .map(|sample| sample.channel_transmit_ns)
         .chain([i64::MAX]);
+    let replies = seen.0.reply_receive_ns != NO_STAMP;
     let span = |(sample, next_ns): (&&Sample, i64)| {
         let from_ns = sample.channel_transmit_ns;
-        if sample.handled_ns == NO_STAMP {
-            (from_ns, next_ns, in_flight(road, sample))
+        let end_ns = if replies {
+            sample.reply_receive_ns
         } else {
-            (
-                from_ns,
-                sample.handled_ns,
-                largest_layer(&push_parts(sample)),
-            )
+            sample.handled_ns
+        };
+        if end_ns == NO_STAMP {
+            (from_ns, next_ns, in_flight(road, sample, seen))
+        } else {
+            let parts = push_parts(road, sample, end_ns, seen);
+            (from_ns, end_ns, largest_layer(&parts))
         }
     };
     Timeline::new(pushed.iter().zip(next_ns).map(span).collect())
 }
 
-/// Returns the time of each layer in a push, up to the end of handling.
-fn push_parts(sample: &Sample) -> Parts {
+/// Returns the time of each layer in a push.
+fn push_parts(road: Road, sample: &Sample, end_ns: i64, seen: &Seen) -> Parts {
     let mut parts = Parts::default();
-    let mut walk = Walk::new(sample.channel_transmit_ns, sample.handled_ns);
-    for (stamp_ns, layer) in [
-        (sample.kernel_receive_ns, Layer::Network),
-        (sample.received_ns, Layer::WakeUp),
-        (sample.handled_ns, Layer::Application),
-    ] {
-        if let Some((layer, from_ns, to_ns)) = walk.reach(super::Milestone { stamp_ns, layer }) {
-            parts.add(layer, to_ns.saturating_sub(from_ns));
+    let mut walk = Walk::new(sample.channel_transmit_ns, end_ns);
+    for (milestone, seen) in road.push(sample).zip(road.push(&seen.0)) {
+        if let Some(reached) = walk.reach(milestone, seen) {
+            parts.add(reached.layer, reached.to_ns.saturating_sub(reached.from_ns));
         }
     }
     parts

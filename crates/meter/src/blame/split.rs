@@ -2,7 +2,7 @@
 
 use super::behind::Behind;
 use super::pushes::pushes;
-use super::{Calls, Milestone, Road, Timeline};
+use super::{Calls, Milestone, Road, Seen, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
 /// Nanoseconds by layer.
@@ -90,18 +90,21 @@ pub struct Splitter<'a> {
     behind: Behind,
     /// The channel's pushes to the consumer, each charged to the layer that delayed it.
     pushes: Timeline,
+    seen: Seen,
 }
 
 impl<'a> Splitter<'a> {
     /// Creates a splitter for the messages of one destination, warm-up included, and the calls of the flow's supplier.
     #[must_use]
     pub fn new(road: Road, samples: &[Sample], calls: &'a Calls) -> Self {
+        let seen = Seen::of(samples.iter());
         let calls = calls.of_destination(samples.first().map_or(0, |sample| sample.destination));
         Self {
             road,
             calls,
             behind: Behind::new(samples.iter()),
-            pushes: pushes(road, samples),
+            pushes: pushes(road, samples, &seen),
+            seen,
         }
     }
 
@@ -114,12 +117,14 @@ impl<'a> Splitter<'a> {
             return parts;
         }
         let mut walk = Walk::new(sample.due_ns, sample.received_ns);
-        for milestone in self.road.milestones(sample) {
-            let Some((layer, from_ns, to_ns)) = walk.reach(milestone) else {
+        let seen = self.road.milestones(&self.seen.0);
+        for (milestone, seen) in self.road.milestones(sample).zip(seen) {
+            let Some(reached) = walk.reach(milestone, seen) else {
                 continue;
             };
+            let (from_ns, to_ns) = (reached.from_ns, reached.to_ns);
             let mut rest_ns = to_ns.saturating_sub(from_ns);
-            let before = match layer {
+            let before = match reached.first {
                 Layer::Sender => self.calls.within(from_ns, to_ns),
                 Layer::Channel => self.pushes.within(from_ns, to_ns),
                 layer if self.road.is_paced_by_consumer(layer) => {
@@ -139,19 +144,24 @@ impl<'a> Splitter<'a> {
                 parts.add(Layer::Application, waited_ns);
                 rest_ns -= waited_ns;
             }
-            parts.add(layer, rest_ns);
+            parts.add(reached.layer, rest_ns);
         }
         parts
     }
 
-    /// Returns the layer after the last stamp of a lost message, with three exceptions:
+    /// Returns the layer after the last stamp of a lost message, with four exceptions:
     ///
+    /// * The layer of a message without stamps, because the clock was set meanwhile, is unknown.
     /// * A message that was not sent within a deadline of its due time, because a call had not returned, is charged
     ///   like that call.
     /// * A message that a channel held that long and did not forward is charged like the push that it waited for.
-    /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer.
+    /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer. If
+    ///   earlier messages were in flight instead, it is charged to the network.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
+        if sample.flags.clock_step {
+            return Layer::Unknown;
+        }
         let layer = after_furthest_stamp(self.road, sample);
         let within_deadline = |from_ns: i64| (from_ns, from_ns.saturating_add(deadline_ns));
         let largest = |mut parts: Parts| {
@@ -169,7 +179,7 @@ impl<'a> Splitter<'a> {
             }
             layer if self.road.is_paced_by_consumer(layer) => {
                 let (from_ns, to_ns) = within_deadline(sample.sent_ns);
-                largest(self.behind.within(from_ns, to_ns))
+                largest(self.behind.without_leaving(from_ns, to_ns))
             }
             Layer::WakeUp if self.is_handling(sample.kernel_receive_ns) => Layer::Application,
             layer => layer,
@@ -201,21 +211,60 @@ pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
         .map_or(Layer::WakeUp, |milestone| milestone.layer)
 }
 
-/// Returns the layer of a call or push that did not return. Its message may have arrived.
-pub(super) fn in_flight(road: Road, sample: &Sample) -> Layer {
+/// Returns the layer of a call or push that did not return. Its message may have arrived, and even its reply.
+pub(super) fn in_flight(road: Road, sample: &Sample, seen: &Seen) -> Layer {
     if sample.received_ns == NO_STAMP {
         after_furthest_stamp(road, sample)
-    } else {
+    } else if sample.handled_ns == NO_STAMP {
         Layer::Application
+    } else {
+        let after = |stamp_ns: i64, seen_ns: i64, layer| {
+            (stamp_ns == NO_STAMP).then_some(if seen_ns == NO_STAMP {
+                Layer::Unknown
+            } else {
+                layer
+            })
+        };
+        after(
+            sample.reply_transmit_ns,
+            seen.0.reply_transmit_ns,
+            road.send_layer(),
+        )
+        .or_else(|| {
+            after(
+                sample.reply_receive_ns,
+                seen.0.reply_receive_ns,
+                Layer::Network,
+            )
+        })
+        .unwrap_or(if road.channel {
+            Layer::Channel
+        } else {
+            Layer::Sender
+        })
     }
 }
 
 /// Moves from stamp to stamp; never backwards, and never beyond the end.
 pub(super) struct Walk {
-    pub(super) from_ns: i64,
+    from_ns: i64,
     end_ns: i64,
     /// The first of the layers passed since the last stamp.
     leading: Option<Layer>,
+    /// A stamp that other messages have was missing since the last stamp.
+    lacking: bool,
+    has_moved: bool,
+}
+
+/// The time between two stamps.
+pub(super) struct Reached {
+    /// The first of the layers between them.
+    pub(super) first: Layer,
+    /// The layer that the time belongs to. If other messages have a stamp in between that this one lacks, it is not
+    /// known.
+    pub(super) layer: Layer,
+    pub(super) from_ns: i64,
+    pub(super) to_ns: i64,
 }
 
 impl Walk {
@@ -224,19 +273,38 @@ impl Walk {
             from_ns,
             end_ns,
             leading: None,
+            lacking: false,
+            has_moved: false,
         }
     }
 
-    /// Returns the layer that the time since the last stamp belongs to, and that time; `None` if this milestone has no
-    /// stamp.
-    pub(super) fn reach(&mut self, milestone: Milestone) -> Option<(Layer, i64, i64)> {
-        let leading = *self.leading.get_or_insert(milestone.layer);
+    /// Returns true after the first milestone that has a stamp.
+    pub(super) const fn has_moved(&self) -> bool {
+        self.has_moved
+    }
+
+    /// Returns the time since the last stamp; `None` if this milestone has no stamp. `seen` is the same milestone of a
+    /// message with every stamp that any message has.
+    pub(super) fn reach(&mut self, milestone: Milestone, seen: Milestone) -> Option<Reached> {
+        let first = *self.leading.get_or_insert(milestone.layer);
         if milestone.stamp_ns == NO_STAMP {
+            self.lacking |= seen.stamp_ns != NO_STAMP;
             return None;
         }
         let from_ns = self.from_ns;
         self.from_ns = milestone.stamp_ns.min(self.end_ns).max(from_ns);
         self.leading = None;
-        Some((leading, from_ns, self.from_ns))
+        self.has_moved = true;
+        let layer = if std::mem::take(&mut self.lacking) {
+            Layer::Unknown
+        } else {
+            first
+        };
+        Some(Reached {
+            first,
+            layer,
+            from_ns,
+            to_ns: self.from_ns,
+        })
     }
 }

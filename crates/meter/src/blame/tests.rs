@@ -1,7 +1,6 @@
 //! Blame of synthetic samples, for which the right layer is known.
 
 use super::*;
-use crate::sample::SampleFlags;
 
 pub(crate) const MS: i64 = 1_000_000;
 
@@ -10,20 +9,15 @@ pub(crate) const MS: i64 = 1_000_000;
 pub(crate) fn prompt(sequence: u64) -> Sample {
     let due_ns = i64::try_from(sequence).expect("small") * 50 * MS;
     Sample {
-        flow: 0,
-        destination: 0,
         sequence,
         due_ns,
         sent_ns: due_ns + MS,
         returned_ns: due_ns + 2 * MS,
-        channel_receive_ns: NO_STAMP,
-        channel_transmit_ns: NO_STAMP,
         kernel_transmit_ns: due_ns + 2 * MS,
         kernel_receive_ns: due_ns + 3 * MS,
         received_ns: due_ns + 4 * MS,
         handled_ns: due_ns + 5 * MS,
-        flags: SampleFlags::default(),
-        blame: None,
+        ..Sample::NONE
     }
 }
 
@@ -48,12 +42,27 @@ const RAW: Road = Road {
 };
 
 fn split(samples: &[Sample], index: usize) -> Parts {
-    let calls = calls(RAW, samples.iter());
-    Splitter::new(RAW, samples, &calls).split(&samples[index])
+    split_on(RAW, samples, index)
+}
+
+fn split_on(road: Road, samples: &[Sample], index: usize) -> Parts {
+    let calls = calls(road, samples.iter());
+    Splitter::new(road, samples, &calls).split(&samples[index])
+}
+
+/// Makes the call of a message two-way: the reply leaves 1 ms after the message is handled, and the call returns at once.
+fn replied(sample: Sample) -> Sample {
+    Sample {
+        reply_transmit_ns: sample.handled_ns + MS,
+        reply_receive_ns: sample.handled_ns + MS,
+        returned_ns: sample.handled_ns + MS,
+        ..sample
+    }
 }
 
 fn ms(parts: &Parts) -> [i64; 7] {
-    Layer::ALL.map(|layer| parts.of(layer) / MS)
+    assert_eq!(parts.of(Layer::Unknown), 0);
+    std::array::from_fn(|index| parts.of(Layer::ALL[index]) / MS)
 }
 
 #[test]
@@ -226,11 +235,12 @@ fn a_chain_of_held_up_calls_leads_back_to_the_one_that_began_it() {
             400 * MS + (i64::try_from(index).expect("small") - 1) * 6 * MS - sample.sent_ns
         };
         hold_up(sample, Layer::Sender, late_ns);
-        sample.returned_ns = sample.handled_ns + MS;
+        *sample = replied(*sample);
     }
     hold_up(&mut samples[0], Layer::Network, 394 * MS);
-    samples[0].returned_ns = 400 * MS;
-    let parts = split(&samples, 4);
+    samples[0] = replied(samples[0]);
+    assert_eq!(samples[0].returned_ns, 400 * MS);
+    let parts = split_on(Road::MIDDLEWARE, &samples, 4);
     assert_eq!(samples[4].sent_ns / MS, 418);
     assert_eq!(
         parts.of(Layer::Network) / MS,
@@ -243,10 +253,168 @@ fn a_chain_of_held_up_calls_leads_back_to_the_one_that_began_it() {
 #[test]
 fn a_two_way_call_held_up_by_its_servant_is_charged_to_the_application() {
     let mut first = prompt(0);
-    (first.handled_ns, first.returned_ns) = (200 * MS, 201 * MS);
+    first.handled_ns = 200 * MS;
     let mut second = prompt(1);
     hold_up(&mut second, Layer::Sender, 151 * MS);
-    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1, 0, 1, 151]);
+    let samples = [replied(first), replied(second)];
+    let parts = split_on(Road::MIDDLEWARE, &samples, 1);
+    assert_eq!(ms(&parts), [1, 1, 0, 1, 0, 1, 151]);
+}
+
+/// Returns two two-way calls. The first takes 194 ms longer on its way back than usual, at a place that `delay` chooses by
+/// adding to stamps; the second is due meanwhile and sent 1 ms after the first returned.
+fn behind_a_slow_way_back(delay: impl Fn(&mut Sample, i64)) -> [Sample; 2] {
+    let mut first = replied(prompt(0));
+    delay(&mut first, 194 * MS);
+    first.returned_ns = 200 * MS;
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Sender, 150 * MS);
+    assert_eq!(second.sent_ns, 201 * MS);
+    [first, replied(second)]
+}
+
+#[test]
+fn the_way_back_of_a_call_is_charged_by_the_stamps_of_the_reply() {
+    // The second waits from 50 to 200 ms for the first to return, and 1 ms more.
+    let in_consumer = behind_a_slow_way_back(|first, ns| {
+        first.reply_transmit_ns += ns;
+        first.reply_receive_ns += ns;
+    });
+    let on_the_way = behind_a_slow_way_back(|first, ns| first.reply_receive_ns += ns);
+    let at_supplier = behind_a_slow_way_back(|_, _| {});
+    for (samples, expected) in [
+        (in_consumer, [1, 1 + 150, 0, 1, 0, 1, 0]),
+        (on_the_way, [1, 1, 0, 1 + 150, 0, 1, 0]),
+        (at_supplier, [1 + 150, 1, 0, 1, 0, 1, 0]),
+    ] {
+        assert_eq!(ms(&split_on(Road::MIDDLEWARE, &samples, 1)), expected);
+    }
+}
+
+#[test]
+fn a_reply_that_never_arrived_before_the_call_returned_was_lost_in_the_network() {
+    let mut samples = behind_a_slow_way_back(|_, _| {});
+    samples[0].reply_receive_ns = NO_STAMP;
+    let parts = split_on(Road::MIDDLEWARE, &samples, 1);
+    assert_eq!(ms(&parts), [1, 1, 0, 1 + 150, 0, 1, 0]);
+}
+
+#[test]
+fn a_way_back_without_stamps_is_charged_to_no_layer() {
+    for road in [Road::MIDDLEWARE, Road::CHANNEL] {
+        let samples = behind_a_slow_way_back(|_, _| {}).map(|sample| Sample {
+            reply_transmit_ns: NO_STAMP,
+            reply_receive_ns: NO_STAMP,
+            // Without taps there are no kernel stamps either.
+            kernel_transmit_ns: NO_STAMP,
+            kernel_receive_ns: NO_STAMP,
+            ..sample
+        });
+        let parts = split_on(road, &samples, 1);
+        let waited = if road.channel {
+            // Nothing is known of the call but its beginning and end.
+            Layer::Middleware
+        } else {
+            Layer::Unknown
+        };
+        assert!(parts.of(waited) >= 150 * MS, "{parts:?}");
+        assert_eq!(parts.sum(), samples[1].received_ns - samples[1].due_ns);
+    }
+}
+
+#[test]
+fn a_call_to_a_channel_is_the_channels_until_it_replies_and_then_the_suppliers() {
+    for (reply_ns, layer) in [(199, Layer::Channel), (4, Layer::Sender)] {
+        let mut samples = [through_channel(0), through_channel(1)];
+        (samples[0].channel_reply_ns, samples[0].returned_ns) = (reply_ns * MS, 200 * MS);
+        (samples[1].sent_ns, samples[1].received_ns) = (201 * MS, 206 * MS);
+        samples[1].channel_reply_ns = 205 * MS;
+        let parts = split_on(Road::CHANNEL, &samples, 1);
+        assert!(parts.of(layer) >= 150 * MS, "{layer:?} {parts:?}");
+        assert_eq!(parts.of(Layer::Unknown), 0);
+    }
+}
+
+#[test]
+fn a_push_lasts_until_its_reply_is_back_at_the_channel() {
+    let mut samples = [through_channel(0), through_channel(1)];
+    for sample in &mut samples {
+        sample.reply_transmit_ns = sample.handled_ns;
+        sample.reply_receive_ns = sample.handled_ns + MS;
+    }
+    // The reply of the first push is lost and arrives 193 ms later, when it is sent again.
+    samples[0].reply_receive_ns = 201 * MS;
+    hold_up(&mut samples[1], Layer::Network, 149 * MS);
+    samples[1].channel_transmit_ns = 203 * MS;
+    let parts = split_on(Road::CHANNEL, &samples, 1);
+    // The channel received the second message at 53 ms.
+    assert_eq!(ms(&parts), [1, 1, 0, 1 + 148 + 1, 2, 1, 0]);
+}
+
+#[test]
+fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_network() {
+    // The link is saturated: the first message takes 150 ms, and the second leaves when the first has arrived.
+    let mut first = prompt(0);
+    hold_up(&mut first, Layer::Network, 150 * MS);
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Stack, 101 * MS);
+    second.returned_ns = 51 * MS;
+    assert_eq!(
+        (first.kernel_receive_ns / MS, second.kernel_transmit_ns / MS),
+        (153, 153)
+    );
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 0, 1 + 102, 0, 0, 1]);
+    // If nothing is in flight, the stack itself held it back.
+    assert_eq!(ms(&split(&[prompt(0), second], 1)), [1, 0, 102, 1, 0, 1, 0]);
+    // If the call has not returned, the kernel may not have had it.
+    let blocked = Sample {
+        returned_ns: second.kernel_transmit_ns,
+        ..second
+    };
+    assert_eq!(ms(&split(&[first, blocked], 1)), [1, 0, 102, 1, 0, 0, 1]);
+    // A message that never left behind one that took long is charged the same way.
+    let never = Sample {
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..second
+    };
+    let samples = [first, never];
+    let calls = calls(RAW, samples.iter());
+    let splitter = Splitter::new(RAW, &samples, &calls);
+    assert_eq!(splitter.lost_in(&never, 50 * MS), Layer::Network);
+}
+
+#[test]
+fn a_message_without_the_stamps_that_others_have_is_charged_to_no_layer() {
+    let stepped = |sample: Sample| Sample {
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        flags: crate::sample::SampleFlags {
+            clock_step: true,
+            ..sample.flags
+        },
+        ..sample
+    };
+    let mut late = prompt(1);
+    hold_up(&mut late, Layer::Network, 90 * MS);
+    let samples = [prompt(0), stepped(late)];
+    let parts = split(&samples, 1);
+    assert_eq!(
+        (parts.of(Layer::Sender), parts.of(Layer::Unknown)),
+        (MS, 93 * MS)
+    );
+    assert_eq!(parts.sum(), 94 * MS);
+    let lost = Sample {
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..stepped(late)
+    };
+    let samples = [prompt(0), lost];
+    let calls = calls(RAW, samples.iter());
+    let splitter = Splitter::new(RAW, &samples, &calls);
+    assert_eq!(splitter.lost_in(&lost, 50 * MS), Layer::Unknown);
 }
 
 #[test]

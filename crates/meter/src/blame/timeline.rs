@@ -55,6 +55,21 @@ impl Timeline {
         }
     }
 
+    /// Returns the times that are in spans of both timelines, charged as here.
+    pub(super) fn common(&self, other: &Self) -> Self {
+        let mut common = Vec::new();
+        let mut others = other.spans.iter().peekable();
+        for span in &self.spans {
+            while others.next_if(|next| next.to_ns <= span.from_ns).is_some() {}
+            // The last span that begins within this one may reach into the next.
+            for next in others.clone().take_while(|next| next.from_ns < span.to_ns) {
+                let (from_ns, to_ns) = (span.from_ns.max(next.from_ns), span.to_ns.min(next.to_ns));
+                common.push((from_ns, to_ns, span.layer));
+            }
+        }
+        Self::new(common)
+    }
+
     /// Returns the sum, by layer, of all span time before an instant.
     fn until(&self, instant_ns: i64) -> Parts {
         let begun = self.spans.partition_point(|span| span.from_ns < instant_ns);
@@ -107,6 +122,20 @@ mod tests {
             (7, 3, Layer::Network),
         ]);
         assert_eq!(parts(&timeline, 0, 1_000), (100, 50));
+    }
+
+    #[test]
+    fn what_two_timelines_have_in_common_is_in_both() {
+        let spans = |spans: &[(i64, i64)]| {
+            let of = |&(from_ns, to_ns)| (from_ns, to_ns, Layer::Network);
+            Timeline::new(spans.iter().map(of).collect())
+        };
+        let one = spans(&[(0, 10), (20, 30), (40, 80)]);
+        let other = spans(&[(5, 22), (25, 26), (50, 60), (70, 90)]);
+        for common in [one.common(&other), other.common(&one)] {
+            let found: Vec<_> = common.spans.iter().map(|s| (s.from_ns, s.to_ns)).collect();
+            assert_eq!(found, [(5, 10), (20, 22), (25, 26), (50, 60), (70, 80)]);
+        }
     }
 
     #[test]

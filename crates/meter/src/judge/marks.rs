@@ -3,7 +3,8 @@
 use super::{Terms, nanoseconds};
 use crate::sample::{NO_STAMP, Sample, SampleFlags};
 
-/// Sorts samples by sequence number and fills in their flags, except `warm_up` and `duplicates`, which the caller sets.
+/// Sorts samples by sequence number and fills in their flags, except `warm_up`, `clock_step` and `duplicates`,
+/// which the caller sets.
 /// Messages of the warm-up are not judged and get no flags and no blame. They do count as arrivals before the first
 /// judged message.
 ///
@@ -16,6 +17,7 @@ pub fn mark(samples: &mut [Sample], terms: &Terms) {
     for sample in samples.iter_mut() {
         let SampleFlags {
             warm_up,
+            clock_step,
             duplicates,
             ..
         } = sample.flags;
@@ -24,6 +26,7 @@ pub fn mark(samples: &mut [Sample], terms: &Terms) {
             !warm_up && (lost || sample.received_ns.saturating_sub(sample.due_ns) > deadline_ns);
         sample.flags = SampleFlags {
             warm_up,
+            clock_step,
             duplicates,
             lost,
             late,
@@ -71,4 +74,26 @@ fn in_order_of_arrival(samples: &[Sample]) -> Vec<usize> {
         .collect();
     order.sort_by_key(|index| (samples[*index].received_ns, samples[*index].sequence));
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blame::tests::{MS, prompt};
+    use crate::judge::tests::terms;
+
+    #[test]
+    fn a_message_is_out_of_order_behind_any_that_has_a_higher_number() {
+        let mut samples: Vec<Sample> = (0..4).map(prompt).collect();
+        // The messages arrive in the order 0, 3, 1, 2.
+        for (place, sequence) in [(0, 0), (1, 3), (2, 1), (3, 2)] {
+            samples[sequence].received_ns = 1_000 * MS + place * MS;
+        }
+        mark(&mut samples, &terms());
+        let marked: Vec<bool> = samples
+            .iter()
+            .map(|sample| sample.flags.out_of_order)
+            .collect();
+        assert_eq!(marked, [false, true, true, false]);
+    }
 }

@@ -5,7 +5,7 @@ use crate::blame::tests::{MS, hold_up, prompt};
 use crate::disturbance::{TakenTime, Taker};
 use crate::result::VerdictKind;
 
-fn terms() -> Terms {
+pub(super) fn terms() -> Terms {
     Terms {
         deadline: Duration::from_millis(50),
         budget: LateBudget {
@@ -498,7 +498,6 @@ fn time_taken_from_a_consumer_invalidates_its_own_destination_and_names_the_proc
         host: "SONAR".to_owned(),
         thread: "receive".to_owned(),
         destination,
-        delays_messages: true,
         time: Duration::from_millis(ms),
         most: Duration::from_millis(150),
         by: Some(Taker {

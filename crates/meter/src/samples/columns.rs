@@ -42,7 +42,7 @@ pub(super) enum Content {
 }
 
 /// All columns, in the file's order.
-pub(super) const COLUMNS: [Column; 22] = [
+pub(super) const COLUMNS: [Column; 26] = [
     Column {
         name: "flow",
         content: Content::Index {
@@ -79,6 +79,13 @@ pub(super) const COLUMNS: [Column; 22] = [
             put: |sample, flag| sample.flags.warm_up = flag,
         },
     },
+    Column {
+        name: "clock_step",
+        content: Content::Flag {
+            take: |sample| sample.flags.clock_step,
+            put: |sample, flag| sample.flags.clock_step = flag,
+        },
+    },
     stamp(
         "due_ns",
         |sample| sample.due_ns,
@@ -93,6 +100,21 @@ pub(super) const COLUMNS: [Column; 22] = [
         "returned_ns",
         |sample| sample.returned_ns,
         |sample, ns| sample.returned_ns = ns,
+    ),
+    stamp(
+        "reply_transmit_ns",
+        |sample| sample.reply_transmit_ns,
+        |sample, ns| sample.reply_transmit_ns = ns,
+    ),
+    stamp(
+        "reply_receive_ns",
+        |sample| sample.reply_receive_ns,
+        |sample, ns| sample.reply_receive_ns = ns,
+    ),
+    stamp(
+        "channel_reply_ns",
+        |sample| sample.channel_reply_ns,
+        |sample, ns| sample.channel_reply_ns = ns,
     ),
     stamp(
         "kernel_transmit_ns",
@@ -194,6 +216,14 @@ fn narrow(index: i32) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
+/// Columns that files of earlier versions lack.
+const NEW: [&str; 4] = [
+    "clock_step",
+    "reply_transmit_ns",
+    "reply_receive_ns",
+    "channel_reply_ns",
+];
+
 /// Returns the file's schema.
 pub(super) fn schema() -> Result<TypePtr, ParquetError> {
     let fields = COLUMNS
@@ -220,6 +250,11 @@ impl Column {
     /// Returns true if a value may be null.
     pub(super) const fn is_optional(&self) -> bool {
         matches!(self.content, Content::Stamp { .. } | Content::Blame)
+    }
+
+    /// Returns true if files of earlier versions lack the column.
+    pub(super) fn is_new(&self) -> bool {
+        NEW.contains(&self.name)
     }
 
     fn field(&self) -> Result<Type, ParquetError> {

@@ -13,7 +13,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use super::SamplesError;
 use super::columns::{COLUMNS, Column, Content, layer_of};
 use crate::limits::ROW_GROUP_ROWS_MAX;
-use crate::sample::{NO_STAMP, Sample, SampleFlags};
+use crate::sample::Sample;
 
 /// Reads a sample file. It is an iterator over row groups, so that a long run need not fit in memory.
 pub struct SampleReader {
@@ -41,7 +41,7 @@ impl SampleReader {
     ///
     /// # Errors
     /// [`SamplesError::File`] if the file cannot be opened; [`SamplesError::Format`] if it is not a Parquet file;
-    /// [`SamplesError::Column`] if a column is missing or has another type; [`SamplesError::RowGroupTooLarge`] if one
+    /// [`SamplesError::Column`] if a column that all versions have is missing or has another type; [`SamplesError::RowGroupTooLarge`] if one
     /// of its groups claims more rows than [`ROW_GROUP_ROWS_MAX`].
     pub fn open(path: &Path) -> Result<Self, SamplesError> {
         let file = File::open(path).map_err(|source| SamplesError::File {
@@ -72,7 +72,7 @@ impl SampleReader {
                     && descriptor.max_rep_level() == 0
                     && descriptor.max_def_level() == i16::from(column.is_optional())
             });
-            if found.is_none() && column.is_read_back() {
+            if found.is_none() && column.is_read_back() && !column.is_new() {
                 return Err(SamplesError::Column {
                     path: path.to_owned(),
                     column: column.name,
@@ -102,7 +102,7 @@ impl SampleReader {
     fn read_group(&self, index: usize) -> Result<Vec<Sample>, ParquetError> {
         let group = self.reader.get_row_group(index)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let mut samples = vec![EMPTY; rows];
+        let mut samples = vec![Sample::NONE; rows];
         for (column, position) in COLUMNS.iter().zip(self.positions) {
             if let Some(position) = position.filter(|_| column.is_read_back()) {
                 read_column(group.as_ref(), position, column, &mut samples)?;
@@ -148,30 +148,6 @@ fn guarded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
     catch_unwind(AssertUnwindSafe(step))
         .unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
-
-const EMPTY: Sample = Sample {
-    flow: 0,
-    destination: 0,
-    sequence: 0,
-    due_ns: NO_STAMP,
-    sent_ns: NO_STAMP,
-    returned_ns: NO_STAMP,
-    channel_receive_ns: NO_STAMP,
-    channel_transmit_ns: NO_STAMP,
-    kernel_transmit_ns: NO_STAMP,
-    kernel_receive_ns: NO_STAMP,
-    received_ns: NO_STAMP,
-    handled_ns: NO_STAMP,
-    flags: SampleFlags {
-        warm_up: false,
-        late: false,
-        lost: false,
-        late_by_inter_arrival: false,
-        out_of_order: false,
-        duplicates: 0,
-    },
-    blame: None,
-};
 
 fn read_column(
     group: &dyn RowGroupReader,

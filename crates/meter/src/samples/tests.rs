@@ -76,6 +76,9 @@ fn sample(sequence: u64) -> Sample {
         due_ns,
         sent_ns: due_ns + 1_000,
         returned_ns: due_ns + 3_000,
+        reply_transmit_ns: due_ns + 3_100,
+        reply_receive_ns: due_ns + 3_200,
+        channel_reply_ns: due_ns + 3_300,
         channel_receive_ns: NO_STAMP,
         channel_transmit_ns: NO_STAMP,
         kernel_transmit_ns: due_ns + 2_000,
@@ -84,6 +87,7 @@ fn sample(sequence: u64) -> Sample {
         handled_ns: if lost { NO_STAMP } else { due_ns + 6_000 },
         flags: SampleFlags {
             warm_up: sequence < 3,
+            clock_step: sequence % 17 == 1,
             lost,
             late: lost,
             late_by_inter_arrival: sequence % 5 == 1,

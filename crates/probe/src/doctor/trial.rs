@@ -8,7 +8,7 @@ use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::provenance::Readings;
 use deckwatch_os::filter::PortFilter;
 use deckwatch_os::schedule::{Class, set_class};
-use deckwatch_os::tap::{self, Tap};
+use deckwatch_os::tap::{self, Leaving, Tap};
 use deckwatch_os::{clock, stamp};
 use deckwatch_testbed::{HostSpec, PRESETS, Testbed};
 
@@ -136,7 +136,13 @@ fn open_tap() -> io::Result<()> {
     let interfaces = tap::interfaces()?;
     let loopback = interfaces.iter().find(|interface| interface.name == "lo");
     let loopback = loopback.ok_or(io::ErrorKind::NotFound)?;
-    Tap::open(loopback, &PortFilter::new(&[ANY_PORT]), BUFFER_BYTES).map(drop)
+    Tap::open(
+        loopback,
+        Leaving::Seen,
+        &PortFilter::new(&[ANY_PORT]),
+        BUFFER_BYTES,
+    )
+    .map(drop)
 }
 
 /// A port for a filter that matches nothing.

@@ -217,7 +217,7 @@ fn stamps(index: u16, destination: u16, flow: &Flow, chance: &mut Chance) -> Vec
                     warm_up: sequence < flow.warm_up,
                     ..SampleFlags::default()
                 },
-                blame: None,
+                ..Sample::NONE
             }
         })
         .collect()
@@ -429,7 +429,6 @@ pub(crate) fn experiment() -> ExperimentDocument {
                     runs: BTreeMap::new(),
                     factors: BTreeMap::from([("payload_octets".to_owned(), size)]),
                     values: time_values(&times),
-                    ends: Vec::new(),
                     samples: 200,
                     histogram: vec![(20_000, 200)],
                 }
@@ -466,7 +465,6 @@ pub(crate) fn experiment() -> ExperimentDocument {
         condition: "both ends on processor 1".to_owned(),
         parameters: BTreeMap::from([("rounds".to_owned(), "3".to_owned())]),
         standings: Vec::new(),
-        machine_states: Vec::new(),
         notes: Vec::new(),
         measurements,
         figures: vec![lines, bars],

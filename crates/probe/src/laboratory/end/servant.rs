@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use deckwatch_cdr::{Any, Char};
 use deckwatch_orb::{Completion, ObjectRef, SystemException, SystemExceptionKind};
+use deckwatch_sync::PiMutex;
 
 use crate::laboratory::idl::deckwatch::{ComplexStruct, Echo, EchoRefuseError};
 use crate::laboratory::idl::deckwatch_bench::{Bench, PlainStruct};
 use crate::laboratory::idl::experiment::{Alert, Subject};
-use crate::laboratory::inserted::{Inserted, Locks, busy};
+use crate::laboratory::inserted::{Inserted, busy};
 
 /// The state that all servants of a server share.
 pub(super) struct Shared {
     inserted: Inserted,
-    /// The locks that [`Inserted::Locks`] takes.
-    locks: Locks,
+    /// The lock that [`Inserted::Locks`] takes.
+    lock: PiMutex<u64>,
     /// One-ways served.
     oneways: AtomicU64,
 }
@@ -25,14 +26,14 @@ impl Shared {
     pub(super) fn new(inserted: Inserted) -> Self {
         Self {
             inserted,
-            locks: Locks::default(),
+            lock: PiMutex::new(0),
             oneways: AtomicU64::new(0),
         }
     }
 
     /// Does the inserted work.
     pub(super) fn work(&self) {
-        self.inserted.perform(&self.locks);
+        self.inserted.perform(&self.lock);
     }
 
     /// Does the inserted work and counts a one-way.

@@ -1,16 +1,16 @@
-//! Finds the requests in a captured GIOP stream, both whole and fragmented ones.
+//! Finds the messages in a captured GIOP stream, both whole and fragmented ones.
 
-use deckwatch_giop::{Assembly, Message, Request};
+use deckwatch_giop::{Assembly, Message};
 
 use crate::limits::GIOP_MESSAGE_SIZE_MAX;
 
 /// One direction of a connection.
 #[derive(Debug)]
-pub(crate) struct Requests {
+pub(crate) struct GiopMessages {
     assembly: Assembly,
 }
 
-impl Default for Requests {
+impl Default for GiopMessages {
     fn default() -> Self {
         Self {
             assembly: Assembly::new(GIOP_MESSAGE_SIZE_MAX),
@@ -18,14 +18,14 @@ impl Default for Requests {
     }
 }
 
-impl Requests {
-    /// Processes one GIOP message. Calls `see` with the request that the message is or completes. Fragments that do not
+impl GiopMessages {
+    /// Processes one message of the stream. Calls `see` with the message that it is or completes. Fragments that do not
     /// belong to one message are dropped.
-    pub(crate) fn take(&mut self, message: &[u8], see: &mut dyn FnMut(&Request<'_>)) {
+    pub(crate) fn take(&mut self, message: &[u8], see: &mut dyn FnMut(&Message<'_>)) {
         match self.assembly.accept(message) {
             Ok(Some(whole)) => {
-                if let Ok(Message::Request(request)) = Message::parse_joined(&whole) {
-                    see(&request);
+                if let Ok(message) = Message::parse_joined(&whole) {
+                    see(&message);
                 }
             }
             Ok(None) => {}
@@ -35,7 +35,7 @@ impl Requests {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use deckwatch_giop::{ByteOrder, Format, Parts, RequestHeader, Response, Target};
 
     use super::*;
@@ -43,17 +43,33 @@ mod tests {
     use crate::body::BodyPlan;
     use crate::reassembly::{Cut, Reassembly};
 
-    fn body() -> Body {
+    pub(crate) fn body() -> Body {
         Body::new(&BodyPlan::Octets { size_bytes: 300 }).expect("of a usual size")
     }
 
-    /// Encodes a request with this sequence number; fragmented if it is longer than `size_max`.
     fn request(sequence: u64, order: ByteOrder, size_max: usize) -> Vec<u8> {
+        request_of(
+            "deliver_oneway",
+            Response::Nothing,
+            sequence,
+            order,
+            size_max,
+        )
+    }
+
+    /// Encodes a request with this sequence number; fragmented if it is longer than `size_max`.
+    pub(crate) fn request_of(
+        operation: &str,
+        response: Response,
+        sequence: u64,
+        order: ByteOrder,
+        size_max: usize,
+    ) -> Vec<u8> {
         let header = RequestHeader {
             id: 7 + u32::try_from(sequence).expect("small"),
-            response: Response::Nothing,
+            response,
             target: Target::Key(b"key"),
-            operation: "deliver_oneway",
+            operation,
             contexts: &[],
         };
         let mut message = Vec::new();
@@ -84,7 +100,8 @@ mod tests {
                 let octets: Vec<u8> = (0..3)
                     .flat_map(|sequence| request(sequence, order, size_max))
                     .collect();
-                let (mut stream, mut requests) = (Reassembly::new(Cut::Giop), Requests::default());
+                let (mut stream, mut requests) =
+                    (Reassembly::new(Cut::Giop), GiopMessages::default());
                 stream.open(u32::MAX);
                 let mut seen = Vec::new();
                 // Packet boundaries are arbitrary; each stamp is the offset of its packet's end in the stream.
@@ -92,7 +109,10 @@ mod tests {
                     let at = u32::try_from(index * 77).expect("small");
                     let end = i64::from(at) + packet.len() as i64;
                     stream.take(at, packet, end, &mut |message, stamp| {
-                        requests.take(message, &mut |request| {
+                        requests.take(message, &mut |message| {
+                            let Message::Request(request) = message else {
+                                panic!("{message:?}")
+                            };
                             assert_eq!(request.operation, b"deliver_oneway");
                             seen.push((reader.read_argument(request.body), stamp));
                         });
@@ -115,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_fragment_of_nothing_costs_what_was_under_way_and_no_more() {
-        let mut requests = Requests::default();
+        let mut requests = GiopMessages::default();
         let divided = request(0, ByteOrder::Little, 64);
         let Ok(deckwatch_giop::Frame::Message(_, first)) =
             deckwatch_giop::Frame::parse(&divided, 4096)

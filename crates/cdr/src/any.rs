@@ -4,7 +4,7 @@ use crate::limits::MESSAGE_SIZE_MAX;
 use crate::typecode::Kind;
 use crate::value::{Value, read_values};
 use crate::valuetype::{WriteValues, shared_read, shared_write};
-use crate::walk::{Met, copy_up_to, keep_value, survey_value};
+use crate::walk::{Survey, copy_up_to, keep_value, survey_value};
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed,
     Unwritten, Write, Writer,
@@ -86,12 +86,12 @@ impl Any {
     pub fn read(type_code: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (at_value, start, phase) = (*r, r.position(), r.phase());
         let chunks = r.values().map(|values| (values, values.chunks(start)));
-        let met = survey_value(&type_code, r)?;
-        if met.values || r.bytes().len() != at_value.bytes().len() {
+        let survey = survey_value(&type_code, r)?;
+        if survey.values || r.bytes().len() != at_value.bytes().len() {
             if let Some((values, chunks)) = chunks {
                 values.set_chunks(chunks);
             }
-            return Self::joined(type_code, at_value, met);
+            return Self::joined(type_code, at_value, survey);
         }
         // A value without octets may stand in the padding behind the last value of the message.
         let octets = r.bytes().get(start..r.position()).unwrap_or_default();
@@ -127,11 +127,11 @@ impl Any {
         }
         r.go_to(start);
         let type_codes: Vec<_> = type_codes.collect();
-        let (values, met) = read_values(&type_codes, r)?;
+        let (values, survey) = read_values(&type_codes, r)?;
         let any = |(value, code): (Value, &TypeCode)| {
             let any = Self::from_dynamic(code, &value)?;
             Ok(Self {
-                is_truncated: met.cut && code.may_hold_values(),
+                is_truncated: survey.cut && code.may_hold_values(),
                 ..any
             })
         };
@@ -227,15 +227,15 @@ impl Any {
     fn joined(
         type_code: TypeCode,
         mut at_value: Reader<'_>,
-        met: Met,
+        survey: Survey,
     ) -> Result<Self, DecodeError> {
-        let form = met.opaque.then(|| (at_value.order(), at_value.codec()));
+        let form = survey.opaque.then(|| (at_value.order(), at_value.codec()));
         let copied = Self::build(type_code, form, 0, |type_code, w| {
             keep_value(type_code, &mut at_value, w)
         });
         let copied = copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))?;
         Ok(Self {
-            is_truncated: met.cut,
+            is_truncated: survey.cut,
             ..copied
         })
     }

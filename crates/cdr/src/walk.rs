@@ -37,9 +37,9 @@ pub fn skip_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Decode
     survey_value(type_code, r).map(|_| ())
 }
 
-/// What a walk has met, also within an `any`.
+/// What a walk has found, also within an `any`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct Survey {
     /// A value of a value type that is not null.
     pub(crate) values: bool,
     /// A value that was read as its base.
@@ -48,13 +48,16 @@ pub(crate) struct Met {
     pub(crate) opaque: bool,
 }
 
-/// Passes over a value, and returns what it met.
-pub(crate) fn survey_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Met, DecodeError> {
+/// Passes over a value, and returns what it found.
+pub(crate) fn survey_value(
+    type_code: &TypeCode,
+    r: &mut Reader<'_>,
+) -> Result<Survey, DecodeError> {
     let mut walk = Walk::new(Nowhere);
     match walk.whole(type_code, r) {
-        Ok(()) => Ok(walk.met),
+        Ok(()) => Ok(walk.survey),
         Err(Fault::Decode(error)) => Err(error),
-        Err(Fault::Encode(_) | Fault::IsAlike) => {
+        Err(Fault::Encode(_) | Fault::SameOctets) => {
             unreachable!("passing over a value writes nothing")
         }
     }
@@ -82,7 +85,7 @@ pub(crate) fn copy_up_to(
 ) -> Result<(), EncodeError> {
     let output = Output::new(w, true).until_alike(alignment);
     match Walk::new(output).through(type_code, r) {
-        Err(Fault::IsAlike) => Ok(()),
+        Err(Fault::SameOctets) => Ok(()),
         outcome => encoded(outcome),
     }
 }
@@ -101,7 +104,7 @@ fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
     outcome.map_err(|fault| match fault {
         Fault::Decode(_) => EncodeError::TypeMismatch,
         Fault::Encode(error) => error,
-        Fault::IsAlike => unreachable!("IsAlike is returned to copy_up_to alone"),
+        Fault::SameOctets => unreachable!("SameOctets is returned to copy_up_to alone"),
     })
 }
 
@@ -110,7 +113,7 @@ pub(crate) enum Fault {
     Decode(DecodeError),
     Encode(EncodeError),
     /// No fault: the rest has the same octets in reader and writer.
-    IsAlike,
+    SameOctets,
 }
 
 impl From<DecodeError> for Fault {
@@ -129,7 +132,7 @@ impl From<EncodeError> for Fault {
 struct Walk<S> {
     sink: S,
     chunks: Chunks,
-    met: Met,
+    survey: Survey,
 }
 
 impl<S: Sink> Walk<S> {
@@ -137,7 +140,7 @@ impl<S: Sink> Walk<S> {
         Self {
             sink,
             chunks: Chunks::default(),
-            met: Met::default(),
+            survey: Survey::default(),
         }
     }
 }
@@ -187,7 +190,7 @@ impl<S: Sink> Walk<S> {
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
         if self.sink.is_alike(r) {
-            return Err(Fault::IsAlike);
+            return Err(Fault::SameOctets);
         }
         let node = scope.arena.node(index);
         match node {

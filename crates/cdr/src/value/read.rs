@@ -11,7 +11,7 @@ use crate::typecode::{Arena, Kind, Member, Node, select};
 use crate::walk::ids::id_text;
 use crate::walk::tags::{CHUNKED, NULL_TAG, WITHOUT_TAG};
 use crate::walk::values::kept_opaque;
-use crate::walk::{Met, check_bound, keep_value, read_selector, survey_value};
+use crate::walk::{Survey, check_bound, keep_value, read_selector, survey_value};
 use crate::{
     Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString, Writer,
 };
@@ -38,19 +38,19 @@ pub fn read_value_into(
     value: &mut Value,
     r: &mut Reader<'_>,
 ) -> Result<(), DecodeError> {
-    read_met(type_code, value, r).map(|_| ())
+    read_surveyed(type_code, value, r).map(|_| ())
 }
 
-/// As [`read_value_into`], and tells what it met, within an `any` only where values of value types may stand beside it.
-fn read_met(
+/// As [`read_value_into`], and returns what it found, within an `any` only where values of value types may stand beside it.
+fn read_surveyed(
     type_code: &TypeCode,
     value: &mut Value,
     r: &mut Reader<'_>,
-) -> Result<Met, DecodeError> {
+) -> Result<Survey, DecodeError> {
     if type_code.arena().holds_values() {
         // What is wrong with the octets is found here.
-        let met = survey_value(type_code, &mut r.clone())?;
-        let (order, codec) = if met.opaque {
+        let survey = survey_value(type_code, &mut r.clone())?;
+        let (order, codec) = if survey.opaque {
             (r.order(), r.codec())
         } else {
             Any::FORM
@@ -60,30 +60,30 @@ fn read_met(
         keep_value(type_code, r, &mut w).map_err(|_| r.error(DecodeFact::ValueTooLarge))?;
         let mut kept = Reader::new(&octets, order).with_codec(codec);
         Reading::of(type_code).read(type_code.root(), value, &mut kept)?;
-        return Ok(met);
+        return Ok(survey);
     }
     Reading::of(type_code).read(type_code.root(), value, r)?;
-    Ok(Met::default())
+    Ok(Survey::default())
 }
 
 /// Reads values of these types, one after the other, as the arguments of a request or the results of a reply. A value
-/// of a value type that they share is copied to each. Also returns what was met in any of them.
+/// of a value type that they share is copied to each. Also returns what was found in any of them.
 ///
 /// # Errors
 /// As [`read_value`].
 pub(crate) fn read_values(
     type_codes: &[&TypeCode],
     r: &mut Reader<'_>,
-) -> Result<(Vec<Value>, Met), DecodeError> {
+) -> Result<(Vec<Value>, Survey), DecodeError> {
     let members = type_codes.iter().map(|type_code| Member {
         name: "",
         type_code,
     });
     let all = TypeCode::structure(ALL_ID, "", &members.collect::<Vec<_>>());
     let mut value = Value::Nothing;
-    let met = read_met(&all, &mut value, r)?;
+    let survey = read_surveyed(&all, &mut value, r)?;
     match value {
-        Value::Struct(values) => Ok((values, met)),
+        Value::Struct(values) => Ok((values, survey)),
         _ => unreachable!("the type is that of a struct"),
     }
 }

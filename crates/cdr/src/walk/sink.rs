@@ -34,10 +34,10 @@ pub(super) trait Sink {
         declared: Id<'_>,
         state: &Opaque,
     ) -> Result<usize, EncodeError>;
-    /// An `any` within begins. Returns the state for [`Sink::end_any`].
-    fn begin_any(&mut self) -> Around;
-    /// The `any` ends.
-    fn end_any(&mut self, around: Around);
+    /// An `any` within begins. Returns the state around it, for [`Sink::end_any`].
+    fn begin_any(&mut self) -> AnyState;
+    /// The `any` ends. `outer` is the state around it.
+    fn end_any(&mut self, outer: AnyState);
 }
 
 pub(super) struct Nowhere;
@@ -66,16 +66,16 @@ impl Sink for Nowhere {
     fn opaque(&mut self, _: &Header<'_>, _: Id<'_>, _: &Opaque) -> Result<usize, EncodeError> {
         Ok(0)
     }
-    fn begin_any(&mut self) -> Around {
-        Around::default()
+    fn begin_any(&mut self) -> AnyState {
+        AnyState::default()
     }
-    fn end_any(&mut self, _: Around) {}
+    fn end_any(&mut self, _: AnyState) {}
 }
 
 /// A writer, and the state for writing values of value types.
 pub(super) struct Output<'w, 'b> {
     w: &'w mut Writer<'b>,
-    around: Around,
+    any_state: AnyState,
     chunks: WrittenChunks,
     /// The alignment at which the rest has the same octets in reader and writer; `None` where they have to be
     /// converted.
@@ -84,13 +84,13 @@ pub(super) struct Output<'w, 'b> {
 
 /// The state within one `any`.
 #[derive(Default)]
-pub(super) struct Around {
+pub(super) struct AnyState {
     /// Whether values that may be read as a base are written in chunks, as they travel; kept values have none.
     is_chunking: bool,
     ids: WrittenIds,
 }
 
-impl Around {
+impl AnyState {
     fn chunking(is_chunking: bool) -> Self {
         Self {
             is_chunking,
@@ -105,7 +105,7 @@ impl<'w, 'b> Output<'w, 'b> {
         Self {
             chunks: values.map_or_else(WrittenChunks::default, |values| values.with_chunks(|c| *c)),
             w,
-            around: Around::chunking(is_chunking),
+            any_state: AnyState::chunking(is_chunking),
             alignment: None,
         }
     }
@@ -189,8 +189,8 @@ impl Sink for Output<'_, '_> {
 
     fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
         let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
-        let in_chunks =
-            self.chunks.level > 0 || (self.around.is_chunking && is_truncatable(arena.node(node)));
+        let in_chunks = self.chunks.level > 0
+            || (self.any_state.is_chunking && is_truncatable(arena.node(node)));
         // The type, and the bases that its values may be read as.
         let base = |node: &u32| {
             let base = is_truncatable(arena.node(*node)).then(|| arena.base(*node));
@@ -200,7 +200,7 @@ impl Sink for Output<'_, '_> {
         let count = if in_chunks { types().count() } else { 1 };
         let ids = types().take(count).map(|node| Id::Of(arena, node));
         self.chunks
-            .begin(in_chunks, (count, ids), &mut self.around.ids, self.w)
+            .begin(in_chunks, (count, ids), &mut self.any_state.ids, self.w)
     }
 
     fn end(&mut self) -> Result<(), EncodeError> {
@@ -225,16 +225,16 @@ impl Sink for Output<'_, '_> {
             texts => texts.iter().copied().map(Id::Text).collect(),
         };
         let ids = (header.list(), ids);
-        let start = state.write(ids, self.chunks.level, &mut self.around.ids, self.w)?;
+        let start = state.write(ids, self.chunks.level, &mut self.any_state.ids, self.w)?;
         self.end()?;
         Ok(start)
     }
 
-    fn begin_any(&mut self) -> Around {
-        std::mem::replace(&mut self.around, Around::chunking(true))
+    fn begin_any(&mut self) -> AnyState {
+        std::mem::replace(&mut self.any_state, AnyState::chunking(true))
     }
 
-    fn end_any(&mut self, around: Around) {
-        self.around = around;
+    fn end_any(&mut self, outer: AnyState) {
+        self.any_state = outer;
     }
 }

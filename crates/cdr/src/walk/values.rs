@@ -128,7 +128,7 @@ impl<S: Sink> Walk<S> {
                 };
                 let astray = DecodeError::new(DecodeFact::ValueAstray, from);
                 let (there, _) = known.filter(|(_, actual)| fits(*actual)).ok_or(astray)?;
-                self.met.values = true;
+                self.survey.values = true;
                 Ok(self.sink.again(there)?)
             }
             FIRST_TAG..=LAST_TAG if !is_inside => {
@@ -145,8 +145,8 @@ impl<S: Sink> Walk<S> {
                 if !in_chunks && (is_base || self.chunks.are_there()) {
                     return Err(DecodeError::new(DecodeFact::ChunkMalformed, start).into());
                 }
-                self.met.values = true;
-                self.met.cut |= is_base;
+                self.survey.values = true;
+                self.survey.cut |= is_base;
                 let there = self.sink.begin(scope.arena, actual)?;
                 scope.note(start, there, Some(actual));
                 if in_chunks {
@@ -172,8 +172,8 @@ impl<S: Sink> Walk<S> {
     ) -> Result<(), Fault> {
         let is_value = |there| there == start || scope.seen_at(there).is_some();
         let state = Opaque::read(&mut self.chunks, r, is_value)?;
-        self.met.values = true;
-        self.met.opaque = true;
+        self.survey.values = true;
+        self.survey.opaque = true;
         let there = self
             .sink
             .opaque(header, Id::Of(scope.arena, formal), &state)?;

@@ -74,8 +74,8 @@ fn searched(put: impl Fn([usize; 3], &mut Writer<'_>)) -> (usize, usize) {
     let code = rows();
     let mut r = Reader::new(&octets, ByteOrder::NATIVE);
     let before = octets_searched();
-    let met = survey_value(&code, &mut r).expect("it is a value");
-    assert!(met.values && r.remaining() == 0);
+    let survey = survey_value(&code, &mut r).expect("it is a value");
+    assert!(survey.values && r.remaining() == 0);
     (octets_searched() - before, octets.len())
 }
 
@@ -137,8 +137,8 @@ fn ids_of_opaque_values_that_share_a_list_are_gathered_once_where_they_are_writt
     let code = TypeCode::sequence(&TypeCode::abstract_interface("IDL:I:1.0", "I"), 0);
     let before = ids_gathered();
     let mut r = Reader::new(&octets, ByteOrder::NATIVE);
-    let met = survey_value(&code, &mut r).expect("it is a value");
-    assert!(met.opaque && r.remaining() == 0);
+    let survey = survey_value(&code, &mut r).expect("it is a value");
+    assert!(survey.opaque && r.remaining() == 0);
     assert_eq!(ids_gathered(), before);
     for write in [keep_value, copy_value] {
         let (before, mut written) = (ids_gathered(), Vec::new());

@@ -345,7 +345,7 @@ impl Replies {
         }
         if self.is_by_hand || self.is_closed() {
             while let Some(call) = { self.jobs.lock("replies.jobs").calls.pop_front() } {
-                call.tell_handler(orb);
+                call.call_handler(orb);
             }
         }
     }
@@ -368,7 +368,7 @@ impl Jobs {
             }));
         }
         let call = self.calls.pop_front()?;
-        Some(Box::new(move |orb, _| call.tell_handler(orb)))
+        Some(Box::new(move |orb, _| call.call_handler(orb)))
     }
 
     fn is_empty(&self) -> bool {

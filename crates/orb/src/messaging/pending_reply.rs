@@ -57,7 +57,7 @@ impl PendingReply {
             return Ok(is_over());
         };
         let until: Option<Instant64> = limit.map(|limit| client.transport.now().after(limit));
-        let source = || next().and_then(|pending| pending.0.call.road());
+        let source = || next().and_then(|pending| pending.0.call.reply_source());
         if replies.wait(&orb.0.calls, until, is_over, source)? {
             return Ok(true);
         }
@@ -91,7 +91,7 @@ impl PendingReply {
     /// be sent again, and after its end.
     #[must_use]
     pub fn is_sent(&self) -> bool {
-        self.0.call.road().is_some()
+        self.0.call.reply_source().is_some()
     }
 
     /// Returns whether the reply has arrived or will never arrive.

@@ -454,7 +454,12 @@ impl Outstanding {
         let Some(replies) = self.orb.client.replies_made() else {
             return Ok(self.has_ended());
         };
-        replies.wait(&self.orb, until, || self.has_ended(), || self.road())
+        replies.wait(
+            &self.orb,
+            until,
+            || self.has_ended(),
+            || self.reply_source(),
+        )
     }
 
     /// Sets the handler that gets its end; without one, a caller takes it.
@@ -469,7 +474,7 @@ impl Outstanding {
     }
 
     /// Calls the handler, if there still is one.
-    pub(super) fn tell_handler(&self, orb: &CallSide) {
+    pub(super) fn call_handler(&self, orb: &CallSide) {
         let mut state = self.state.lock("call.state");
         if state.handler.is_none() || state.end.is_none() {
             return;

@@ -56,7 +56,10 @@ impl Replies {
         while self.is_by_hand && !is_over() && self.turn(orb) {}
         let is_late = || until.is_some_and(|until| until <= client.transport.now());
         let waits = !is_over() && !self.is_closed() && !is_late();
-        let lane = waits.then(&reads).flatten().and_then(|road| road.lane());
+        let lane = waits
+            .then(&reads)
+            .flatten()
+            .and_then(|source| source.lane());
         let patience = lane.as_ref().map(|lane| self.patience_at(&**lane));
         let _hold = permit(patience.flatten())?;
         loop {
@@ -114,9 +117,9 @@ impl Replies {
             .map(|due| due.0.at);
         let until = [until, due].into_iter().flatten().min();
         match (reads(), until) {
-            (Some(road), until) => {
-                road.read_until(orb, self, until);
-                if let ReplySource::Shared(connection) = road
+            (Some(source), until) => {
+                source.read_until(orb, self, until);
+                if let ReplySource::Shared(connection) = source
                     && connection.has_ended()
                 {
                     self.forget(&connection);

@@ -29,7 +29,7 @@ pub(crate) enum ReplySource {
 
 /// Where it waits.
 pub(in crate::client::asynchronous) struct Place {
-    road: ReplySource,
+    source: ReplySource,
     target: Target,
     id: u32,
     /// How the object was addressed.
@@ -151,12 +151,12 @@ impl Outstanding {
 
     pub(in crate::client::asynchronous) fn set_place(
         &self,
-        road: ReplySource,
+        source: ReplySource,
         target: &Target,
         id: u32,
     ) {
         self.state.lock("call.state").place = Some(Place {
-            road,
+            source,
             target: target.clone(),
             id,
             asked_in: target.profile.disposition(),
@@ -169,21 +169,21 @@ impl Outstanding {
     }
 
     /// The connection it waits on.
-    pub(crate) fn road(&self) -> Option<ReplySource> {
+    pub(crate) fn reply_source(&self) -> Option<ReplySource> {
         let state = self.state.lock("call.state");
-        state.place.as_ref().map(|place| place.road.clone())
+        state.place.as_ref().map(|place| place.source.clone())
     }
 
     /// Abandons the request, with a CancelRequest.
     pub(super) fn give_up(&self) {
         let client = &self.orb.client;
         let Some(Place {
-            road, target, id, ..
+            source, target, id, ..
         }) = self.leave_place()
         else {
             return;
         };
-        match road {
+        match source {
             ReplySource::Shared(connection) => connection.give_up(client, &target, id),
             ReplySource::Bidirectional(over) => {
                 if over.forget_call(id) {

@@ -145,7 +145,7 @@ impl Random {
 
 /// The outcome that a caller got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Outcome {
     Served,
     Raised(Completion),
     /// A one-way that was accepted, with the number of connections made until then.
@@ -161,7 +161,7 @@ struct Storm {
     ledger: Arc<Ledger>,
     own: Arc<Ledger>,
     object: ObjectRef,
-    told: Vec<(u32, Told)>,
+    told: Vec<(u32, Outcome)>,
     deferred: Vec<(u32, Request)>,
     is_narrow: bool,
 }
@@ -214,7 +214,7 @@ impl Storm {
         self.object.with_round_trip_timeout(Some(limit))
     }
 
-    fn tell(&mut self, number: u32, outcome: Result<Told, SystemException>) {
+    fn record(&mut self, number: u32, outcome: Result<Outcome, SystemException>) {
         let told = outcome.unwrap_or_else(|raised| {
             let expected = matches!(
                 raised.kind,
@@ -225,7 +225,7 @@ impl Storm {
                     | Kind::NoResponse
             );
             assert!(expected, "{raised:?}");
-            Told::Raised(raised.completed)
+            Outcome::Raised(raised.completed)
         });
         self.told.push((number, told));
     }
@@ -236,9 +236,9 @@ impl Storm {
                 let (object, size) = (self.object(), self.random.next(3_000) as u32);
                 let outcome = serve(&object, number, size).map(|answer| {
                     assert_eq!(answer, (number, octets_of(number, size)));
-                    Told::Served
+                    Outcome::Served
                 });
-                self.tell(number, outcome);
+                self.record(number, outcome);
             }
             7..=10 => self.note(number),
             // In a narrow window, the only thread would have to wait for room and send again on the same connection.
@@ -246,7 +246,7 @@ impl Storm {
                 let object = self.object();
                 match defer(&object, number) {
                     Ok(request) => self.deferred.push((number, request)),
-                    Err(raised) => self.tell(number, Err(raised)),
+                    Err(raised) => self.record(number, Err(raised)),
                 }
             }
             11..=13 => self.fetch(),
@@ -254,9 +254,9 @@ impl Storm {
                 let object = self.object();
                 let outcome = bounce(&object, number).map(|answer| {
                     assert_eq!(answer, number);
-                    Told::Served
+                    Outcome::Served
                 });
-                self.tell(number, outcome);
+                self.record(number, outcome);
             }
             15 => self.world.reset(self.random.next(64) as usize),
             16 => {
@@ -289,7 +289,7 @@ impl Storm {
         let object = object.set_policy_overrides(&[scope], SetOverrideType::AddOverride);
         let sent = object.unwrap().invoke_oneway("note", |w| number.write(w));
         let made = self.client.counters().read(Counter::ConnectionsMade);
-        self.tell(number, sent.map(|()| Told::Sent(made)));
+        self.record(number, sent.map(|()| Outcome::Sent(made)));
     }
 
     /// Gets the response of one of the deferred requests.
@@ -304,9 +304,9 @@ impl Storm {
             Ok(()) => {
                 let back = request.return_value().unwrap();
                 assert_eq!(back.extract(), Ok(number));
-                self.tell(number, Ok(Told::Served));
+                self.record(number, Ok(Outcome::Served));
             }
-            Err(RequestError::System(raised)) => self.tell(number, Err(raised)),
+            Err(RequestError::System(raised)) => self.record(number, Err(raised)),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -336,9 +336,9 @@ impl Storm {
         for (number, told) in &self.told {
             let count = self.ledger.count(*number);
             let is_true = match told {
-                Told::Served | Told::Raised(Completion::Yes) => count == 1,
-                Told::Raised(Completion::No) => count == 0,
-                Told::Raised(Completion::Maybe) | Told::Sent(_) => count <= 1,
+                Outcome::Served | Outcome::Raised(Completion::Yes) => count == 1,
+                Outcome::Raised(Completion::No) => count == 0,
+                Outcome::Raised(Completion::Maybe) | Outcome::Sent(_) => count <= 1,
             };
             assert!(
                 is_true,
@@ -372,7 +372,7 @@ impl Storm {
         let mut latest: HashMap<u64, u32> = HashMap::new();
         for note in notes.iter() {
             let told = self.told.iter().find(|(number, _)| number == note);
-            let Some((_, Told::Sent(made))) = told else {
+            let Some((_, Outcome::Sent(made))) = told else {
                 continue;
             };
             let before = latest.insert(*made, *note);

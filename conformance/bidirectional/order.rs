@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::common;
 use crate::common::both::{BI_DIR_IIOP, NOWHERE, Opener, both, nowhere, ping, said};
-use crate::common::lanes::{LaneWorld, Told, priority};
+use crate::common::lanes::{DecodedReference, LaneWorld, priority};
 use crate::common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, done, message};
 use crate::common::servant::{PROBE_ID, Probe};
 use crate::common::{Over, Peer, Received, Request, Wire, wait_for};
@@ -63,7 +63,7 @@ impl Servant for Relay {
 struct Server {
     world: LaneWorld,
     relay: Arc<Relay>,
-    told: Told,
+    told: DecodedReference,
 }
 
 impl Server {
@@ -87,7 +87,7 @@ impl Server {
         let servant: Arc<dyn Servant> = relay.clone();
         let poa = world.adapter("relay", &policies);
         let id = poa.activate_object(servant).expect("an id");
-        let told = Told::of(&poa.id_to_reference(&id).expect("it is active"));
+        let told = DecodedReference::of(&poa.id_to_reference(&id).expect("it is active"));
         Self { world, relay, told }
     }
 

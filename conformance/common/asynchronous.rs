@@ -10,10 +10,10 @@ use super::message::NO_EXCEPTION;
 use super::{Over, PATIENCE, Peer, Received};
 
 /// The outcome that a reply handler receives.
-pub(crate) type Told = Result<u64, ExceptionHolder>;
+pub(crate) type Outcome = Result<u64, ExceptionHolder>;
 
 /// A reply handler that forwards its outcome to a channel.
-pub(crate) fn passing_on(told: Sender<Told>) -> Deliver {
+pub(crate) fn passing_on(told: Sender<Outcome>) -> Deliver {
     Box::new(move |reply| {
         let _test_is_over = told.send(reply.results(number_of));
         Ok(())
@@ -21,7 +21,7 @@ pub(crate) fn passing_on(told: Sender<Told>) -> Deliver {
 }
 
 /// Calls the operation asynchronously; the outcome arrives on the returned channel.
-pub(crate) fn ask(object: &ObjectRef, number: u64) -> Receiver<Told> {
+pub(crate) fn ask(object: &ObjectRef, number: u64) -> Receiver<Outcome> {
     let (told, heard) = channel();
     let deliver = Some(passing_on(told));
     let sent = object.send_callback("number", |w| number.write(w), deliver);
@@ -30,7 +30,7 @@ pub(crate) fn ask(object: &ObjectRef, number: u64) -> Receiver<Told> {
 }
 
 #[track_caller]
-pub(crate) fn heard(from: &Receiver<Told>) -> Told {
+pub(crate) fn heard(from: &Receiver<Outcome>) -> Outcome {
     from.recv_timeout(PATIENCE).expect("the handler is called")
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn poll(poller: &Poller, timeout_ms: u32) -> Result<u64, SystemExcept
 
 /// The system exception in an exception holder.
 #[track_caller]
-pub(crate) fn system(told: Told) -> SystemException {
+pub(crate) fn system(told: Outcome) -> SystemException {
     let holder = told.expect_err("an exception");
     assert!(holder.is_system_exception());
     holder.raise_exception(|_, _| Ok(None))

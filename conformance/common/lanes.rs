@@ -117,9 +117,9 @@ impl LaneWorld {
     }
 
     /// Activates the witness in an adapter and decodes its reference.
-    pub(crate) fn object(&self, poa: &Poa) -> Told {
+    pub(crate) fn object(&self, poa: &Poa) -> DecodedReference {
         let id = poa.activate_object(self.servant()).expect("an id");
-        Told::of(&poa.id_to_reference(&id).expect("it is active"))
+        DecodedReference::of(&poa.id_to_reference(&id).expect("it is active"))
     }
 
     pub(crate) fn servant(&self) -> Arc<dyn Servant> {
@@ -136,7 +136,7 @@ impl Drop for LaneWorld {
 
 /// A reference of such a server, decoded by hand.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct DecodedReference {
     pub(crate) text: String,
     pub(crate) profile: Profile,
     /// Host, port and priority of each lane.
@@ -147,7 +147,7 @@ pub(crate) struct Told {
     pub(crate) policies: Vec<(u32, Vec<u8>)>,
 }
 
-impl Told {
+impl DecodedReference {
     pub(crate) fn of(reference: &ObjectRef) -> Self {
         Self::of_ior(
             &reference.to_string(),

@@ -121,9 +121,9 @@ over_each! {
             .object
             .invoke("refuse", |w| 9_u32.write(w), |_| Ok(()), |id, r| {
                 assert_eq!(id, common::servant::REFUSED_ID);
-                Ok(Some(Told(r.read_u32()?)))
+                Ok(Some(Refused(r.read_u32()?)))
             })
-            .map_err(|Told(code)| (code, None));
+            .map_err(|Refused(code)| (code, None));
         assert_eq!(refused, Err((9, None)));
         assert_eq!(call(&world.object, "fail"), system(Kind::NoPermission, 7, Completion::Yes));
         assert_eq!(call(&world.object, "panic"), system(Kind::Unknown, 0, Completion::Maybe));
@@ -447,9 +447,9 @@ fn ask<T: for<'a> Parse<'a>>(object: &ObjectRef, operation: &str) -> Result<T, S
 
 /// A user exception. A system exception in its place panics.
 #[derive(Debug)]
-struct Told(u32);
+struct Refused(u32);
 
-impl From<SystemException> for Told {
+impl From<SystemException> for Refused {
     fn from(exception: SystemException) -> Self {
         panic!("a user exception, not {exception}")
     }

@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::common::lanes::{
-    LaneWorld, RT_CORBA_PRIORITY, Told, heard_priority, lane, priority, priority_context,
-    propagated,
+    DecodedReference, LaneWorld, RT_CORBA_PRIORITY, heard_priority, lane, priority,
+    priority_context, propagated,
 };
 use crate::common::message::{NO_EXCEPTION, SYNC_NONE};
 use crate::common::{Octets, Order, Over, Wire, over_each, wait_for};
@@ -24,7 +24,7 @@ fn count(world: &LaneWorld, counter: Counter) -> u64 {
 }
 
 /// An object of a pool; its callers send their priority (CLIENT_PROPAGATED).
-fn served_by(world: &LaneWorld, pool: ThreadpoolId) -> Told {
+fn served_by(world: &LaneWorld, pool: ThreadpoolId) -> DecodedReference {
     let policies = Policies {
         threadpool: Some(pool),
         priority_model: propagated(5),
@@ -34,7 +34,7 @@ fn served_by(world: &LaneWorld, pool: ThreadpoolId) -> Told {
 }
 
 /// A pool of one thread, which is busy until the gate opens.
-fn busy(over: Over, buffering: Option<RequestBuffering>) -> (LaneWorld, Told, Wire) {
+fn busy(over: Over, buffering: Option<RequestBuffering>) -> (LaneWorld, DecodedReference, Wire) {
     let world = LaneWorld::new(over);
     let rt = world.orb.rt_orb();
     let pool = rt.create_threadpool(0, 1, 0, priority(5), buffering);
@@ -44,21 +44,21 @@ fn busy(over: Over, buffering: Option<RequestBuffering>) -> (LaneWorld, Told, Wi
 }
 
 /// Keeps the thread of this connection busy until the gate opens. Returns once `arrivals` threads wait at the gate.
-fn keep_busy(world: &LaneWorld, told: &Told, mut wire: Wire, arrivals: u64) -> Wire {
+fn keep_busy(world: &LaneWorld, told: &DecodedReference, mut wire: Wire, arrivals: u64) -> Wire {
     wire.say(&told.request("meet").bare());
     world.witness.probe.gate.wait_for_arrivals(arrivals);
     wire
 }
 
 /// Sends a request on a connection of its own.
-fn say(told: &Told, octets: &[u8]) -> Wire {
+fn say(told: &DecodedReference, octets: &[u8]) -> Wire {
     let mut wire = told.dial();
     wire.say(octets);
     wire
 }
 
 /// A two-way request that records a number.
-fn note(told: &Told, number: u32) -> Vec<u8> {
+fn note(told: &DecodedReference, number: u32) -> Vec<u8> {
     told.request("note").with(|body| {
         body.u32(number);
     })
@@ -232,7 +232,7 @@ fn lending(
     over: Over,
     allow_borrowing: bool,
     buffering: Option<RequestBuffering>,
-) -> (LaneWorld, Told, Wire) {
+) -> (LaneWorld, DecodedReference, Wire) {
     let world = LaneWorld::new(over);
     let rt = world.orb.rt_orb();
     let lanes = [lane(5), lane(90)];

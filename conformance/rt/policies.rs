@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::common::lanes::{
-    LaneWorld, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, propagated,
+    DecodedReference, LaneWorld, RT_CORBA_PRIORITY_RANGE, declared, heard_priority, propagated,
 };
 use crate::common::message::NO_EXCEPTION;
 use crate::common::noting::Asked;
@@ -214,7 +214,7 @@ fn a_reference_tells_the_priority_model_of_its_object() {
     }
 }
 
-fn seen(client: &Orb, told: &Told) -> ObjectRef {
+fn seen(client: &Orb, told: &DecodedReference) -> ObjectRef {
     let object = client.string_to_object(&told.text).expect("a reference");
     object.expect("not nil")
 }

@@ -1,6 +1,6 @@
 //! Priorities of single objects by clause (RTCORBA 1.2: RTPortableServer).
 
-use crate::common::lanes::{LaneWorld, Told, declared, priority, propagated};
+use crate::common::lanes::{DecodedReference, LaneWorld, declared, priority, propagated};
 use crate::common::servant::PROBE_ID;
 use crate::common::{Over, over_each};
 use deckwatch_orb::{
@@ -30,7 +30,7 @@ fn an_object_activated_with_a_priority_is_served_at_it() {
     let world = LaneWorld::new(Over::Tcp);
     let poa = world.adapter("a", &declaring(&world, IdAssignment::SystemId));
     let id = poa.activate_object_with_priority(world.servant(), priority(90));
-    let told = Told::of(&poa.id_to_reference(&id.unwrap()).unwrap());
+    let told = DecodedReference::of(&poa.id_to_reference(&id.unwrap()).unwrap());
     assert_eq!((told.model(), told.lanes.len()), ((1, 90), 1));
     assert_eq!(told.ask_priority(&told.address(), None).0, 90);
 }
@@ -48,7 +48,7 @@ fn an_object_activated_with_id_and_priority_is_served_at_it_and_others_at_the_ad
     poa.activate_object_with_id(b"low", world.servant())
         .unwrap();
     for (id, served) in [(&b"high"[..], 90), (b"low", 5)] {
-        let told = Told::of(&poa.id_to_reference(id).unwrap());
+        let told = DecodedReference::of(&poa.id_to_reference(id).unwrap());
         assert_eq!(told.model(), (1, served));
         assert_eq!(told.ask_priority(&told.address(), None).0, served);
     }
@@ -59,12 +59,12 @@ fn a_reference_made_with_a_priority_leads_to_its_lane_and_its_object_gets_it() {
     let world = LaneWorld::new(Over::Tcp);
     let poa = world.adapter("a", &declaring(&world, IdAssignment::UserId));
     let made = poa.create_reference_with_id_and_priority(b"later", PROBE_ID, priority(90));
-    let told = Told::of(&made.unwrap());
+    let told = DecodedReference::of(&made.unwrap());
     assert_eq!(told.model(), (1, 90));
     poa.activate_object_with_id(b"later", world.servant())
         .unwrap();
     assert_eq!(told.ask_priority(&told.address(), None).0, 90);
-    let again = Told::of(&poa.id_to_reference(b"later").unwrap());
+    let again = DecodedReference::of(&poa.id_to_reference(b"later").unwrap());
     assert_eq!(again.address(), told.address());
 }
 
@@ -80,7 +80,7 @@ fn a_reference_made_with_a_priority_and_no_id_leads_to_its_lane() {
     poa.set_servant(world.servant()).unwrap();
     for number in [5, 90] {
         let made = poa.create_reference_with_priority(PROBE_ID, priority(number));
-        let told = Told::of(&made.unwrap());
+        let told = DecodedReference::of(&made.unwrap());
         assert_eq!(told.ask_priority(&told.address(), None).0, number);
     }
 }
@@ -162,14 +162,14 @@ fn an_id_that_the_adapter_made_tells_its_priority_again_and_no_other_is_believed
         Kind::BadInvOrder,
     );
     poa.activate_object_with_id(&id, world.servant()).unwrap();
-    let told = Told::of(&poa.id_to_reference(&id).unwrap());
+    let told = DecodedReference::of(&poa.id_to_reference(&id).unwrap());
     assert_eq!(told.model(), (1, 90));
     // No lane has priority 6; the other forged ids have a wrong length.
     for end in [&[0, 6][..], &[0], &[0, 90, 0]] {
         let forged = [&id[..id.len() - 2], end].concat();
         let made = poa.create_reference_with_id(&forged, PROBE_ID);
         match end.len() {
-            2 => assert_eq!(Told::of(&made.unwrap()).model(), (1, 5)),
+            2 => assert_eq!(DecodedReference::of(&made.unwrap()).model(), (1, 5)),
             _ => raises(made, Kind::BadParam),
         }
     }

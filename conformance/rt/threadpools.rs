@@ -4,8 +4,8 @@
 use crate::common;
 use crate::common::ior::Ior;
 use crate::common::lanes::{
-    LaneWorld, RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, lane,
-    priority, priority_context, propagated,
+    DecodedReference, LaneWorld, RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, declared,
+    heard_priority, lane, priority, priority_context, propagated,
 };
 use crate::common::message::{LOCATION_FORWARD, NO_EXCEPTION};
 use crate::common::{Over, Wire, over_each, wait_for};
@@ -32,7 +32,7 @@ fn bands(bands: &[(i16, i16)]) -> Option<PriorityBands> {
 }
 
 /// A server with lanes, and an object whose callers send their priority (CLIENT_PROPAGATED).
-fn propagating(over: Over, priorities: &[i16]) -> (LaneWorld, Told) {
+fn propagating(over: Over, priorities: &[i16]) -> (LaneWorld, DecodedReference) {
     let world = LaneWorld::new(over);
     let policies = Policies {
         threadpool: Some(world.pool(priorities)),
@@ -189,7 +189,7 @@ over_each! {
             of(declared(90), "declared"),
             of(propagated(5), "propagated"),
         );
-        let default = Told::of(
+        let default = DecodedReference::of(
             &world
                 .root
                 .servant_to_reference(&world.servant())
@@ -199,14 +199,14 @@ over_each! {
             let request = asked.request("ping").bare();
             let mut reply = from.dial().ask(&request).reply();
             assert_eq!(reply.status, LOCATION_FORWARD);
-            let forward = Told::of_ior("", &Ior::read(&mut reply.body));
+            let forward = DecodedReference::of_ior("", &Ior::read(&mut reply.body));
             assert_eq!(forward.place(), asked.place());
             assert_eq!(forward.profile.key, asked.profile.key);
             let key = common::Address::Key(asked.profile.key.clone());
             let locate = common::message::locate((2, common::Order::Big), 7, &key);
             let mut located = from.dial().ask(&locate).body();
             assert_eq!((located.u32(), located.u32()), (7, OBJECT_FORWARD));
-            let forward = Told::of_ior("", &Ior::read(&mut located));
+            let forward = DecodedReference::of_ior("", &Ior::read(&mut located));
             assert_eq!(forward.place(), asked.place());
         }
         assert_eq!(world.orb.counters().read(Counter::LanesMissed), 3);
@@ -231,7 +231,7 @@ over_each! {
             of(declared(44), "c"),
         );
         let changes = || world.orb.counters().read(Counter::PriorityChanges);
-        let ask = |told: &Told, number| told.ask_over(told.dial(), number).0;
+        let ask = |told: &DecodedReference, number| told.ask_over(told.dial(), number).0;
         assert_eq!((ask(&plain, None), changes()), (30, 0));
         assert_eq!((ask(&said, Some(70)), changes()), (70, 1));
         assert_eq!((ask(&plain, Some(70)), changes()), (30, 1));
@@ -250,7 +250,7 @@ over_each! {
             ..Policies::default()
         };
         let told = world.object(&world.adapter("of the default pool", &policies));
-        let plain = Told::of(
+        let plain = DecodedReference::of(
             &world
                 .root
                 .servant_to_reference(&world.servant())
@@ -439,7 +439,7 @@ fn range(low: u16, high: u16) -> Vec<u8> {
 over_each! {
     fn a_band_is_bound_to_a_connection_of_a_lane_that_it_holds(over) {
         let (world, told) = propagating(over, &[20, 90]);
-        let bind = |told: &Told, mut wire: Wire, context: Option<Vec<u8>>| {
+        let bind = |told: &DecodedReference, mut wire: Wire, context: Option<Vec<u8>>| {
             let mut request = told.request("_bind_priority_band");
             if let Some(data) = context {
                 request = request.context(RT_CORBA_PRIORITY_RANGE, &data);

@@ -11,7 +11,7 @@ use super::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, due, important, info, outside, raised,
 };
 use crate::common;
-use crate::common::lanes::{LaneWorld, Told, lane, priority, propagated};
+use crate::common::lanes::{DecodedReference, LaneWorld, lane, priority, propagated};
 use crate::common::message::NO_EXCEPTION;
 use crate::common::rt::may_be_real_time;
 use crate::common::servant::call;
@@ -122,7 +122,7 @@ fn queue_order(
         priority_model: propagated(5).filter(|_| !lanes.is_empty()),
         ..Policies::default()
     };
-    let told: Told = world.object(&world.adapter("served", &policies));
+    let told: DecodedReference = world.object(&world.adapter("served", &policies));
     let at = told.address();
     let mut busy = Wire::at(&at);
     busy.say(&told.request("meet").bare());

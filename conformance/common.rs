@@ -12,7 +12,7 @@
 )]
 
 pub(crate) mod anys;
-#[path = "../../crates/orb/tests/support/around.rs"]
+#[path = "../crates/orb/tests/support/around.rs"]
 pub(crate) mod around;
 pub(crate) mod asynchronous;
 pub(crate) mod both;

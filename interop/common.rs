@@ -95,7 +95,7 @@ pub(crate) fn built_once(
     use std::hash::{Hash, Hasher};
     static BUILDING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let mut hasher = std::hash::DefaultHasher::new();
-    include_str!("mod.rs").hash(&mut hasher);
+    include_str!("common.rs").hash(&mut hasher);
     for input in inputs {
         input.hash(&mut hasher);
         std::fs::read(input)

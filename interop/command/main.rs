@@ -1,6 +1,6 @@
 //! The `deckwatch` command with foreign ORBs and with tshark.
 
-#[path = "../common/mod.rs"]
+#[path = "../common.rs"]
 mod common;
 mod names;
 mod services;

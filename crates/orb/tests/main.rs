@@ -1,8 +1,10 @@
 //! Tests of the ORB beyond single clauses of the standard: robustness, resources, and simulations in virtual time
 //! (`sim/`).
 
-#[path = "../../../conformance/common/mod.rs"]
-mod common;
+#[path = "../../../conformance"]
+mod conformance {
+    pub(crate) mod common;
+}
 #[path = "support/counting.rs"]
 mod counting;
 #[path = "../examples/mirror/mod.rs"]
@@ -11,7 +13,8 @@ mod mirror;
 mod nobody;
 mod support;
 
-use common::around;
+use conformance::common;
+use conformance::common::around;
 
 mod addressing;
 mod asynchronous_connect;

@@ -81,7 +81,7 @@ struct Making(PathBuf);
 
 impl Drop for Making {
     fn drop(&mut self) {
-        let _has_a_name_of_its_own_now = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.0); // It may have been renamed.
     }
 }
 
@@ -357,7 +357,8 @@ impl Capture {
                 began.elapsed() < PATIENCE,
                 "no packet is captured in {PATIENCE:?}"
             );
-            let _refused = std::net::TcpStream::connect(("127.0.0.1", self.nobody));
+            // The other side may close early.
+            let _ = std::net::TcpStream::connect(("127.0.0.1", self.nobody));
             std::thread::sleep(Duration::from_millis(20));
             let now = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
             growths += usize::from(now > size);

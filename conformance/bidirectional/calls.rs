@@ -203,7 +203,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
             wire.say(&done(asked));
         }
         asked.into_iter().for_each(tell);
-        let _until_the_end = wire.hear();
+        let _ = wire.hear(); // Until the end.
     });
     let opener = Opener::new(&both());
     let server = peer.seen_by(&opener.orb, 2);

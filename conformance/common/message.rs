@@ -354,7 +354,7 @@ impl Received {
         let (id, response_flags) = (body.u32(), body.u8());
         let reserved = if form.0 == 1 { body.raw(3) } else { Vec::new() };
         let (key, operation) = (body.sequence(), body.string());
-        let _principal = body.sequence();
+        let _ = body.sequence(); // The requesting principal.
         Asked {
             form,
             id,

@@ -23,13 +23,13 @@ trait Socket: Read + Write + Send {
 
 impl Socket for TcpStream {
     fn end(&self) {
-        let _gone = self.shutdown(std::net::Shutdown::Write);
+        let _ = self.shutdown(std::net::Shutdown::Write); // It may be gone already.
     }
 }
 
 impl Socket for UnixStream {
     fn end(&self) {
-        let _gone = self.shutdown(std::net::Shutdown::Write);
+        let _ = self.shutdown(std::net::Shutdown::Write); // It may be gone already.
     }
 }
 
@@ -107,7 +107,7 @@ impl Wire {
 
     /// Sends octets. Ignores an error, because the server may have closed the connection already.
     pub(crate) fn say(&mut self, octets: &[u8]) {
-        let _closed = self.0.write_all(octets);
+        let _ = self.0.write_all(octets); // It may be closed already.
     }
 
     /// Reads the next message. Returns `None` if the other side has closed the connection.
@@ -218,7 +218,7 @@ fn wait_readable(listener: &SharedListener) {
     let poller = deckwatch_os::poller::Poller::new().expect("a poller");
     let watched = poller.watch(listener, 1, deckwatch_os::poller::Interest::Pending);
     watched.expect("a descriptor");
-    let _told = poller.wait(None);
+    let _ = poller.wait(None); // The caller looks again.
 }
 
 impl Peer {
@@ -232,7 +232,7 @@ impl Peer {
         std::thread::spawn(move || {
             for (index, mut wire) in connections.enumerate() {
                 script(index, &mut wire, &mut |message| {
-                    let _test_is_over = sender.send(message);
+                    let _ = sender.send(message); // The test may be over.
                 });
             }
         });
@@ -254,7 +254,7 @@ impl Peer {
                 std::thread::spawn(move || {
                     while let Some(message) = wire.hear() {
                         let answer = answer(index, &message);
-                        let _test_is_over = sender.send(message);
+                        let _ = sender.send(message); // The test may be over.
                         wire.say(&answer);
                     }
                 });
@@ -370,7 +370,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Address::Unix(path) | Address::Shared(path) = &self.address {
-            let _gone = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(path); // It may be gone already.
         }
     }
 }

@@ -283,7 +283,7 @@ over_each! {
                 let (first, rest) = whole.split_at(17);
                 wire.say(first);
                 tell(asked);
-                let _the_test_lets = opened.recv();
+                let _ = opened.recv(); // Sent, or the test is over.
                 wire.say(rest);
             }
         });

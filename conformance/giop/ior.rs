@@ -434,11 +434,11 @@ fn the_components_of_a_profile_are_tag_and_encapsulation() {
     for (tag, data) in Profile::read(&world.profile().1).components {
         let mut body = Cursor::encapsulated(&data);
         if tag == TAG_CODE_SETS {
-            let _native = body.u32();
+            let _ = body.u32(); // The native code set.
             for _ in 0..body.u32() {
                 body.u32();
             }
-            let _native_wide = body.u32();
+            let _ = body.u32(); // The native wide code set.
             for _ in 0..body.u32() {
                 body.u32();
             }

@@ -180,7 +180,7 @@ fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
     let (open, opened) = channel();
     let peer = Peer::start(Over::Shared, move |index, wire, tell| {
         if index == 0 {
-            let _the_test_lets = opened.recv();
+            let _ = opened.recv(); // Sent, or the test is over.
         }
         while let Some(asked) = wire.hear() {
             if index != 0 {

@@ -132,7 +132,7 @@ over_each! {
         let runner = std::thread::spawn({
             let orb = world.orb.clone();
             move || {
-                let _gone = ended.send(orb.run());
+                let _ = ended.send(orb.run()); // It may be gone already.
             }
         });
         let client = common::client();

@@ -515,7 +515,7 @@ fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
             .begin_scheduling_segment("", important(5), None)
             .expect("permitted");
         here.send(native()).expect("the test waits");
-        let _told = gate.recv();
+        let _ = gate.recv(); // Sent, or the test is over.
         current
             .end_scheduling_segment("")
             .expect("within a segment");

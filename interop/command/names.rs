@@ -97,6 +97,6 @@ impl OmniNames {
 impl Drop for OmniNames {
     fn drop(&mut self) {
         drop(self.process.take());
-        let _already_gone = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.folder); // It may be gone already.
     }
 }

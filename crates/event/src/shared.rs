@@ -174,7 +174,7 @@ impl Shared {
             proxies.active.remove(&number)
         };
         if let Some(id) = id {
-            let _already_gone = self.poa.deactivate_object(&id);
+            let _ = self.poa.deactivate_object(&id); // It may be gone already.
         }
     }
 

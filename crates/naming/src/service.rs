@@ -163,7 +163,7 @@ impl Shared {
         };
         if let Some(oldest) = oldest {
             // Its client may destroy it at this moment.
-            let _already_closed = self.close_iterator(oldest);
+            let _ = self.close_iterator(oldest); // It may be closed already.
         }
         Ok(BindingIteratorRef::unchecked_narrow(reference))
     }

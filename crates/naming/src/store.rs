@@ -211,7 +211,7 @@ impl Store {
         }
         if let Some(probe) = &self.probe {
             let written = std::fs::write(probe, [0; PROBE_SIZE]);
-            let _gone = std::fs::remove_file(probe);
+            let _ = std::fs::remove_file(probe); // It may be gone already.
             written.map_err(StorageError::Io)?;
         }
         // The file must be closed first: it cannot be opened twice.
@@ -369,7 +369,7 @@ fn beside(path: &Path, what: &str) -> PathBuf {
 fn make(path: &Path) -> Result<(), StoreError> {
     let fresh = &beside(path, "new");
     // An earlier process with the same id may have left one.
-    let _left = std::fs::remove_file(fresh);
+    let _ = std::fs::remove_file(fresh); // There may be none.
     let made = Database::create(fresh)
         .map_err(StoreError::from)
         .and_then(|database| fill(&database));
@@ -380,7 +380,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
         }
         _linked_or_made_by_another => Ok(()),
     });
-    let _gone = std::fs::remove_file(fresh);
+    let _ = std::fs::remove_file(fresh); // It may be gone already.
     linked
 }
 

@@ -276,7 +276,7 @@ impl Registry {
 
     fn fix(&self, all: Option<Registered>) {
         if let Some(all) = all {
-            let _made_once = self.all.set(Arc::new(all));
+            let _ = self.all.set(Arc::new(all)); // It is made once.
         }
         self.fixed.store(true, Ordering::Release);
     }

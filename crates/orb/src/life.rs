@@ -147,6 +147,6 @@ impl Drop for OrbCore {
         let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
         let lanes = self.lanes();
         let transport = Arc::clone(&self.calls.client.transport);
-        let _draining = drain.spawn(move || shut(&lanes, transport.as_ref()));
+        let _ = drain.spawn(move || shut(&lanes, transport.as_ref())); // It runs on by itself.
     }
 }

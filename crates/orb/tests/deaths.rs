@@ -131,7 +131,7 @@ fn ending(farewell: &'static [u8]) -> (Orb, ObjectRef, std::sync::mpsc::Receiver
             reply(&mut stream, &request, 0, &[]);
             stream.write_all(farewell).unwrap();
             drop(stream);
-            let _nobody_waits = ended.send(());
+            let _ = ended.send(()); // The receiver may be gone.
         }
     });
     (orb, reference, ends)
@@ -204,7 +204,7 @@ fn each_stage_that_takes_too_long_has_its_own_minor_code() {
     let limit = Some(Duration::from_millis(60));
     let (hold, held) = channel::<()>();
     let (_orb, reference) = fake_server(move |stream| {
-        let _until_dropped = held.recv();
+        let _ = held.recv(); // Until the test drops its end.
         drop(stream);
     });
     let hurried = reference.with_round_trip_timeout(limit);
@@ -215,7 +215,7 @@ fn each_stage_that_takes_too_long_has_its_own_minor_code() {
     drop(hold);
     let (hold, held) = channel::<()>();
     let (_orb, reference) = fake_server(move |stream| {
-        let _until_dropped = held.recv();
+        let _ = held.recv(); // Until the test drops its end.
         drop(stream);
     });
     let hurried = reference.with_round_trip_timeout(limit);
@@ -286,7 +286,7 @@ fn the_next_call_does_not_wait_behind_one_that_was_given_up() {
         let mut stream = listener.accept().unwrap().0;
         let request = read_request(&mut stream);
         reply(&mut stream, &request, 0, &[]);
-        let _until_the_client_ends = read_kind(&mut stream);
+        let _ = read_kind(&mut stream); // Until the client closes.
         drop(silent);
     });
     let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(30)));

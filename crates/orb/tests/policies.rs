@@ -151,7 +151,7 @@ fn a_oneway_with_server_follows_a_forward_and_a_plain_one_is_not_told_of_it() {
 fn a_oneway_with_sync_none_does_not_wait_for_a_server_that_does_not_read() {
     let (hold, held) = channel::<()>();
     let (orb, reference) = fake_server(move |stream| {
-        let _until_dropped = held.recv();
+        let _ = held.recv(); // Until the test drops its end.
         drop(stream);
     });
     let carefree = with(&reference, Policy::SyncScope(SyncScope::None));
@@ -293,7 +293,7 @@ fn a_request_that_cannot_be_delivered_in_time_is_a_timeout_that_was_not_complete
     // The peer does not read, and the request is larger than the socket buffers.
     let (hold, held) = channel::<()>();
     let (_orb, reference) = fake_server(move |stream| {
-        let _until_dropped = held.recv();
+        let _ = held.recv(); // Until the test drops its end.
         drop(stream);
     });
     let hurried = with(
@@ -344,7 +344,7 @@ fn a_reference_that_must_not_reconnect_raises_rebind_where_others_connect_again(
                 let request = read_request(&mut stream);
                 reply(&mut stream, &request, 0, &[]);
                 drop(stream);
-                let _nobody_waits = closed.send(());
+                let _ = closed.send(()); // The receiver may be gone.
             }
         });
         let reference = with(&reference, Policy::Rebind(mode));

@@ -57,7 +57,7 @@ fn wait(waited: &mut [PollFd<'_>], until_ns: i64) {
         tv_nsec: remaining_ns % 1_000_000_000,
     };
     // Whatever the result, the caller checks the sockets again.
-    let _ready = poll(waited, Some(&timeout));
+    let _ = poll(waited, Some(&timeout)); // The call that follows finds out.
 }
 
 /// Maximum of sockets of one wait: more than the destinations of a flow.

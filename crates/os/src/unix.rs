@@ -162,7 +162,7 @@ impl Drop for UnixListener {
     fn drop(&mut self) {
         let stands = fs::stat(&self.path).map(|file| (file.st_dev, file.st_ino));
         if stands == Ok(self.file) {
-            let _removed_by_another = fs::unlink(&self.path);
+            let _ = fs::unlink(&self.path); // Another process may have removed it.
         }
     }
 }

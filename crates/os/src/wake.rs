@@ -24,7 +24,8 @@ impl Wake {
 
     /// Makes the counter readable. A counter that is full is readable already.
     pub fn notify(&self) {
-        let _full_is_readable = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+        // A full one is readable already.
+        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
     /// Sets the counter to zero. Returns true if it had been notified since the last call.

@@ -56,7 +56,7 @@ impl MainThread {
         let gone = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
         let (answer, answered) = sync_channel(1);
         let job = Box::new(move || {
-            let _nobody_waits = answer.send(job());
+            let _ = answer.send(job()); // The receiver may be gone.
         });
         let mut work = self.work();
         if work.is_closed {

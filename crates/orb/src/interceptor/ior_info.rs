@@ -96,7 +96,8 @@ impl Registered {
             may_add: true,
         };
         for interceptor in &self.ior {
-            let _passed_over = interceptor.establish_components(&mut info);
+            // The standard passes over what it raises.
+            let _ = interceptor.establish_components(&mut info);
         }
         info.may_add = false;
         for interceptor in &self.ior {

@@ -30,7 +30,7 @@ impl Peer {
     }
 
     fn say(&mut self, octets: &[u8]) {
-        let _server_may_have_closed = self.stream.write_all(octets);
+        let _ = self.stream.write_all(octets); // The server may have closed.
     }
 
     /// Reads the next message. Returns `None` if the server has closed the connection.

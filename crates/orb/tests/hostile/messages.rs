@@ -20,10 +20,10 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 /// Sends octets, closes the sending direction, and returns all that the server sends before it closes.
 fn say(server: &Server, octets: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    let _server_may_close_early = stream.write_all(octets);
-    let _gone = stream.shutdown(std::net::Shutdown::Write);
+    let _ = stream.write_all(octets); // The server may close early.
+    let _ = stream.shutdown(std::net::Shutdown::Write); // It may be gone already.
     let mut answer = Vec::new();
-    let _reset = stream.read_to_end(&mut answer);
+    let _ = stream.read_to_end(&mut answer); // A reset is an end, too.
     answer
 }
 
@@ -219,7 +219,7 @@ fn a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not() {
         .collect();
     let mut idle = TcpStream::connect(server.address()).unwrap();
     for stream in &mut stalled {
-        let _reset = stream.read_to_end(&mut Vec::new());
+        let _ = stream.read_to_end(&mut Vec::new()); // A reset is an end, too.
     }
     assert_eq!(server.orb.counters().read(Counter::ArrivalsTimedOut), 3);
     wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 3);
@@ -239,7 +239,7 @@ fn half_sent_messages_of_many_connections_hold_no_more_than_the_lane_may() {
     let flood: Vec<_> = (0..12)
         .map(|_| {
             let mut stream = TcpStream::connect(server.address()).unwrap();
-            let _refused = stream.write_all(&half[..MESSAGE]);
+            let _ = stream.write_all(&half[..MESSAGE]); // The other side may close early.
             stream
         })
         .collect();
@@ -295,7 +295,7 @@ fn a_request_that_came_in_two_parts_and_is_served_for_long_is_not_taken_for_one_
     // Another message starts later and times out; by then, the time limit of the first would have passed too.
     let mut stalled = TcpStream::connect(server.address()).unwrap();
     stalled.write_all(&request[..20]).unwrap();
-    let _reset = stalled.read_to_end(&mut Vec::new());
+    let _ = stalled.read_to_end(&mut Vec::new()); // A reset is an end, too.
     assert_eq!(server.orb.counters().read(Counter::ArrivalsTimedOut), 1);
     server.bench.gate.open();
     let mut answer = [0; 12];

@@ -96,7 +96,7 @@ fn answer_all(listener: &TcpListener, mut answers: impl Iterator<Item = Answer>)
             let Some(answer) = answers.next() else {
                 return;
             };
-            let _client_may_have_closed = stream.write_all(&answer.octets(id, version));
+            let _ = stream.write_all(&answer.octets(id, version)); // The client may have closed.
             if answer.wrong.is_some() {
                 break;
             }
@@ -198,7 +198,7 @@ fn fragments_of_a_reply_that_lie_end_the_call_and_its_connection() {
                 let (mut stream, _) = listener.accept().unwrap();
                 next_request(&mut stream).unwrap();
                 stream.write_all(&lie).unwrap();
-                let _until_the_client_closes = stream.read(&mut [0; 64]);
+                let _ = stream.read(&mut [0; 64]); // Until the client closes.
             });
             let raised = ask(&reference).unwrap_err();
             assert_eq!(

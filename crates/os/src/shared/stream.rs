@@ -241,15 +241,15 @@ impl SharedStream {
             ring_for(&rings.incoming.writer_waits.0, rings.room);
             wake(&rings.incoming.reader.0.waits);
             wake(&rings.outgoing.writer_waits.0);
-            let _already_ended = net::shutdown(rings.room, net::Shutdown::Both);
+            let _ = net::shutdown(rings.room, net::Shutdown::Both); // It may have ended already.
         }
-        let _already_ended = net::shutdown(&self.arrival, net::Shutdown::Both);
+        let _ = net::shutdown(&self.arrival, net::Shutdown::Both); // It may have ended already.
     }
 
     /// Ends the outgoing direction: the peer reads to the end of what was written.
     pub fn shutdown_write(&self) {
         self.end_writing();
-        let _already_ended = net::shutdown(&self.arrival, net::Shutdown::Write);
+        let _ = net::shutdown(&self.arrival, net::Shutdown::Write); // It may have ended already.
     }
 
     fn end_writing(&self) {
@@ -335,13 +335,13 @@ mod tests {
                 let mut into = vec![0; 5_000];
                 for _ in 0..50 {
                     let deadline_ns = Some(monotonic_ns() + 200_000);
-                    let _any = stream.write_now(&into);
-                    let _any = stream.read_now(&mut into);
-                    let _any = stream.is_readable();
-                    let _any = stream.begin_watch();
-                    let _any = stream.read(&mut into, deadline_ns);
-                    let _any = stream.write_all(&into, deadline_ns);
-                    let _any = stream.read_spinning(&mut into, Duration::from_micros(10));
+                    let _ = stream.write_now(&into);
+                    let _ = stream.read_now(&mut into);
+                    let _ = stream.is_readable();
+                    let _ = stream.begin_watch();
+                    let _ = stream.read(&mut into, deadline_ns);
+                    let _ = stream.write_all(&into, deadline_ns);
+                    let _ = stream.read_spinning(&mut into, Duration::from_micros(10));
                 }
                 is_over.store(true, Ordering::Relaxed);
             });

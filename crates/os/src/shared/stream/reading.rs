@@ -20,7 +20,7 @@ impl SharedStream {
             Greeting::NotYet => Ok(self.closed.load(Ordering::Relaxed).then_some(0)),
             Greeting::Ended => Ok(Some(0)),
             Greeting::Heard(shared) => {
-                let _read_twice = self.shared.set(shared);
+                let _ = self.shared.set(shared); // Another thread may have read it, too.
                 if let Some(rings) = self.rings() {
                     rings.incoming.reader.0.taken.store(1, Ordering::Release);
                 }

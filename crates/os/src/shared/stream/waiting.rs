@@ -30,12 +30,14 @@ pub(super) fn ring_for(word: &AtomicU32, socket: &OwnedFd) {
     }
     match word.swap(wait::AWAKE, Ordering::AcqRel) {
         wait::SLEEPS => {
-            let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+            // There may be no sleeper.
+            let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
         }
         wait::WATCHES => {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             // A socket that is full is readable already.
-            let _full_or_ended = net::send(socket, &[0], flags);
+            // A full socket wakes the reader, and an ended one needs no wake-up.
+            let _ = net::send(socket, &[0], flags);
         }
         _ => {}
     }
@@ -44,7 +46,7 @@ pub(super) fn ring_for(word: &AtomicU32, socket: &OwnedFd) {
 /// Wakes a thread of this process that sleeps by this word.
 pub(super) fn wake(word: &AtomicU32) {
     word.store(wait::AWAKE, Ordering::SeqCst);
-    let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32); // There may be no sleeper.
 }
 
 /// Sleeps until a wake-up. Counts it in `vain_wakes`; the caller resets that count when it makes progress. Returns
@@ -76,13 +78,14 @@ pub(super) fn remaining(deadline_ns: Option<u64>) -> io::Result<Duration> {
 
 /// Discards the wake-up octets.
 pub(super) fn drain(socket: impl AsFd) {
-    let _ended = net::recv(socket, &mut [0_u8; 64][..], RecvFlags::DONTWAIT);
+    // The next read finds an end.
+    let _ = net::recv(socket, &mut [0_u8; 64][..], RecvFlags::DONTWAIT);
 }
 
 pub(super) fn wait_for_greeting(socket: &OwnedFd, limit: Duration) {
     let deadline_ns =
         monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-    let _not_in_time = wait_for(socket, PollFlags::IN, Some(deadline_ns));
+    let _ = wait_for(socket, PollFlags::IN, Some(deadline_ns)); // The caller reads the clock.
 }
 
 pub(super) fn events(socket: &OwnedFd) -> PollFlags {

@@ -285,9 +285,10 @@ impl DecodedReference {
 }
 
 fn local_place(is_shared: bool, (host, path): (String, String)) -> Endpoint {
-    match is_shared {
-        true => Endpoint::SharedMemory { host, path },
-        false => Endpoint::Unix { host, path },
+    if is_shared {
+        Endpoint::SharedMemory { host, path }
+    } else {
+        Endpoint::Unix { host, path }
     }
 }
 

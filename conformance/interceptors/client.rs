@@ -354,10 +354,7 @@ over_each! {
             let (before, reply) = (point == "send_request", point == "receive_reply");
             let refused = |answer: Result<(), SystemException>, allowed: bool| {
                 let exception = answer.unwrap_err();
-                let expected = match allowed {
-                    true => (Kind::NoResources, OMG | 1),
-                    false => (Kind::BadInvOrder, OMG | 14),
-                };
+                let expected = if allowed { (Kind::NoResources, OMG | 1) } else { (Kind::BadInvOrder, OMG | 14) };
                 assert_eq!((exception.kind, exception.minor), expected, "{point}");
             };
             refused(info.arguments().map(drop), before || reply);

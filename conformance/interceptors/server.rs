@@ -229,10 +229,7 @@ over_each! {
         let world = world(over, ["a"], &log, |_, point, info| {
             let refused = |answer: Result<(), SystemException>, allowed: bool| {
                 let exception = answer.unwrap_err();
-                let expected = match allowed {
-                    true => (Kind::NoResources, OMG | 1),
-                    false => (Kind::BadInvOrder, OMG | 14),
-                };
+                let expected = if allowed { (Kind::NoResources, OMG | 1) } else { (Kind::BadInvOrder, OMG | 14) };
                 assert_eq!((exception.kind, exception.minor), expected, "{point}");
             };
             let (first, second) = (point == "contexts", point == "receive_request");

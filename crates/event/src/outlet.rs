@@ -130,9 +130,12 @@ fn push(consumer: &PushConsumerRef, event: &Any) -> Result<(), Unpushed> {
             _ => Ok(None),
         },
     );
-    pushed.map_err(|error| match is_unwritten.get() {
-        true => Unpushed::Unwritten,
-        false => Unpushed::Refused(error),
+    pushed.map_err(|error| {
+        if is_unwritten.get() {
+            Unpushed::Unwritten
+        } else {
+            Unpushed::Refused(error)
+        }
     })
 }
 

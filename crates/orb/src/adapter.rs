@@ -282,9 +282,10 @@ impl Adapter {
             Ok(_) => true,
             Err(_) => false,
         };
-        match is_here {
-            true => Whereabouts::Here,
-            false => Whereabouts::Nowhere,
+        if is_here {
+            Whereabouts::Here
+        } else {
+            Whereabouts::Nowhere
         }
     }
 

@@ -410,9 +410,10 @@ fn a_peer_killed_at_any_point_is_an_end_and_never_a_wait() {
             assert_eq!(killed.unwrap_err().kind(), ErrorKind::BrokenPipe);
         } else if round % 2 == 0 {
             let poller = Poller::new().unwrap();
-            let interest = match stream.begin_watch() {
-                true => Interest::Handover,
-                false => Interest::Arrival,
+            let interest = if stream.begin_watch() {
+                Interest::Handover
+            } else {
+                Interest::Arrival
             };
             poller.watch(stream.arrival(), 1, interest).unwrap();
             victim.kill().unwrap();

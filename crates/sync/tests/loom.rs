@@ -93,9 +93,10 @@ fn one_at_a_time_enters_a_turn_queue_and_each_waiter_once() {
         let (other, others) = (Arc::clone(&queue), Arc::clone(&done));
         assert!(queue.enter());
         let server = thread::spawn(move || serve(&other, &others, 1));
-        let is_in = match queue.enter() {
-            true => Some(2),
-            false => queue.join(2),
+        let is_in = if queue.enter() {
+            Some(2)
+        } else {
+            queue.join(2)
         };
         if let Some(value) = is_in {
             serve(&queue, &done, value);

@@ -175,9 +175,10 @@ impl Disk {
     }
 
     fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
-        match self.0.1.load(Ordering::SeqCst) {
-            true => Err(ErrorKind::StorageFull.into()),
-            false => Ok(self.0.0.lock().unwrap()),
+        if self.0.1.load(Ordering::SeqCst) {
+            Err(ErrorKind::StorageFull.into())
+        } else {
+            Ok(self.0.0.lock().unwrap())
         }
     }
 }

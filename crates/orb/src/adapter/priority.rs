@@ -191,13 +191,12 @@ impl Realtime {
         let told = id.get(self.id_size?..)?;
         let number = i16::from_be_bytes(told.try_into().ok()?);
         let priority = Priority::try_from(number).ok()?;
-        let is_known = match self.pool.has_lanes {
-            true => self.pool.lane_at(priority).is_some(),
-            false => {
-                let (word, bit) = place(priority);
-                let given = self.given.get();
-                given.is_some_and(|given| given[word].load(Ordering::Relaxed) & bit != 0)
-            }
+        let is_known = if self.pool.has_lanes {
+            self.pool.lane_at(priority).is_some()
+        } else {
+            let (word, bit) = place(priority);
+            let given = self.given.get();
+            given.is_some_and(|given| given[word].load(Ordering::Relaxed) & bit != 0)
         };
         is_known.then_some(priority)
     }

@@ -113,9 +113,10 @@ impl<'a> Parse<'a> for ExceptionHolder {
             return Err(r.error(DecodeFact::TypeMismatch));
         }
         let is_system = bool::parse(r)?;
-        let order = match bool::parse(r)? {
-            true => ByteOrder::Little,
-            false => ByteOrder::Big,
+        let order = if bool::parse(r)? {
+            ByteOrder::Little
+        } else {
+            ByteOrder::Big
         };
         Ok(Self {
             is_system,

@@ -163,9 +163,10 @@ impl Overrides {
 
     /// Returns the number of the list that is set; the number of an empty list if none is.
     fn number(&self, place: usize) -> u16 {
-        match self.has(place) {
-            true => u16::try_from(self.words[place]).unwrap_or(u16::MAX),
-            false => u16::MAX,
+        if self.has(place) {
+            u16::try_from(self.words[place]).unwrap_or(u16::MAX)
+        } else {
+            u16::MAX
         }
     }
 
@@ -246,9 +247,10 @@ impl Overrides {
             PROTOCOLS => Policy::ClientProtocol(Protocols::of(self.number(place))),
             PRIVATE => Policy::PrivateConnection,
             BANDS => Policy::PriorityBandedConnection(PriorityBands::of(self.number(place))),
-            BIDIRECTIONAL => Policy::Bidirectional(match self.is_bidirectional() {
-                true => BidirectionalPolicyValue::Both,
-                false => BidirectionalPolicyValue::Normal,
+            BIDIRECTIONAL => Policy::Bidirectional(if self.is_bidirectional() {
+                BidirectionalPolicyValue::Both
+            } else {
+                BidirectionalPolicyValue::Normal
             }),
             REQUEST_START => Policy::RequestStartTime(time()),
             REQUEST_END => Policy::RequestEndTime(time()),

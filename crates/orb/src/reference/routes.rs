@@ -186,9 +186,10 @@ impl Routes {
             };
             let (endpoint, code_sets) = (at.endpoint.clone(), at.profile.code_sets);
             Ok(Target {
-                binding: match key.is_private {
-                    true => client.bindings.private(endpoint, quality),
-                    false => client.bindings.shared(endpoint, code_sets, quality),
+                binding: if key.is_private {
+                    client.bindings.private(endpoint, quality)
+                } else {
+                    client.bindings.shared(endpoint, code_sets, quality)
                 },
                 profile: at.profile.clone(),
                 here: at.here.cloned(),

@@ -83,9 +83,10 @@ impl Replies {
     /// How the calling thread may wait for what a lane reads. In an ORB that is turned by hand the waiting thread
     /// turns the lane, except within one of its servants.
     fn patience_at<'l>(&self, lane: &'l dyn Owner) -> Patience<'l> {
-        match self.is_by_hand && !lane.is_served_here() {
-            true => None,
-            false => lane.patience_for_replies(),
+        if self.is_by_hand && !lane.is_served_here() {
+            None
+        } else {
+            lane.patience_for_replies()
         }
     }
 

@@ -81,9 +81,10 @@ fn behind_a_large_message_no_more_than_the_next_header_is_read() {
     while !rest.is_empty() {
         // As much as there is room for; the first read is no longer than the header that tells the size.
         let space = inbound.space(&slab).unwrap();
-        let count = match rest.len() == octets.len() {
-            true => HEADER_SIZE,
-            false => space.len().min(rest.len()),
+        let count = if rest.len() == octets.len() {
+            HEADER_SIZE
+        } else {
+            space.len().min(rest.len())
         };
         space[..count].copy_from_slice(&rest[..count]);
         inbound.handle_bytes(count);

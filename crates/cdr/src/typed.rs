@@ -29,7 +29,8 @@ macro_rules! typed {
 }
 
 typed! {
-    i16 => short; u16 => ushort; i32 => long; u32 => ulong; i64 => longlong; u64 => ulonglong; f32 => float; f64 => double;
+    i16 => short; u16 => ushort; i32 => long; u32 => ulong; i64 => longlong; u64 => ulonglong;
+    f32 => float; f64 => double;
     bool => boolean; u8 => octet; Char => char; char => wchar; LongDouble => longdouble;
     String => unbounded_string; str => unbounded_string; WString => unbounded_wstring; TypeCode => meta;
     () => void;

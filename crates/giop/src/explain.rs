@@ -571,12 +571,13 @@ mod tests {
         );
         assert_eq!(
             told(Kind::Marshal, EXPERIMENTAL_VMCID | 1),
-            "MARSHAL, not completed: the octets end before the value does; check that both sides were built from the same IDL"
+            "MARSHAL, not completed: the octets end before the value does; check that both \
+             sides were built from the same IDL"
         );
         assert_eq!(
             told(Kind::Transient, 0x4154_0002),
-            "TRANSIENT (minor code 2 of omniORB), not completed: the server could not connect to another one; look which \
-             further server it calls"
+            "TRANSIENT (minor code 2 of omniORB), not completed: the server could not connect to another one; \
+             look which further server it calls"
         );
         // TAO: place 3, errno 1.
         assert_eq!(

@@ -104,7 +104,8 @@ impl fmt::Display for BuildError {
             Self::CannotStartThread => f.write_str("A thread of the ORB could not be started."),
             Self::Initializer(error) => write!(f, "An initializer of the ORB refuses. {error}"),
             Self::SpinsInRealTime => f.write_str(
-                "The threads of a lane that spins must not have a real-time class: nothing else would run on their processors.",
+                "The threads of a lane that spins must not have a real-time class: nothing else would run \
+                 on their processors.",
             ),
         }
     }

@@ -141,12 +141,16 @@ pub const fn unknown_operation() -> SystemException {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! forward {
-    (arc $(fn $method:ident $(<$a:lifetime>)? (&$($b:lifetime)? self $(, $name:ident: $ty:ty)* $(,)?) -> $result:ty;)*) => {
+    (arc $(fn $method:ident $(<$a:lifetime>)? (
+        &$($b:lifetime)? self $(, $name:ident: $ty:ty)* $(,)?
+    ) -> $result:ty;)*) => {
         $(fn $method $(<$a>)? (&$($b)? self $(, $name: $ty)*) -> $result {
             (**self).$method($($name),*)
         })*
     };
-    ($by:ident $(fn $method:ident $(<$a:lifetime>)? (&$($b:lifetime)? self $(, $name:ident: $ty:ty)* $(,)?) -> $result:ty;)*) => {
+    ($by:ident $(fn $method:ident $(<$a:lifetime>)? (
+        &$($b:lifetime)? self $(, $name:ident: $ty:ty)* $(,)?
+    ) -> $result:ty;)*) => {
         $(fn $method $(<$a>)? (&$($b)? self $(, $name: $ty)*) -> $result {
             $by::$method(self $(, $name)*)
         })*

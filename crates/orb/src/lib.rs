@@ -77,8 +77,8 @@
 //!
 //! | to have | see |
 //! | --- | --- |
-//! | threads, lanes and priorities | [`RtOrb`] (`create_threadpool_with_lanes`), [`PriorityModelPolicy`], [`RtCurrent`] |
-//! | time-outs | [`OrbBuilder::round_trip_timeout`], [`OrbBuilder::connect_timeout`], [`PolicyManager`], [`PolicyCurrent`] |
+//! | threads, lanes and priorities | [`RtOrb::create_threadpool_with_lanes`], [`PriorityModelPolicy`], [`RtCurrent`] |
+//! | time-outs | [`OrbBuilder::round_trip_timeout`], [`PolicyManager`], [`PolicyCurrent`] |
 //! | object life cycles | [`Policies`], [`ServantManager`], [`AdapterActivator`] |
 //! | no allocation after a point | [`Orb::seal`] |
 //! | interceptors | [`interceptor`] |
@@ -104,7 +104,11 @@
 //!     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
 //!         match request.operation() {
 //!             b"ticks" => Ok(request.reply()?.write_u32(42)?),
-//!             _ => Err(SystemException::new(SystemExceptionKind::BadOperation, minor::OPERATION_UNKNOWN, Completion::No)),
+//!             _ => Err(SystemException::new(
+//!                 SystemExceptionKind::BadOperation,
+//!                 minor::OPERATION_UNKNOWN,
+//!                 Completion::No,
+//!             )),
 //!         }
 //!     }
 //! }

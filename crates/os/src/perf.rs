@@ -101,7 +101,8 @@ impl EventCount {
 
 /// FUTEX_WAIT, _WAIT_BITSET, _LOCK_PI and _LOCK_PI2 (0, 9, 6, 13), each with FUTEX_PRIVATE_FLAG (128) and
 /// FUTEX_CLOCK_REALTIME (256) or without.
-const FUTEX_WAIT_FILTER: &CStr = c"op==0||op==128||op==256||op==384||op==9||op==137||op==265||op==393||op==6||op==134||op==262||op==390||op==13||op==141||op==269||op==397";
+const FUTEX_WAIT_FILTER: &CStr = c"op==0||op==128||op==256||op==384||\
+    op==9||op==137||op==265||op==393||op==6||op==134||op==262||op==390||op==13||op==141||op==269||op==397";
 
 /// The first 72 octets of the kernel's `perf_event_attr`; the kernel determines the version from the size
 /// (PERF_ATTR_SIZE_VER1).

@@ -59,9 +59,9 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Called when a nested segment ends and the outer one continues. `outer` has the execution time that is left.
     fn end_nested_scheduling_segment(&self, id: &IdType, name: &str, outer: &SchedulingParameter);
 
-    /// Called when the thread sends a request and waits for its reply, `_is_a` and its like included. `parameter` is sent
-    /// with it and has the execution time that is left; the scheduler may change it. A request that is sent again to
-    /// another target passes this point again, after [`Scheduler::receive_other`], as in the standard's interceptors.
+    /// Called when the thread sends a request and waits for its reply, `_is_a` and its like included. `parameter` is
+    /// sent with it and has the execution time that is left; the scheduler may change it. A request that is sent again
+    /// to another target passes this point again, after [`Scheduler::receive_other`], as the standard's interceptors do.
     fn send_request(&self, id: &IdType, parameter: &mut SchedulingParameter) {
         let _ = (id, parameter);
     }

@@ -209,7 +209,8 @@ simple! {
     ulong, ULong, "unsigned long"; float, Float, "float"; double, Double, "double"; boolean, Boolean, "boolean";
     char, Char, "char"; octet, Octet, "octet"; any, Any, "any"; meta, TypeCode, "TypeCode";
     longlong, LongLong, "long long"; ulonglong, ULongLong, "unsigned long long"; longdouble, LongDouble, "long double";
-    wchar, WChar, "wchar"; object, Objref, "Object"; unbounded_string, String, "string"; unbounded_wstring, WString, "wstring";
+    wchar, WChar, "wchar"; object, Objref, "Object"; unbounded_string, String, "string";
+    unbounded_wstring, WString, "wstring";
 }
 
 /// Collects the arenas of parts into one.

@@ -188,7 +188,8 @@ impl Sink for Output<'_, '_> {
     }
 
     fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
-        let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
+        let is_truncatable =
+            |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == TRUNCATABLE);
         let in_chunks = self.chunks.level > 0
             || (self.any_state.is_chunking && is_truncatable(arena.node(node)));
         // The type, and the bases that its values may be read as.
@@ -238,3 +239,6 @@ impl Sink for Output<'_, '_> {
         self.any_state = outer;
     }
 }
+
+/// The modifier of value types that may be read as a base.
+const TRUNCATABLE: i16 = ValueModifier::Truncatable as i16;

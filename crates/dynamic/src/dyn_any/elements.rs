@@ -9,7 +9,10 @@ use super::{Content, DynAny, DynAnyError};
 
 macro_rules! basics {
     ($($idl:literal $insert:ident $extract:ident $kind:ident($type:ty);)*) => { impl DynAny { $(
-        #[doc = concat!("Sets all elements of a sequence or array of `", $idl, "`: this one where it is such, else the current component.")]
+        #[doc = concat!(
+            "Sets all elements of a sequence or array of `", $idl,
+            "`: this one where it is such, else the current component."
+        )]
         ///
         /// # Errors
         /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] above the bound, for another length than the
@@ -19,7 +22,10 @@ macro_rules! basics {
             self.insert_all(Kind::$kind, values)
         }
 
-        #[doc = concat!("All elements of a sequence or array of `", $idl, "`: this one where it is such, else the current component.")]
+        #[doc = concat!(
+            "All elements of a sequence or array of `", $idl,
+            "`: this one where it is such, else the current component."
+        )]
         ///
         /// # Errors
         /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] where there is no current component.

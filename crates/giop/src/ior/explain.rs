@@ -341,7 +341,8 @@ mod tests {
         assert_eq!(
             ior.explain(),
             "type id: IDL:X:1.0\n\
-             profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
+             profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  \
+             object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
              code sets: UTF-8 (converts ISO 8859-1) for char, UTF-16 for wchar\n  also at backup port 99\n  \
              also at the unix socket /run/nav of nav\n  \
              also through memory shared at /run/shm of nav\n  \

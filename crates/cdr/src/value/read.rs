@@ -41,7 +41,8 @@ pub fn read_value_into(
     read_surveyed(type_code, value, r).map(|_| ())
 }
 
-/// As [`read_value_into`], and returns what it found, within an `any` only where values of value types may stand beside it.
+/// As [`read_value_into`], and returns what it found: within an `any` only where values of value types may stand beside
+/// it.
 fn read_surveyed(
     type_code: &TypeCode,
     value: &mut Value,

@@ -286,11 +286,13 @@ in_each_world! {
             ("wchar", |o| { o.u32(WCHAR).u8(2).raw(b"\x26\x93"); }),
             ("wstring", |o| { o.u32(WSTRING).u32(0).sequence(b"\0a\x26\x93"); }),
             ("wstring<2>", |o| { o.u32(WSTRING).u32(2).sequence(b"\0a\0b"); }),
+            ("half of a surrogate pair", |o| { o.u32(WSTRING).u32(2).sequence(b"\xd8\x3d\0b"); }),
         ];
         come_back(world, cases, &[2]);
         let cases: &[(&str, Form)] = &[
             ("wchar", |o| { o.u32(WCHAR).u16(0x2693); }),
             ("wstring", |o| { o.u32(WSTRING).u32(0).u32(3).u16(0x61).u16(0x2693).u16(0); }),
+            ("half of a surrogate pair", |o| { o.u32(WSTRING).u32(0).u32(2).u16(0xd83d).u16(0); }),
         ];
         come_back(world, cases, &[1]);
     }
@@ -322,6 +324,21 @@ in_each_world! {
             ("a value that is cut short", |o| { o.u32(DOUBLE).u32(1); }),
             ("more members than octets", |o| { complex(o, STRUCT, |p| { named(p, "S").u32(0x7fff_ffff); }); }),
             ("a boolean of 2", |o| { o.u32(BOOLEAN).u8(2); }),
+            ("a boolean of 2 within another any", |o| { o.u32(ANY).u32(BOOLEAN).u8(2); }),
+            ("a boolean of 2 behind many", |o| {
+                complex(o, SEQUENCE, |p| { p.u32(BOOLEAN).u32(0); });
+                o.u32(200).raw(&[1; 199]).u8(2);
+            }),
+            ("a string without its null", |o| { o.u32(STRING).u32(0).u32(3).raw(b"abc"); }),
+            ("a string with a null within", |o| { o.u32(STRING).u32(0).u32(4).raw(b"a\0c\0"); }),
+            ("a discriminator that is no enumerator", |o| {
+                complex(o, UNION, |p| {
+                    named(p, "U");
+                    complex(p, ENUM, |e| { named(e, "E").u32(1).string("A"); });
+                    p.u32(u32::MAX).u32(1).u32(0).string("a").u32(OCTET);
+                });
+                o.u32(7).u8(0);
+            }),
         ];
         for (name, form) in cases {
             is_refused(world, name, *form, &["MARSHAL", "BAD_TYPECODE", "BAD_PARAM"]);

@@ -48,6 +48,10 @@ pub struct Shared {
     pub late: AtomicU64,
     /// See [`Progress`].
     pub overflows: AtomicU64,
+    /// Messages that the consumer's socket dropped, whatever the reason.
+    pub dropped: AtomicU64,
+    /// Sends that waited for room in the send buffer.
+    pub waits: AtomicU64,
     /// Arrivals for which no record was left.
     pub unrecorded: AtomicU64,
     /// Arrivals that are not messages of the stream.
@@ -73,6 +77,16 @@ impl Shared {
             late: self.late.load(Ordering::Relaxed),
             overflows: self.overflows.load(Ordering::Relaxed),
         }
+    }
+
+    /// Counts as overflows those of the socket's drops for which the host counted a full receive buffer. Returns the
+    /// others: wrong checksums, or no memory in the kernel. `None` if the host's counter cannot be read; then all drops
+    /// count as overflows.
+    pub fn attribute_drops(&self, host_overflows: Option<u64>) -> u64 {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        let overflows = dropped.min(host_overflows.unwrap_or(u64::MAX));
+        self.overflows.store(overflows, Ordering::Relaxed);
+        dropped - overflows
     }
 
     /// Writes the counters to the record file.
@@ -236,6 +250,16 @@ mod tests {
         recorder.handle(arrival(99, start + 2_100_001)); // not of the schedule
         assert_eq!(shared.late.load(Ordering::Relaxed), 1);
         assert_eq!(shared.received.load(Ordering::Relaxed), 5);
+    }
+
+    #[test]
+    fn only_as_many_drops_as_the_host_counted_are_overflows() {
+        let shared = Shared::default();
+        shared.dropped.store(12, Ordering::Relaxed);
+        for (host, overflows) in [(Some(7), 7), (Some(0), 0), (Some(90), 12), (None, 12)] {
+            assert_eq!(shared.attribute_drops(host), 12 - overflows);
+            assert_eq!(shared.progress().overflows, overflows);
+        }
     }
 
     #[test]

@@ -255,6 +255,16 @@ impl Body {
         Any::from_dynamic(&self.shape.type_code, &self.value)
     }
 
+    /// Returns the octets of the value in an `any`, with its TypeCode.
+    ///
+    /// # Errors
+    /// As [`Body::to_any`].
+    pub fn any_size_bytes(&self) -> Result<usize, EncodeError> {
+        let mut octets = Vec::new();
+        self.to_any()?.write(&mut Writer::new(&mut octets))?;
+        Ok(octets.len())
+    }
+
     /// Demarshals an operation's argument into this body. Returns its sequence number, or `None` if the argument is not
     /// a value of the type.
     pub fn read(&mut self, arguments: &mut Reader<'_>) -> Option<u64> {

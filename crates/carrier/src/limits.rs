@@ -31,7 +31,11 @@ pub const RECEIVE_BUFFER_BYTES: u32 = 1 << 20;
 /// reads them: two for each message, 768 octets each.
 pub const STAMP_BUFFER_BYTES: u32 = 4 << 20;
 
-/// Octets of a TCP supplier's send buffer. It is small so that a message waits in the backlog, where the wait is
+/// The longest time that a `udp` supplier waits for room in its send buffer. It also waits for the flow's deadline at
+/// most. The bound is shorter than the time that a part has to end after `stop`.
+pub const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Octets of a raw supplier's send buffer. It is small so that a message waits in the backlog, where the wait is
 /// visible, and not for seconds in the kernel.
 pub const SEND_BUFFER_BYTES: u32 = 256 << 10;
 

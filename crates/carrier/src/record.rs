@@ -119,6 +119,33 @@ pub struct ConsumerRecord {
 /// have arrived earlier.
 pub const SHARED_STAMP: u64 = 1;
 
+/// Returns the records that a consumer needs for `messages`: a quarter more for duplicates, and at least
+/// [`SPARE_RECORDS_MIN`](crate::limits::SPARE_RECORDS_MIN).
+#[must_use]
+pub const fn consumer_capacity(messages: u64) -> u64 {
+    let spare = messages / 4;
+    let least = crate::limits::SPARE_RECORDS_MIN;
+    messages.saturating_add(if spare > least { spare } else { least })
+}
+
+/// Returns the octets of a consumer's file for `messages`.
+#[must_use]
+pub const fn consumer_size_bytes(messages: u64) -> u64 {
+    file_size_bytes(consumer_capacity(messages), size_of::<ConsumerRecord>())
+}
+
+/// Returns the octets of a supplier's file for `slots` destinations with `messages` each.
+#[must_use]
+pub const fn supplier_size_bytes(slots: u64, messages: u64) -> u64 {
+    file_size_bytes(slots.saturating_mul(messages), size_of::<SupplierRecord>())
+}
+
+const fn file_size_bytes(records: u64, record_size: usize) -> u64 {
+    records
+        .saturating_mul(record_size as u64)
+        .saturating_add(HEADER_SIZE as u64)
+}
+
 /// A record file that is being written.
 #[derive(Debug)]
 pub struct RecordFile {
@@ -390,6 +417,19 @@ mod tests {
         let read = ReadRecords::consumer(&path).expect("read");
         let sequences: Vec<u64> = read.records.iter().map(|record| record.sequence).collect();
         assert_eq!(sequences, [1, 0, 2]);
+    }
+
+    #[test]
+    fn files_have_the_size_that_is_foretold() {
+        let scratch = Scratch::new();
+        let (supplier, consumer) = (scratch.path("s"), scratch.path("c"));
+        drop(RecordFile::supplier(&supplier, 0, 3, 700, 8).expect("made"));
+        let capacity = consumer_capacity(9000);
+        assert_eq!((capacity, consumer_capacity(1)), (11_250, 1025));
+        drop(RecordFile::consumer(&consumer, 0, 0, capacity, 8).expect("made"));
+        let size = |path| std::fs::metadata(path).expect("there").len();
+        assert_eq!(size(&supplier), supplier_size_bytes(3, 700));
+        assert_eq!(size(&consumer), consumer_size_bytes(9000));
     }
 
     #[test]

@@ -25,6 +25,7 @@ struct Destination {
     sender: Box<dyn Sender>,
     records: Records<SupplierRecord>,
     refusals: u64,
+    waits: u64,
 }
 
 impl SendLoop {
@@ -44,6 +45,7 @@ impl SendLoop {
             sender,
             records,
             refusals: 0,
+            waits: 0,
         });
     }
 
@@ -112,6 +114,7 @@ impl SendLoop {
             sender,
             records,
             refusals,
+            waits,
         } in &mut self.destinations
         {
             more |= sender.collect(&mut |stamp| note(records, stamp));
@@ -120,6 +123,11 @@ impl SendLoop {
                 .refusals
                 .fetch_add(refused - *refusals, Ordering::Relaxed);
             *refusals = refused;
+            let waited = sender.waits();
+            self.shared
+                .waits
+                .fetch_add(waited - *waits, Ordering::Relaxed);
+            *waits = waited;
         }
         more
     }

@@ -35,6 +35,11 @@ pub trait Sender: Send {
     fn refusals(&self) -> u64 {
         0
     }
+
+    /// Returns the number of sends that have waited for room in the send buffer so far.
+    fn waits(&self) -> u64 {
+        0
+    }
 }
 
 /// How a message was accepted.

@@ -12,8 +12,10 @@ use crate::laboratory::{Common, Usual};
 /// Measure what calls and messages cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every run of a system comes directly after a run of its baseline. The result is the median of the ratios of those \
-pairs, and whether it meets the target. Times are whole round trips. The first bench builds omniORB, JacORB and rustorb \
+Every run of a system comes directly beside a run of its baseline, in alternating order. The result is the median of \
+the ratios of those pairs with its 95% interval. A target is `met` or `MISSED` only if the whole interval is on that \
+side, otherwise `open`, with how many rounds more would probably decide; six rounds are the least. sockperf guards the \
+baseline: if raw TCP is slower by more than 3%, nothing is judged. Times are whole round trips. The first bench builds omniORB, JacORB and rustorb \
 by their scripts, from installed packages and the package registries. An ORB that cannot be built is skipped, with the \
 reason. `pinned` binds both ends to one processor, so that the wake-up of an idle processor is not measured; targets \
 are judged there. Real-time classes need CAP_SYS_NICE, counters need root. Ctrl-C ends a bench early and keeps what was \
@@ -52,8 +54,14 @@ enum Action {
     /// A client of high priority beside clients of low priority that never pause
     #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
-    /// Heap allocations, mutex locks and system calls of a request at the server
-    #[command(after_help = "Example:\n  deckwatch bench counters --insert lock")]
+    /// Heap allocations, locks of every kind, futex calls and system calls of a request at the server
+    #[command(after_help = "\
+Locks are those of the C library, ours, and those of Rust's library. The last are functions only in a build without \
+optimisation; in an optimised one they are inlined, and only a contended one shows, as a futex call. `--insert lock` \
+takes one of each kind and makes one futex call.
+
+Example:
+  deckwatch bench counters --insert lock")]
     Counters(Plain),
     /// Memory of an idle server, and of one with many connections
     #[command(after_help = "Example:\n  deckwatch bench memory --connections 100 --json")]

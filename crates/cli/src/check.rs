@@ -6,6 +6,7 @@ use std::time::Duration;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use deckwatch_scenario::forecast::{Forecast, StreamForecast, forecast};
+use deckwatch_scenario::room::{self, MEMORY};
 
 use crate::mission_args::MissionArgs;
 use crate::output::outln;
@@ -61,6 +62,11 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         .iter()
         .map(|group| format!("{} {}", group.count, words::plural(group.role, group.count)));
     outln!("Processes: {}.", processes.collect::<Vec<_>>().join(", "))?;
+    outln!(
+        "Room in {MEMORY}: {} for records, about {} for captures.",
+        room::in_words(forecast.room.records_bytes),
+        room::in_words(forecast.room.captures_bytes)
+    )?;
     for line in words::fidelity(&forecast.emulated, &forecast.not_emulated) {
         outln!("{line}")?;
     }
@@ -103,6 +109,9 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
             };
             outln!("  Without it {}. {remedy}.", privilege.otherwise)?;
         }
+    }
+    if let Some(refusal) = forecast.room.refusal() {
+        outln!("`deckwatch run` will refuse it: {refusal}")?;
     }
     for note in &forecast.notes {
         outln!("Note: {note}")?;

@@ -13,7 +13,8 @@ use crate::mission_args::duration;
 #[command(after_help = "\
 The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without lanes, omniORB if it is \
 installed, and raw TCP with a thread for each connection, which shows the effect of the operating system. Every client \
-is a process of its own. Priorities need CAP_SYS_NICE. The slides' clients called 20 and 10 times a second; at these \
+is a process of its own. The figures lead with the time from due to done; the round trip alone, which the slides show, \
+does not contain a late start. Priorities need CAP_SYS_NICE. The slides' clients called 20 and 10 times a second; at these \
 rates a percentile needs long runs.
 
 Examples:

@@ -36,8 +36,8 @@ pub(crate) struct Common {
     /// Leave these ORBs out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(laboratory::PEERS))]
     without: Vec<String>,
-    /// Let our servants do additional work in each request, to check that it shows: `allocation`, `lock`, `call`, these
-    /// with a number such as `lock:7`, or a time to keep busy
+    /// Let our servants do additional work in each request, to check that it shows: `allocation`, `lock` (one lock of each
+    /// kind and a futex call), `call`, these with a number such as `lock:7`, or a time to keep busy
     #[arg(long, value_name = "WORK", visible_alias = "servant-delay", value_parser = inserted)]
     insert: Option<Inserted>,
     /// Write the result to this folder, which must be new or empty [default: results/NAME-TIME]

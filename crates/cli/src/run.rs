@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
+use deckwatch_meter::result::VerdictKind;
 use deckwatch_os::signal;
+use deckwatch_probe::doctor::{Diagnosis, Judgement};
 use deckwatch_scenario::run::{
     Interrupt, Observer, Outcome, RunError, Settings, run as run_mission,
 };
@@ -96,6 +98,15 @@ fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
         return Ok(out.flush()?);
     }
     verdict_table::print(&mut out, &outcome.document)?;
+    if outcome.document.verdict.kind == VerdictKind::Invalid && outcome.interrupted_by.is_none() {
+        // The result does not have the findings: they are of now, and not of the run.
+        for finding in Diagnosis::of_this_machine().findings {
+            if let (Judgement::Change, Some(advice)) = (finding.judgement, finding.advice) {
+                let (name, value) = (finding.name, finding.value);
+                writeln!(out, "  Doctor found {name}: {value}. {advice}.")?;
+            }
+        }
+    }
     if outcome.unwritten.is_none() {
         let report = outcome.folder.join(deckwatch_report::REPORT_FILE);
         writeln!(

@@ -153,6 +153,19 @@ fn work_for_low_priority_clients_shows_with_them_and_a_delay_with_everybody() {
         "0,2",
     ];
     let document = run("invert", "invert-work", &arguments);
+    let leading = &document.figures[0];
+    assert!(
+        leading.title.contains("from due to done"),
+        "{}",
+        leading.title
+    );
+    assert!(!leading.curves.is_empty() && leading.notes.is_empty());
+    let round_trip = document
+        .figures
+        .iter()
+        .find(|it| it.title.starts_with("Latency"));
+    let notes = &round_trip.expect("the slides' figure").notes;
+    assert!(notes[0].contains("A round trip begins when the client sends"));
     for system in ["deckwatch", "deckwatch with lanes"] {
         let cases: Vec<(&str, f64)> = of(&document, system)
             .map(|one| (one.case.as_str(), value(one, "min_ns")))
@@ -186,7 +199,10 @@ fn locks_put_into_the_servant_are_counted() {
     let Some((without, with)) = without.zip(with) else {
         return deckwatch_testkit::skip("perf events", "locks cannot be counted here");
     };
-    assert!((with - without - LOCKS).abs() < 0.1, "{without}, {with}");
+    // Each is one of ours, one of the C library, and a `Mutex` and a `RwLock` of Rust's, which a test build does not
+    // inline.
+    let expected = 4.0 * LOCKS;
+    assert!((with - without - expected).abs() < 0.1, "{without}, {with}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod measuring;
 mod watched;
 
 mod bench;
+mod bench_kinds;
 mod call;
 mod channel;
 mod check;

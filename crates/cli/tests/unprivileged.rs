@@ -101,7 +101,7 @@ fn every_result_says_that_the_real_time_class_was_not_to_be_had_and_none_is_judg
     }
     for standing in standings {
         assert!(is_told(&standing["condition"]), "{standing}");
-        assert_eq!(standing["is_met"], Value::Null, "{standing}");
+        assert_eq!(standing["verdict"], Value::Null, "{standing}");
     }
     let words = ["invoke", "--quick", "--servants", "1", "--sizes", "64"];
     let invoke = unprivileged.result("invoke", &words);

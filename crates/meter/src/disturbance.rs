@@ -46,6 +46,8 @@ pub struct TakenTime {
     pub thread: String,
     /// The destination whose messages the thread handles; `None` for those of all destinations.
     pub destination: Option<u16>,
+    /// Messages pass the thread. They do not pass a tap or a naming service.
+    pub delays_messages: bool,
     /// Total over the run.
     pub time: Duration,
     /// The most in one [interval](crate::limits::TAKEN_INTERVAL).
@@ -110,10 +112,11 @@ impl Disturbance {
         )
     }
 
-    /// Returns the thread that lost the most time to processes outside the run.
+    /// Returns the thread that lost the most time to processes outside the run; one that messages pass, if there is one.
     #[must_use]
     pub fn most_taken(&self) -> Option<&TakenTime> {
-        self.taken.iter().max_by_key(|taken| taken.time)
+        let key = |taken: &&TakenTime| (taken.delays_messages, taken.time);
+        self.taken.iter().max_by_key(key)
     }
 
     /// Returns the disturbance of the messages to one destination: without what was taken from threads that handle
@@ -308,6 +311,7 @@ mod tests {
             host: "SONAR".to_owned(),
             thread: "receive".to_owned(),
             destination,
+            delays_messages: true,
             time: Duration::from_millis(ms),
             most: Duration::from_millis(150),
             by: Some(Taker {
@@ -330,6 +334,12 @@ mod tests {
         assert_eq!(both.at(1).withheld(), ms(81));
         assert_eq!(both.at(2).withheld(), ms(11));
         assert_eq!(both.to_map()["taken_us"], 500_000.0);
+        let mut with_tap = both.clone();
+        with_tap.taken.push(TakenTime {
+            delays_messages: false,
+            ..taken(None, 900)
+        });
+        assert_eq!(with_tap.most_taken(), both.most_taken());
         let texts: Vec<String> = both.warnings().into_iter().map(|one| one.text).collect();
         assert_eq!(
             texts[1..],

@@ -4,6 +4,8 @@
 //! A figure is kept as the numbers on its axes. A program that knows nothing of the experiment can still draw the
 //! report.
 
+mod ends;
+mod median;
 mod standing;
 
 use std::collections::BTreeMap;
@@ -15,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::result::{Provenance, ResultError, Warning, load_versioned, save_whole};
 use crate::statistics::percentiles;
 
-pub use standing::{PeerRatio, Ratio, Standing};
+pub use ends::{EndNote, MachineState};
+pub use median::{INTERVAL_VALUES_MIN, MedianInterval, median_interval};
+pub use standing::{Bound, PeerRatio, Ratio, Standing, TargetVerdict};
 
 /// The version of this document's shape. Readers accept this version and all earlier ones.
 pub const EXPERIMENT_SCHEMA_VERSION: u32 = 2;
@@ -40,6 +44,9 @@ pub struct ExperimentDocument {
     /// Performance targets and the results against them; only a bench has targets.
     #[serde(default)]
     pub standings: Vec<Standing>,
+    /// What raw TCP and a system call take on this machine, before and after; only a bench has them.
+    #[serde(default)]
+    pub machine_states: Vec<MachineState>,
     /// All measurements, in the order of the systems and their cases.
     pub measurements: Vec<Measurement>,
     /// The figures, drawn from these measurements.
@@ -71,6 +78,9 @@ pub struct Measurement {
     /// The values that were found once in each run, in the order of the rounds. `values` has their medians.
     #[serde(default)]
     pub runs: BTreeMap<String, Vec<f64>>,
+    /// The ends as the kernel described them during the warm-up run; only a bench has them.
+    #[serde(default)]
+    pub ends: Vec<EndNote>,
     /// Number of calls or messages measured.
     pub samples: u64,
     /// All samples: upper bound in nanoseconds, number of samples; exact to three digits.
@@ -268,6 +278,7 @@ mod tests {
             case: "high".to_owned(),
             group: String::new(),
             runs: BTreeMap::new(),
+            ends: Vec::new(),
             factors: BTreeMap::from([("low_clients".to_owned(), clients)]),
             values: value
                 .map(|value| ("p50_ns".to_owned(), value))

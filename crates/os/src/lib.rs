@@ -3,7 +3,9 @@
 
 pub mod clock;
 mod control;
+pub mod examine;
 pub mod filter;
+pub mod lock;
 pub mod mapped;
 pub mod memory;
 pub mod namespace;

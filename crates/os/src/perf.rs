@@ -18,6 +18,8 @@ pub enum Event<'a> {
     SystemCalls,
     /// Each system call that waits for a word of memory: a lock that another thread holds, or a condition.
     FutexWaits,
+    /// Each futex call: waits, and what wakes them.
+    FutexCalls,
     /// Each call of the function whose code begins at `offset` in a program or library.
     Entries {
         /// The program or library.
@@ -43,6 +45,9 @@ impl EventCount {
         match event {
             Event::SystemCalls => {
                 Self::open(&Attributes::tracepoint("raw_syscalls/sys_enter")?, thread)
+            }
+            Event::FutexCalls => {
+                Self::open(&Attributes::tracepoint("syscalls/sys_enter_futex")?, thread)
             }
             Event::FutexWaits => {
                 let count =

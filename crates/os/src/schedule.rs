@@ -86,14 +86,23 @@ pub fn set_class_of(thread: u32, class: Class) -> io::Result<()> {
 /// # Errors
 /// The kernel's error.
 pub fn class() -> io::Result<Class> {
-    // SAFETY: no memory is involved; 0 names the calling thread.
-    let policy = unsafe { libc::sched_getscheduler(0) };
+    class_of(0)
+}
+
+/// As [`class`] for a thread of any process, by its [`thread_number`]; 0 is the calling thread.
+///
+/// # Errors
+/// The kernel's error.
+pub fn class_of(thread: u32) -> io::Result<Class> {
+    let thread = thread.cast_signed();
+    // SAFETY: no memory is involved.
+    let policy = unsafe { libc::sched_getscheduler(thread) };
     if policy < 0 {
         return Err(io::Error::last_os_error());
     }
     let mut parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the kernel writes one sched_param to a live reference.
-    if unsafe { libc::sched_getparam(0, &raw mut parameters) } < 0 {
+    if unsafe { libc::sched_getparam(thread, &raw mut parameters) } < 0 {
         return Err(io::Error::last_os_error());
     }
     let priority = u8::try_from(parameters.sched_priority).unwrap_or(0);
@@ -158,7 +167,7 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok(in_set(&rustix::thread::sched_getaffinity(None)?))
 }
 
-/// Returns the processors that the first thread of a process may run on.
+/// Returns the processors that a thread, by its [`thread_number`], or the first thread of a process may run on.
 ///
 /// # Errors
 /// The kernel's error: the process has ended.

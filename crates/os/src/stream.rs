@@ -24,6 +24,7 @@ use rustix::net::{
 use rustix::time::{ClockId, clock_gettime};
 
 use ahead::Ahead;
+pub(crate) use ahead::SO_BUF_LOCK;
 pub use listener::{TcpListener, is_exhaustion, outward_addresses};
 pub use options::{PacketPriority, StreamOptions};
 

@@ -1,18 +1,23 @@
 //! `deckwatch bench`: the cost of calls, messages, objects and priorities, beside raw TCP and other ORBs.
 //!
-//! A round lets every system run once in each case, directly after a run of its baseline. The baseline is mostly raw
-//! TCP with the octets of our GIOP messages. The result is the median of the ratios of those pairs, because what else
-//! the machine does falls on both runs of a pair.
+//! A round lets every system run once in each case, directly beside a run of its baseline; which of the two is first
+//! alternates. The baseline is mostly raw TCP with the octets of our GIOP messages, and sockperf guards it. The result
+//! is the median of the ratios of those pairs with its 95% interval, because what else the machine does falls on both
+//! runs of a pair.
 
 mod case;
+mod command;
 mod contest;
 mod counts;
 mod figures;
+mod guard;
 mod kind;
 mod memory;
 mod part;
+mod plan;
 mod run;
 mod sockperf;
+mod state;
 mod target;
 
 pub use case::{Beside, Case, Operation};

@@ -1,9 +1,14 @@
-//! Counters of a process: system calls, waits for locks and conditions, heap allocations, mutexes taken.
+//! Counters of a process: system calls, futex calls, heap allocations, locks taken.
 //!
 //! The kernel's tracepoints and probes ([`deckwatch_os::perf`]) count from outside, so that any running program can be
 //! counted as it is. Allocations are calls of the C library's allocator by any code in the process, the library
-//! included. Mutexes are those of the C library's threads. Other locks are not seen: [`deckwatch_sync::locks_taken`]
-//! counts ours; of others' (Rust's own, a JVM's) only the waits are seen.
+//! included. There are four kinds of locks:
+//! * Mutexes and read-write locks of the C library's threads are its functions.
+//! * Those of Rust's library are functions of the program only in a build without optimisation. In an optimised program
+//!   they are inlined, and only a lock that is contended shows, as a futex call. They are counted in the threads that
+//!   have done most of the work until then.
+//! * Ours are inlined; [`deckwatch_sync::locks_taken`] counts them.
+//! * Of those of a virtual machine only the futex calls are seen.
 
 mod symbols;
 
@@ -13,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use deckwatch_os::perf::{Event, EventCount};
 use serde::Serialize;
+use symbols::Table;
 
 use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
 
@@ -24,17 +30,32 @@ pub enum Counted {
     SystemCalls,
     /// System calls that wait for a contended lock or a condition.
     FutexWaits,
+    /// All futex calls: these waits, and what wakes them.
+    FutexCalls,
     /// Calls of malloc and its relatives.
     Allocations,
     /// Calls that take a mutex or a read-write lock of the C library's threads.
     MutexLocks,
+    /// Calls that take a `Mutex` or a `RwLock` of Rust's library.
+    RustLocks,
 }
 
 impl Counted {
     /// All kinds.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::SystemCalls,
         Self::FutexWaits,
+        Self::FutexCalls,
+        Self::Allocations,
+        Self::MutexLocks,
+        Self::RustLocks,
+    ];
+
+    /// The kinds of a program in another language.
+    pub const ALL_BUT_RUST: [Self; 5] = [
+        Self::SystemCalls,
+        Self::FutexWaits,
+        Self::FutexCalls,
         Self::Allocations,
         Self::MutexLocks,
     ];
@@ -42,7 +63,7 @@ impl Counted {
     /// The functions of the C library whose calls are counted.
     const fn functions(self) -> &'static [&'static str] {
         match self {
-            Self::SystemCalls | Self::FutexWaits => &[],
+            Self::SystemCalls | Self::FutexWaits | Self::FutexCalls | Self::RustLocks => &[],
             Self::Allocations => &[
                 "malloc",
                 "calloc",
@@ -68,8 +89,10 @@ impl fmt::Display for Counted {
         f.write_str(match self {
             Self::SystemCalls => "system calls",
             Self::FutexWaits => "waits for locks and conditions",
+            Self::FutexCalls => "futex calls",
             Self::Allocations => "heap allocations",
-            Self::MutexLocks => "mutex locks",
+            Self::MutexLocks => "mutex locks of the C library",
+            Self::RustLocks => "locks of Rust's library",
         })
     }
 }
@@ -89,6 +112,12 @@ pub enum CannotCount {
     /// The process has no known C library mapped.
     #[error("The process has no C library whose functions could be counted.")]
     NoLibrary,
+    /// The program has no functions that take locks of Rust's library.
+    #[error(
+        "The program has none of the functions that take {}: they are inlined in an optimised build, and others have none.",
+        Counted::RustLocks
+    )]
+    Inlined,
     /// One of the kernel's files, or the library, cannot be read.
     #[error("{path}: {source}.")]
     File {
@@ -171,16 +200,47 @@ fn begin(process: u32, what: Counted) -> Result<Vec<EventCount>, CannotCount> {
     match what {
         Counted::SystemCalls => count_each(process, what, &[Event::SystemCalls]),
         Counted::FutexWaits => count_each(process, what, &[Event::FutexWaits]),
+        Counted::FutexCalls => count_each(process, what, &[Event::FutexCalls]),
         Counted::Allocations | Counted::MutexLocks => {
-            let (library, offsets) = entries(process, what.functions())?;
-            let entry = |offset: &u64| Event::Entries {
-                file: &library,
-                offset: *offset,
+            let library = library(process)?;
+            let is_wanted = |name: &[u8]| {
+                let mut wanted = what.functions().iter();
+                wanted.any(|it| it.as_bytes() == name)
             };
-            let events: Vec<Event<'_>> = offsets.iter().map(entry).collect();
-            count_each(process, what, &events)
+            let offsets = entries(&library, Table::Dynamic, &is_wanted)?;
+            if offsets.is_empty() {
+                return Err(CannotCount::NoLibrary);
+            }
+            count_entries(process, what, &library, &offsets)
+        }
+        Counted::RustLocks => {
+            let program = PathBuf::from(format!("/proc/{process}/exe"));
+            let offsets = entries(&program, Table::All, &symbols::is_rust_lock)?;
+            if offsets.is_empty() {
+                return Err(CannotCount::Inlined);
+            }
+            // Each of dozens of functions needs a probe in each thread, and a probe takes long to set.
+            let working = working_threads(process)?;
+            count_in(&working, what, &entry_events(&program, &offsets))
         }
     }
+}
+
+fn count_entries(
+    process: u32,
+    what: Counted,
+    file: &Path,
+    offsets: &[u64],
+) -> Result<Vec<EventCount>, CannotCount> {
+    count_each(process, what, &entry_events(file, offsets))
+}
+
+fn entry_events<'f>(file: &'f Path, offsets: &[u64]) -> Vec<Event<'f>> {
+    let entry = |offset: &u64| Event::Entries {
+        file,
+        offset: *offset,
+    };
+    offsets.iter().map(entry).collect()
 }
 
 fn count_each(
@@ -188,8 +248,25 @@ fn count_each(
     what: Counted,
     events: &[Event<'_>],
 ) -> Result<Vec<EventCount>, CannotCount> {
+    count_in(&threads(process)?, what, events)
+}
+
+/// The threads that have used at least a tenth of the processor time of their process.
+fn working_threads(process: u32) -> Result<Vec<u32>, CannotCount> {
+    let path = PathBuf::from(format!("/proc/{process}/task"));
+    let all = deckwatch_os::examine::threads(process).map_err(file(&path))?;
+    let sum: u64 = all.iter().map(|it| it.cpu_ns).sum();
+    let working = all.iter().filter(|it| it.cpu_ns >= sum / 10);
+    Ok(working.map(|it| it.thread).collect())
+}
+
+fn count_in(
+    threads: &[u32],
+    what: Counted,
+    events: &[Event<'_>],
+) -> Result<Vec<EventCount>, CannotCount> {
     let mut counts = Vec::new();
-    for thread in threads(process)? {
+    for &thread in threads {
         for event in events {
             match EventCount::of_thread(*event, thread) {
                 Ok(count) => counts.push(count),
@@ -222,18 +299,17 @@ fn threads(process: u32) -> Result<Vec<u32>, CannotCount> {
     Ok(threads)
 }
 
-/// The process's C library, and the file offsets of those of `functions` that it has.
-fn entries(process: u32, functions: &[&str]) -> Result<(PathBuf, Vec<u64>), CannotCount> {
-    let library = library(process)?;
-    let octets = std::fs::read(&library).map_err(file(&library))?;
-    let mut offsets = symbols::function_offsets(&octets, functions);
-    // A function may have several names.
+/// The file offsets of the functions in `file` whose names are wanted, each once: a function may have several names.
+fn entries(
+    path: &Path,
+    table: Table,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<u64>, CannotCount> {
+    let octets = std::fs::read(path).map_err(file(path))?;
+    let mut offsets = symbols::function_offsets(&octets, table, is_wanted);
     offsets.sort_unstable();
     offsets.dedup();
-    if offsets.is_empty() {
-        return Err(CannotCount::NoLibrary);
-    }
-    Ok((library, offsets))
+    Ok(offsets)
 }
 
 /// The path of the C library that the process has mapped.

@@ -9,6 +9,7 @@ pub(crate) mod condition;
 pub(crate) mod element;
 pub(crate) mod end;
 mod error;
+pub(crate) mod examined;
 pub(crate) mod foreign;
 mod inserted;
 pub(crate) mod payload;

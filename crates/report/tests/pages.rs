@@ -177,16 +177,18 @@ fn an_invalid_run_says_why_first() {
     document.verdict = Verdict {
         kind: VerdictKind::Invalid,
         reasons: vec!["The hypervisor withheld 4 s of processor time.".to_owned()],
-        remedies: Vec::new(),
+        remedies: vec!["Take another machine.".to_owned()],
         messages_needed: None,
     };
     let html = one("invalid", (document, samples));
     let body = html.find("<main>").expect("a body");
-    let (why, table) = (
+    let (why, remedy, table) = (
         html.find("withheld 4 s").expect("why"),
+        html.find("What to do: Take another machine.")
+            .expect("what to do"),
         html.find("id=\"verdicts\"").expect("the table"),
     );
-    assert!(body < why && why < table);
+    assert!(body < why && why < remedy && remedy < table);
     assert!(html.contains("This run cannot be judged"));
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::mission::{Host, Mission};
 use crate::privilege::{self, Privilege};
+use crate::room::Room;
 use crate::stream::{Stream, StreamError, length, streams};
 
 /// The forecast of a mission.
@@ -37,6 +38,8 @@ pub struct Forecast {
     pub streams: Vec<StreamForecast>,
     /// Number of processes of each role.
     pub processes: Vec<Processes>,
+    /// The room that it needs in memory.
+    pub room: Room,
     /// The privileges that the mission needs, and whether this process has them.
     pub privileges: Vec<Privilege>,
     /// Warnings about parts of the mission that may be mistakes.
@@ -108,6 +111,7 @@ pub fn forecast(mission: &Mission) -> Result<Forecast, StreamError> {
         messages: forecasts.iter().map(messages).sum(),
         streams: forecasts,
         processes: processes(mission, &streams),
+        room: Room::of(mission, &streams),
         privileges: privilege::needed(mission),
         notes: notes(mission),
     })

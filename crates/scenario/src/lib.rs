@@ -7,5 +7,6 @@ pub mod limits;
 pub mod mission;
 pub mod part;
 pub mod privilege;
+pub mod room;
 pub mod run;
 pub mod stream;

@@ -29,6 +29,7 @@ pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
 use crate::mission::Mission;
+use crate::room::Room;
 use crate::stream::{Stream, StreamError, streams};
 use crew::Crew;
 use folder::WorkFolder;
@@ -93,6 +94,12 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
+    /// The memory file system has no room for records and captures.
+    #[error("{refusal} Nothing was started.")]
+    NoRoom {
+        /// What is missing and what to do, in whole sentences.
+        refusal: String,
+    },
     /// A process cannot be started.
     #[error("The {process} cannot be started ({error}).")]
     CannotStart {
@@ -137,13 +144,17 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
     let streams = streams(mission)?;
+    // What killed runs left there takes room.
+    clean_work_folders();
+    if let Some(refusal) = Room::of(mission, &streams).refusal() {
+        return Err(RunError::NoRoom { refusal });
+    }
     let started_at = SystemTime::now();
     // Dropped last, when the work folder in it is already removed.
     let result_folder = ResultFolder::make(settings.output.as_deref(), &mission.name, started_at)?;
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
-    clean_work_folders();
-    let work = WorkFolder::make(records_size(mission, &streams), result_folder.path())?;
+    let work = WorkFolder::make()?;
     let planner = Planner {
         mission,
         testbed: &testbed,
@@ -220,18 +231,3 @@ fn make_testbed(
     };
     Ok(Testbed::create(&network, &hosts)?)
 }
-
-/// Returns a generous estimate of the size of all record files, in octets.
-fn records_size(mission: &Mission, streams: &[Stream]) -> u64 {
-    let of = |stream: &Stream| {
-        let messages =
-            stream.plan.schedule.expected_messages() * mission.flows[stream.flow].to.len() as f64;
-        messages * RECORD_SIZES + FILE_SIZE
-    };
-    streams.iter().map(of).sum::<f64>() as u64
-}
-
-/// Octets of one message's records at supplier and consumer, and a quarter more for duplicates.
-const RECORD_SIZES: f64 = 100.0;
-/// Octets in the files of a stream besides its messages.
-const FILE_SIZE: f64 = 1e6;

@@ -1,7 +1,8 @@
 //! The carrier `udp`: one datagram for each message, one connected socket for each destination.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,8 +14,8 @@ use crate::body::{Body, SequenceReader};
 use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
 use crate::error::PartError;
 use crate::limits::{
-    DATAGRAM_SIZE_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, STAMP_BUFFER_BYTES,
-    STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
+    DATAGRAM_SIZE_MAX, PENDING_STAMPS_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, SEND_WAIT_MAX,
+    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
 use crate::pending::PendingStamps;
 use crate::receiver::Receiver;
@@ -72,8 +73,12 @@ impl Carrier for Udp {
         Ok(Box::new(UdpSender {
             socket,
             pending: PendingStamps::new(),
+            early: Vec::with_capacity(PENDING_STAMPS_MAX),
+            wait_ns_max: i64::try_from(to.deadline.min(SEND_WAIT_MAX).as_nanos())
+                .unwrap_or(i64::MAX),
             count: 0,
             refusals: 0,
+            waits: 0,
         }))
     }
 
@@ -108,8 +113,12 @@ struct UdpSender {
     socket: UdpSocket,
     /// Datagrams, keyed by the kernel's count of them.
     pending: PendingStamps,
+    /// Stamps read during a wait, for the next `collect`.
+    early: Vec<TransmitStamp>,
+    wait_ns_max: i64,
     count: u32,
     refusals: u64,
+    waits: u64,
 }
 
 impl UdpSender {
@@ -119,6 +128,37 @@ impl UdpSender {
             self.count = 0;
             self.pending.clear();
         }
+    }
+
+    /// Sends a datagram as soon as the send buffer has room. Waits for the deadline at most: a datagram that leaves later
+    /// is late in any case.
+    fn send_with_room(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.waits += 1;
+        let until_ns = clock::monotonic_ns().saturating_add(self.wait_ns_max);
+        loop {
+            // With stamps to read, the poll returns at once.
+            self.take_early_stamps();
+            socket::wait_writable([self.socket.as_fd()].into_iter(), until_ns);
+            match self.socket.send(octets) {
+                Err(error)
+                    if error.kind() == ErrorKind::WouldBlock
+                        && clock::monotonic_ns() < until_ns => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn take_early_stamps(&mut self) {
+        let mut early = std::mem::take(&mut self.early);
+        while let Ok(Some(report)) = stamp::take_report(&self.socket) {
+            self.note(report, &mut |stamp| {
+                // The capacity is that of `pending`; further messages stay without stamps.
+                if early.len() < early.capacity() {
+                    early.push(stamp);
+                }
+            });
+        }
+        self.early = early;
     }
 
     fn note(&mut self, report: stamp::Report, stamps: &mut dyn FnMut(TransmitStamp)) {
@@ -144,6 +184,9 @@ impl Sender for UdpSender {
             // The error is about an earlier datagram; this one has not been sent.
             result = self.socket.send(body.octets());
         }
+        if matches!(&result, Err(error) if error.kind() == ErrorKind::WouldBlock) {
+            result = self.send_with_room(body.octets());
+        }
         match result {
             Ok(_) => {
                 self.pending.push(self.count, sequence);
@@ -158,6 +201,7 @@ impl Sender for UdpSender {
     }
 
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
+        self.early.drain(..).for_each(&mut *stamps);
         for _ in 0..STAMPS_A_TURN_MAX {
             match stamp::take_report(&self.socket) {
                 Ok(Some(report)) => self.note(report, stamps),
@@ -169,6 +213,10 @@ impl Sender for UdpSender {
 
     fn refusals(&self) -> u64 {
         self.refusals
+    }
+
+    fn waits(&self) -> u64 {
+        self.waits
     }
 }
 
@@ -192,14 +240,14 @@ impl Receiver for UdpReceiver {
             let Ok(received) = stamp::receive(&self.socket, &mut self.buffer) else {
                 // A timeout or a signal. Datagrams dropped after the last one received show only in this counter.
                 if let Ok(dropped) = socket::dropped(&self.socket) {
-                    shared.overflows.store(dropped.into(), Ordering::Relaxed);
+                    shared.dropped.store(dropped.into(), Ordering::Relaxed);
                 }
                 continue;
             };
             let sequence = self.reader.read(&self.buffer[..received.len]);
             let received_ns = clock::monotonic_ns();
             if let Some(dropped) = received.dropped {
-                shared.overflows.store(dropped.into(), Ordering::Relaxed);
+                shared.dropped.store(dropped.into(), Ordering::Relaxed);
             }
             let Some(sequence) = sequence else {
                 shared.malformed.fetch_add(1, Ordering::Relaxed);

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use deckwatch_meter::caution::Caution;
+use deckwatch_meter::provenance::Readings;
 use deckwatch_os::schedule;
 
 use super::messages_of;
@@ -12,9 +14,9 @@ use crate::arrival::{Recorder, Shared};
 use crate::body::Body;
 use crate::carrier::ListenAt;
 use crate::error::PartError;
-use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL, SPARE_RECORDS_MIN};
+use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL};
 use crate::plan::ConsumerPlan;
-use crate::record::{HeaderPage, RecordFile};
+use crate::record::{HeaderPage, RecordFile, consumer_capacity};
 use crate::scheduling;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
@@ -29,7 +31,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     }
     let body = Body::new(&plan.stream.body)?;
     let messages = messages_of(&plan.stream.schedule)?;
-    let capacity = messages + (messages / 4).max(SPARE_RECORDS_MIN);
+    let capacity = consumer_capacity(messages);
     let size_bytes = body.octets().len() as u64;
     let file = RecordFile::consumer(
         &plan.records,
@@ -53,6 +55,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = scheduling::prepare_process(&plan.scheduling, plan.handle_for);
+    let drops = Drops::begin(plan);
     let mut receiver = plan.stream.carrier.listen(&ListenAt {
         address: plan.address,
         channel: plan.channel.as_ref(),
@@ -74,16 +77,46 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
             receiver.receive_all(Box::new(recorder), shared);
             let _ = tell.send(Told::Finished);
         });
-        attend(plan, stage, ready, shared, &mut clock, &mut page);
+        attend(plan, stage, ready, (shared, &drops), &mut clock, &mut page);
         shared.stop.store(true, Ordering::Relaxed);
     });
     clock.renew();
+    let messages = drops.attribute(&shared);
     shared.note_in(&mut page, &clock, true);
+    let dropped = (messages > 0).then(|| Caution::DroppedAtSocket { messages }.into());
     stage.say(&PartEvent::Done(Done {
         progress: shared.progress(),
-        warnings: Vec::new(),
+        warnings: dropped.into_iter().collect(),
     }));
     Ok(())
+}
+
+/// Tells drops by a full receive buffer from the socket's other drops. The socket counts both; the host's counters of UDP
+/// separate them.
+struct Drops {
+    before: Readings,
+    /// The host's counters are those of IPv4.
+    counted: bool,
+}
+
+impl Drops {
+    fn begin(plan: &ConsumerPlan) -> Self {
+        Self {
+            before: Readings::take(),
+            counted: plan.address.is_ipv4(),
+        }
+    }
+
+    /// Counts the overflows. Returns the number of other drops.
+    fn attribute(&self, shared: &Shared) -> u64 {
+        // A carrier without drops of its own needs no reading.
+        if shared.dropped.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        let since = self.before.until(&Readings::take());
+        let overflows = since.udp_receive_overflows.filter(|_| self.counted);
+        shared.attribute_drops(overflows)
+    }
 }
 
 /// Reports for the receiving thread until `stop`, or until that thread has finished.
@@ -91,7 +124,7 @@ fn attend(
     plan: &ConsumerPlan,
     stage: &mut Stage<impl Write>,
     mut ready: Ready,
-    shared: &Shared,
+    (shared, drops): (&Shared, &Drops),
     clock: &mut StampClock,
     page: &mut HeaderPage,
 ) {
@@ -108,6 +141,7 @@ fn attend(
             Told::Command(PartCommand::Stop) | Told::Finished => return,
             Told::Nothing => {
                 clock.renew();
+                drops.attribute(shared);
                 if shared.start_ns.load(Ordering::Relaxed) != 0 {
                     stage.say(&PartEvent::Progress(shared.progress()));
                 }

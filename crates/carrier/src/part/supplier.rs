@@ -83,9 +83,11 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     });
     clock.renew();
     shared.note_in(&mut page, &clock, true);
+    let sends = shared.waits.load(Ordering::Relaxed);
+    let waited = (sends > 0).then(|| Caution::SendWaits { sends }.into());
     stage.say(&PartEvent::Done(Done {
         progress: shared.progress(),
-        warnings: Vec::new(),
+        warnings: waited.into_iter().collect(),
     }));
     Ok(())
 }

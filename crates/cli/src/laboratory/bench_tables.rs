@@ -38,7 +38,33 @@ pub(super) fn print(out: &mut impl Write, bench: &ExperimentDocument) -> io::Res
             print_group(out, &all)?;
         }
     }
-    print_standings(out, &bench.standings)
+    print_standings(out, &bench.standings)?;
+    for check in bench
+        .measurements
+        .iter()
+        .filter(|it| it.values.contains_key("sockperf_p50_ns"))
+    {
+        print_guard(out, check)?;
+    }
+    for state in &bench.machine_states {
+        writeln!(out, "{}", state.words())?;
+    }
+    Ok(())
+}
+
+/// Prints the pairs of raw TCP and sockperf.
+fn print_guard(out: &mut impl Write, check: &Measurement) -> io::Result<()> {
+    let p99 = check.ratio("p99_ratio");
+    let p99 = p99.map_or(String::new(), |p99| format!(", p99 {}", p99.words()));
+    writeln!(
+        out,
+        "Baseline beside sockperf, {} octets both ways, {}: raw {}, sockperf {}; p50 {}{p99}.",
+        check.factors.get("payload_octets").unwrap_or(&0.0),
+        check.group,
+        time(check, &["p50_ns"]),
+        time(check, &["sockperf_p50_ns"]),
+        ratio(check, "p50_ratio"),
+    )
 }
 
 fn table(header: &[&str]) -> Table {
@@ -63,6 +89,8 @@ fn print_group(out: &mut impl Write, all: &[&Measurement]) -> io::Result<()> {
         "peer",
         "allocations",
         "mutex locks",
+        "Rust's locks",
+        "futex calls",
         "waits",
         "system calls",
     ]);
@@ -75,17 +103,38 @@ fn print_group(out: &mut impl Write, all: &[&Measurement]) -> io::Result<()> {
             writeln!(out, "{table}")?;
         }
     }
-    for check in with("sockperf_p50_ns") {
-        let p99 = check.ratio("p99_ratio");
-        let p99 = p99.map_or(String::new(), |p99| format!(", p99 {}", p99.words()));
-        writeln!(
-            out,
-            "Baseline beside sockperf, {} octets both ways: raw {}, sockperf {}; p50 {}{p99}.",
-            check.factors.get("payload_octets").unwrap_or(&0.0),
-            time(check, &["p50_ns"]),
-            time(check, &["sockperf_p50_ns"]),
-            ratio(check, "p50_ratio"),
-        )?;
+    print_ends(out, all)
+}
+
+/// Prints how the ends were placed, as the kernel told during the warm-up run, and the fixed send buffers.
+fn print_ends(out: &mut impl Write, all: &[&Measurement]) -> io::Result<()> {
+    let ends = || {
+        all.iter()
+            .flat_map(|of| of.ends.iter().map(move |end| (of, end)))
+    };
+    let mut placed: Vec<String> = Vec::new();
+    let mut add = |words: String| {
+        if !placed.contains(&words) {
+            placed.push(words);
+        }
+    };
+    for (of, end) in ends() {
+        match &end.differs {
+            Some(differs) => add(format!("{}, {}: {differs}", of.system, end.end)),
+            None => add(format!("{} as asked for", end.asked)),
+        }
+        let fixed = end
+            .send_buffer_octets
+            .filter(|_| end.is_send_buffer_fixed == Some(true));
+        if let Some(octets) = fixed {
+            add(format!(
+                "{}, {}: SO_SNDBUF fixed at {octets} octets",
+                of.system, end.end
+            ));
+        }
+    }
+    for words in placed {
+        writeln!(out, "Read back during the warm-up: {words}.")?;
     }
     Ok(())
 }
@@ -110,7 +159,7 @@ fn row(of: &Measurement) -> [String; 11] {
     ]
 }
 
-fn count_row(of: &Measurement) -> [String; 5] {
+fn count_row(of: &Measurement) -> [String; 7] {
     let variant = of.case.strip_prefix("a request").unwrap_or_default();
     let number = |key: &str| {
         let count = of.values.get(key);
@@ -120,6 +169,8 @@ fn count_row(of: &Measurement) -> [String; 5] {
         format!("{}{variant}", of.system),
         number("allocations"),
         number("mutex_locks"),
+        number("rust_locks"),
+        number("futex_calls"),
         number("waits"),
         number("system_calls"),
     ]
@@ -151,21 +202,16 @@ fn print_standings(out: &mut impl Write, standings: &[Standing]) -> io::Result<(
     for standing in standings {
         if standing.condition != at {
             at = &standing.condition;
-            let mut header = vec!["measure", "ours (quartiles)", "target", "met"];
+            let mut header = vec!["measure", "ours (95% interval)", "target", "verdict"];
             header.extend(&names);
             all.push((at, table(&header)));
         }
-        let or_none = |it: Option<Ratio>| it.map_or("-".to_owned(), Ratio::words);
-        let met = match standing.is_met {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "-",
-        };
+        let or_none = |it: Option<Ratio>| it.map_or("-".to_owned(), Ratio::interval_words);
         let mut cells = vec![
             standing.measure.clone(),
             or_none(standing.ours),
             standing.target.clone(),
-            met.to_owned(),
+            standing.verdict_words(),
         ];
         for name in &names {
             let peer = standing.peers.iter().find(|peer| peer.peer == *name);
@@ -177,6 +223,25 @@ fn print_standings(out: &mut impl Write, standings: &[Standing]) -> io::Result<(
     }
     for (condition, table) in all {
         writeln!(out, "{condition}:\n{table}")?;
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for standing in standings {
+        let Some(reason) = &standing.reason else {
+            continue;
+        };
+        let verdict = match standing.verdict {
+            Some(_) => "open",
+            None => "not judged",
+        };
+        // The same reason often applies to all targets of a condition.
+        if !told.contains(&reason.as_str()) {
+            writeln!(
+                out,
+                "{verdict}: {}, and others alike: {reason}.",
+                standing.measure
+            )?;
+            told.push(reason);
+        }
     }
     Ok(())
 }

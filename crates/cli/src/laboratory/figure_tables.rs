@@ -11,6 +11,7 @@ use crate::words;
 /// Prints the first figures as tables, with a row for each point of the horizontal axis.
 pub(super) fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io::Result<()> {
     writeln!(out, "{}: {}.", found.title, found.condition)?;
+    let mut told: Vec<&String> = Vec::new();
     for figure in found.figures.iter().take(TABLES_MAX) {
         writeln!(
             out,
@@ -43,6 +44,11 @@ pub(super) fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io:
             column.set_cell_alignment(CellAlignment::Right);
         }
         writeln!(out, "{table}")?;
+        // The same note often belongs to all figures that follow.
+        for note in figure.notes.iter().filter(|note| !told.contains(note)) {
+            writeln!(out, "{note}")?;
+        }
+        told.extend(&figure.notes);
     }
     if found.figures.len() > TABLES_MAX {
         writeln!(

@@ -202,7 +202,7 @@ impl Finished {
     pub(crate) fn disturbance(&self) -> Option<String> {
         let provenance = &self.document.provenance;
         let reading = |name: &str| provenance.disturbance.get(name).copied().unwrap_or(0.0);
-        let withheld_us = reading("stolen_us") + reading("throttled_us");
+        let withheld_us = reading("stolen_us") + reading("throttled_us") + reading("taken_us");
         let pressure_us = reading("psi_cpu_some_us");
         let pressed = pressure_us > PRESSURE_SHARE_MAX * provenance.duration_s * 1e6;
         (withheld_us > WITHHELD_US_MAX || pressed).then(|| {

@@ -113,7 +113,7 @@ impl InvalidReason {
                 _ if throttled > stolen => {
                     "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=).".to_owned()
                 }
-                _ => "Run on a machine whose processors the hypervisor gives to nobody else; `deckwatch doctor` shows the share that is stolen.".to_owned(),
+                _ => "Run on a machine whose hypervisor does not share its processors; `deckwatch doctor` shows the share that is stolen.".to_owned(),
             },
             Self::ClocksDecide { .. } => {
                 "Run both ends on one machine, where they read one clock, or synchronise the clocks to much less than the slack.".to_owned()

@@ -498,6 +498,7 @@ fn time_taken_from_a_consumer_invalidates_its_own_destination_and_names_the_proc
         host: "SONAR".to_owned(),
         thread: "receive".to_owned(),
         destination,
+        delays_messages: true,
         time: Duration::from_millis(ms),
         most: Duration::from_millis(150),
         by: Some(Taker {

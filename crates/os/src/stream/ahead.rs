@@ -95,7 +95,7 @@ fn free(fd: &OwnedFd) -> u8 {
 }
 
 /// The option for the buffers whose sizes are locked, since Linux 5.16; the libc crate does not define it.
-const SO_BUF_LOCK: i32 = 72;
+pub(crate) const SO_BUF_LOCK: i32 = 72;
 
 #[cfg(test)]
 mod tests {

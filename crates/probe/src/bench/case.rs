@@ -87,9 +87,11 @@ impl Operation {
 /// The baseline of a system's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beside {
-    /// Raw TCP messages with the octets of our GIOP messages.
+    /// Raw TCP messages with the octets of our GIOP messages. The send buffers are those of the system.
     #[default]
     RawTcp,
+    /// The same with the buffers that the kernel chooses.
+    UntunedRawTcp,
     /// The same system's calls with as many plain octets.
     Octets,
     /// The same system's calls to a server with one object.
@@ -148,6 +150,7 @@ impl Case {
     pub fn words(self) -> String {
         let beside = match self.beside {
             Beside::RawTcp => "",
+            Beside::UntunedRawTcp => " beside untuned raw TCP",
             Beside::Octets => " beside octets",
             Beside::OneObject => ", many objects",
         };

@@ -1,19 +1,20 @@
-//! The rounds of one kind in one condition: every system once in each round and case, directly after a run of its
-//! baseline.
+//! The rounds of one kind in one condition: every system once in each round and case, directly beside a run of its
+//! baseline. Which of the two runs first alternates from round to round.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::case::{Beside, Case};
-use super::kind::{self, Kind};
+use super::command::{Buffers, Command};
+use super::guard::Guard;
+use super::kind::Kind;
 use super::part::{About, Part};
+use super::plan::{JIT_WARM_UPS, run_budget, turn_time};
 use super::run::Settings;
-use super::sockperf::{PingPong, Sockperf};
 use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
 use crate::laboratory::foreign;
 use crate::laboratory::process::{RunLimits, RunResult};
 use crate::laboratory::program::{Program, Shape};
-use crate::laboratory::samples::{Pairs, RunSummary, Samples};
+use crate::laboratory::samples::Pairs;
 use crate::laboratory::session::{Session, Turn, TurnCase};
 use crate::laboratory::system::{Plan, System};
 use crate::laboratory::{LaboratoryError, OURS, RAW, Role, Variant};
@@ -28,6 +29,10 @@ pub(super) struct Contest<'s> {
     contenders: Vec<Contender>,
     /// The runs, by case, then by contender.
     pairs: Vec<Vec<Pairs>>,
+    /// The send buffers of the systems, which raw TCP gets too, in the same order.
+    buffers: Vec<Vec<Buffers>>,
+    /// Pairs of raw TCP and sockperf.
+    guard: Option<Guard>,
     /// Removed with the contest.
     _files: ScratchFiles,
 }
@@ -75,11 +80,15 @@ impl<'s> Contest<'s> {
                 Err(error) => session.skip(name, &format!("{}: {error}", subject.kind.word())),
             }
         }
+        let guard = guard(session, &subject, &contenders[0].system.reference)?;
         let row = || contenders.iter().map(|_| Pairs::default()).collect();
+        let none = || contenders.iter().map(|_| Buffers::default()).collect();
         Ok(Self {
             kind: subject.kind,
             places: subject.places,
             pairs: subject.cases.iter().map(|_| row()).collect(),
+            buffers: subject.cases.iter().map(|_| none()).collect(),
+            guard,
             cases: subject.cases,
             raw,
             contenders,
@@ -89,11 +98,7 @@ impl<'s> Contest<'s> {
 
     fn limits(&self, session: &Session<'_>) -> RunLimits {
         let limits = session.limits();
-        let budget = match self.kind {
-            // Rare calls need longer runs, which stay below the kernel's limit for real-time threads.
-            Kind::Rate | Kind::Priority => REAL_TIME_RUN.min(limits.budget * 3),
-            _ => limits.budget,
-        };
+        let budget = run_budget(self.kind, limits.budget);
         RunLimits { budget, ..limits }
     }
 
@@ -111,17 +116,49 @@ impl<'s> Contest<'s> {
             ),
             systems: systems.clone(),
         };
-        let cases: Vec<TurnCase> = self.cases.iter().map(case).collect();
+        let mut cases: Vec<TurnCase> = self.cases.iter().map(case).collect();
+        if self.guard.is_some() {
+            cases.push(TurnCase {
+                name: String::new(),
+                systems: vec![SOCKPERF],
+            });
+        }
         let rounds = session.setup.rounds.min(BENCH_ROUNDS_MAX);
         Ok(
             session.take_turns(0..=rounds, &cases, &mut |session, turn| {
-                let case = self.cases[turn.case];
+                let Some(case) = self.cases.get(turn.case).copied() else {
+                    return self.guard_turn(session, turn.round);
+                };
                 let name = self.contenders[turn.system].system.name;
                 let now = format!("{} {} over {name}", case.operation.word(), case.size);
                 session.show(turn.round, format!("{}: {now}", self.kind.word()));
-                self.turn(turn, sizes[turn.case], self.limits(session))
+                let limits = self.limits(session);
+                let taken = self.turn(turn, sizes[turn.case], limits);
+                session.spend(turn_time(limits.budget));
+                taken
             }),
         )
+    }
+
+    /// One pair of raw TCP and sockperf, but for the warm-up round. A failure is noted and ends nothing else.
+    fn guard_turn(
+        &mut self,
+        session: &mut Session<'_>,
+        round: usize,
+    ) -> Result<bool, LaboratoryError> {
+        let Some(guard) = self.guard.as_mut().filter(|_| round > 0) else {
+            return Ok(true);
+        };
+        let kind = self.kind.word();
+        session.show(round, format!("{kind}: the baseline beside sockperf"));
+        match guard.pair(self.places, round, session.limits()) {
+            Err(error @ LaboratoryError::EndFailed { .. }) => {
+                session.skip(SOCKPERF, &format!("{kind}: {error}"));
+                self.guard = None;
+                Ok(true)
+            }
+            other => other,
+        }
     }
 
     fn sizes(&self) -> Result<Vec<(usize, usize)>, LaboratoryError> {
@@ -147,7 +184,13 @@ impl<'s> Contest<'s> {
             let Some((called, baseline)) = self.pair(turn, sizes, limits)? else {
                 return Ok(false);
             };
-            if !is_warm_up && !self.pairs[turn.case][turn.system].add(&called, &baseline) {
+            if !is_warm_up
+                && !self.pairs[turn.case][turn.system].add(
+                    &called,
+                    &baseline,
+                    is_system_first(turn.round),
+                )
+            {
                 return Err(LaboratoryError::EndFailed {
                     what: self.contenders[turn.system].system.name.to_owned(),
                     reason: format!("too few round trips within {:?}", limits.budget),
@@ -157,30 +200,90 @@ impl<'s> Contest<'s> {
         Ok(true)
     }
 
-    /// A run of the baseline, and directly after it one of the system. Returns `None` if the user wants to end.
+    /// A run of the system and a run of its baseline. Returns `None` if the user wants to end.
     fn pair(
         &mut self,
         turn: Turn,
         sizes: (usize, usize),
         limits: RunLimits,
     ) -> Result<Option<(RunResult, RunResult)>, LaboratoryError> {
-        let case = self.cases[turn.case];
-        let contender = &mut self.contenders[turn.system];
-        let baseline = match case.beside {
-            Beside::RawTcp => send_raw(&mut self.raw, case, sizes, limits)?,
-            Beside::Octets => call(&mut contender.system, case.as_octets(), limits)?,
-            Beside::OneObject => match &mut contender.alone {
-                Some(alone) => call(alone, case, limits)?,
-                None => None,
-            },
-        };
-        self.places.rest(limits.budget);
-        let Some(baseline) = baseline else {
+        let (mut called, mut baseline) = (None, None);
+        let is_first = is_system_first(turn.round);
+        for is_system in [is_first, !is_first] {
+            let ran = if is_system {
+                self.run_system(turn, limits)?
+            } else {
+                self.run_baseline(turn, sizes, limits)?
+            };
+            self.places.rest(limits.budget);
+            if ran.is_none() {
+                return Ok(None);
+            }
+            if is_system {
+                called = ran;
+            } else {
+                baseline = ran;
+            }
+        }
+        Ok(called.zip(baseline))
+    }
+
+    fn run_system(
+        &mut self,
+        turn: Turn,
+        limits: RunLimits,
+    ) -> Result<Option<RunResult>, LaboratoryError> {
+        let system = &mut self.contenders[turn.system].system;
+        let ran = Command::call(self.cases[turn.case], limits).run(system, turn.round == 0)?;
+        let Some((ran, ends)) = ran else {
             return Ok(None);
         };
-        let called = call(&mut contender.system, case, limits)?;
-        self.places.rest(limits.budget);
-        Ok(called.map(|called| (called, baseline)))
+        if turn.round == 0 {
+            self.buffers[turn.case][turn.system] = Buffers::of(&ends);
+            self.pairs[turn.case][turn.system].system.note_ends(ends);
+        }
+        Ok(Some(ran))
+    }
+
+    fn run_baseline(
+        &mut self,
+        turn: Turn,
+        sizes: (usize, usize),
+        limits: RunLimits,
+    ) -> Result<Option<RunResult>, LaboratoryError> {
+        let case = self.cases[turn.case];
+        let contender = &mut self.contenders[turn.system];
+        let buffers = match case.beside {
+            Beside::RawTcp => self.buffers[turn.case][turn.system],
+            _ => Buffers::default(),
+        };
+        let (system, command) = match case.beside {
+            Beside::RawTcp | Beside::UntunedRawTcp => {
+                let command = Command::raw(case, sizes, buffers, limits);
+                (&mut self.raw, command)
+            }
+            Beside::Octets => (
+                &mut contender.system,
+                Command::call(case.as_octets(), limits),
+            ),
+            Beside::OneObject => match &mut contender.alone {
+                Some(alone) => (alone, Command::call(case, limits)),
+                None => return Ok(None),
+            },
+        };
+        let Some((ran, mut ends)) = command.run(system, turn.round == 0)? else {
+            return Ok(None);
+        };
+        if turn.round == 0 {
+            buffers.check(&mut ends);
+            let pairs = &mut self.pairs[turn.case][turn.system];
+            pairs.baseline.note_ends(ends.clone());
+            for end in &mut ends {
+                end.end.insert_str(0, "baseline's ");
+            }
+            pairs.system.note_ends(ends);
+        }
+        Ok(Some(ran))
     }
 
     /// Adds the measurements to `part`.
@@ -195,11 +298,12 @@ impl<'s> Contest<'s> {
                 let name = contender.system.name;
                 let (system, words) = match case.beside {
                     Beside::RawTcp => (RAW, case.operation.word().to_owned()),
+                    Beside::UntunedRawTcp => (RAW, format!("{}, untuned", case.operation.word())),
                     Beside::Octets => (name, case.as_octets().words()),
                     Beside::OneObject => (name, format!("{}, one object", case.operation.word())),
                 };
                 let own = pairs.system.measurement(name, &case.words(), &factors);
-                let words = format!("{words}, directly before {name}");
+                let words = format!("{words}, directly beside {name}");
                 let beside = pairs.baseline.measurement(system, &words, &factors);
                 for (about, measurement) in [(About::Case(*case), own), (About::Baseline, beside)] {
                     if let Some(measurement) = measurement {
@@ -208,89 +312,45 @@ impl<'s> Contest<'s> {
                 }
             }
         }
+        let guarded = self.guard.as_ref().and_then(|guard| guard.measurement(RAW));
+        if let Some(guarded) = guarded {
+            part.add(About::BaselineCheck, guarded);
+        }
         Ok(())
     }
-
-    /// Adds pairs of the baseline and sockperf to `part`. Their failure is noted and ends nothing else.
-    pub(super) fn check_baseline(&mut self, session: &mut Session<'_>, part: &mut Part) {
-        if foreign::find("sockperf").is_none() {
-            session.skip("sockperf", "call: sockperf not installed");
-            return;
-        }
-        let mut samples = Samples::default();
-        let checked = self.compare_with_sockperf(session, &mut samples);
-        match checked {
-            Ok(octets) => {
-                let factors = [("payload_octets", octets as f64)];
-                if let Some(found) = samples.measurement(RAW, "beside sockperf", &factors) {
-                    part.add(About::BaselineCheck, found);
-                }
-            }
-            Err(error) => session.skip("sockperf", &format!("call: {error}")),
-        }
-    }
-
-    fn compare_with_sockperf(
-        &mut self,
-        session: &mut Session<'_>,
-        samples: &mut Samples,
-    ) -> Result<usize, LaboratoryError> {
-        let sizes = self.sizes()?;
-        let smallest = sizes.iter().map(|(request, _)| *request).min();
-        let octets = smallest.unwrap_or(SOCKPERF_SIZE_MIN).max(SOCKPERF_SIZE_MIN);
-        let sockperf = Sockperf::start((self.places.server, self.places.client))?;
-        let limits = self.limits(session);
-        let rounds = session.setup.rounds;
-        for _ in 0..CHECK_ROUNDS.min(rounds) {
-            session.show(rounds, "the baseline beside sockperf".to_owned());
-            let Some(ours) = send_raw(&mut self.raw, kind::SMALL, (octets, octets), limits)? else {
-                break;
-            };
-            self.places.rest(limits.budget);
-            let PingPong { p50_ns, p99_ns, .. } = sockperf.run(octets)?;
-            self.places.rest(limits.budget);
-            let Some(summary) = RunSummary::of(&ours) else {
-                continue;
-            };
-            samples.add_run(&ours, &summary);
-            samples.add_value("sockperf_p50_ns", p50_ns);
-            let ratios = [
-                ("p50_ratio", summary.p50_ns.map(|ns| ns / p50_ns)),
-                ("p99_ratio", summary.p99_ns.map(|ns| ns / p99_ns)),
-            ];
-            for (name, ratio) in ratios {
-                if let Some(ratio) = ratio {
-                    samples.add_value(name, ratio);
-                }
-            }
-        }
-        Ok(octets)
-    }
 }
 
-/// One run of calls. Returns `None` if the user wants to end.
-pub(super) fn call(
-    system: &mut System,
-    case: Case,
-    limits: RunLimits,
-) -> Result<Option<RunResult>, LaboratoryError> {
-    let period_ns = case.period_ns.unwrap_or(0);
-    system.run(case.operation.word(), (case.count(), 0), period_ns, limits)
+/// The system runs before its baseline in the warm-up round and in every second round after it.
+const fn is_system_first(round: usize) -> bool {
+    round.is_multiple_of(2)
 }
 
-/// The same over raw TCP, with messages of `sizes` octets there and back.
-fn send_raw(
-    raw: &mut System,
-    case: Case,
-    sizes: (usize, usize),
-    limits: RunLimits,
-) -> Result<Option<RunResult>, LaboratoryError> {
-    let kind = if case.is_stream() {
-        "raw-stream"
-    } else {
-        "raw"
+/// The guard of a contest beside raw TCP, where targets are judged. Without sockperf, the reason is noted.
+fn guard(
+    session: &mut Session<'_>,
+    subject: &Subject<'_>,
+    reference: &str,
+) -> Result<Option<Guard>, LaboratoryError> {
+    let places = subject.places;
+    let mut cases = subject.cases.iter();
+    if !places.are_judged() || !cases.any(|case| case.beside == Beside::RawTcp) {
+        return Ok(None);
+    }
+    if foreign::find(SOCKPERF).is_none() {
+        session.skip(SOCKPERF, "not installed: the baseline is unguarded");
+        return Ok(None);
+    }
+    let (octets, _) = super::kind::SMALL.message_sizes(reference)?;
+    let own = session.own();
+    let shape = Shape {
+        variant: subject.variant,
+        ..Shape::default()
     };
-    raw.run(kind, sizes, case.period_ns.unwrap_or(0), limits)
+    let both = (places.server, places.client);
+    let raw = session.start(&Plan::pair(RAW, &own, Role::RAW, both, shape))?;
+    let spins = subject.variant.spins();
+    let started = Guard::start(raw, places, spins, octets);
+    Ok(session.or_skip(SOCKPERF, started))
 }
 
 fn contender(
@@ -382,14 +442,16 @@ impl Drop for ScratchFiles {
     }
 }
 
-/// Longer runs of real-time threads that never sleep are throttled by the kernel once a second.
-pub(super) const REAL_TIME_RUN: Duration = Duration::from_millis(850);
+/// The name of the second instrument and of its program.
+const SOCKPERF: &str = "sockperf";
 
-/// Pairs that warm up a just-in-time compiler.
-const JIT_WARM_UPS: usize = 8;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Pairs with sockperf, each of which takes more than a second.
-const CHECK_ROUNDS: usize = 3;
-
-/// The smallest message that sockperf sends.
-const SOCKPERF_SIZE_MIN: usize = 14;
+    #[test]
+    fn a_system_runs_first_in_every_second_round() {
+        let order: Vec<bool> = (0..4).map(is_system_first).collect();
+        assert_eq!(order, [true, false, true, false]);
+    }
+}

@@ -1,9 +1,10 @@
 //! What a server does for one request. Two runs of different length are counted and subtracted, so that the share of a
 //! run that belongs to no request cancels out.
 
-use super::contest::call;
+use super::command::Command;
 use super::kind::SMALL;
 use super::part::{About, Part};
+use super::plan::COUNTING_TIME;
 use crate::counters::{Counted, Counts, Watch};
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign::{JACORB, RUSTORB};
@@ -16,9 +17,11 @@ use crate::laboratory::{LaboratoryError, OURS, Role, Variant};
 use crate::limits::END_PATIENCE;
 
 /// Names of the counts, in tables and in the document.
-pub(super) const COUNTS: [(&str, &str); 4] = [
+pub(super) const COUNTS: [(&str, &str); 6] = [
     ("allocations", "allocations"),
     ("mutex locks", "mutex_locks"),
+    ("locks of Rust's library", "rust_locks"),
+    ("futex calls", "futex_calls"),
     ("waits", "waits"),
     ("system calls", "system_calls"),
 ];
@@ -40,7 +43,9 @@ pub(super) fn count(
     for (step, (name, program, variant)) in all.into_iter().enumerate() {
         session.show_step(step + 1, count, format!("counters: {name}"));
         let mut samples = Samples::default();
-        match count_one(session, (name, &program), variant, places, &mut samples) {
+        let counted = count_one(session, (name, &program), variant, places, &mut samples);
+        session.spend(COUNTING_TIME);
+        match counted {
             Ok(true) => {
                 let case = format!("a request{}", variant.words());
                 let factors = [("requests", (LONG - SHORT) as f64)];
@@ -76,7 +81,8 @@ fn count_one(
             count,
             budget: END_PATIENCE,
         };
-        call(system, SMALL, limits)
+        let ran = Command::call(SMALL, limits).run(system, false)?;
+        Ok::<_, LaboratoryError>(ran.map(|(ran, _)| ran))
     };
     // What only the first requests do is not counted.
     let warm_up = if name == JACORB { LONG * 4 } else { LONG };
@@ -84,7 +90,12 @@ fn count_one(
         return Ok(false);
     }
     // A probe slows the counted process down. With all events at once a run is still far below its budget.
-    let watch = Watch::begin(system.server.process(), &Counted::ALL);
+    let wanted: &[Counted] = if [OURS, RUSTORB].contains(&name) {
+        &Counted::ALL
+    } else {
+        &Counted::ALL_BUT_RUST
+    };
+    let watch = Watch::begin(system.server.process(), wanted);
     for error in watch.missing().values() {
         session.skip(name, &format!("counters: {error}"));
     }
@@ -125,6 +136,8 @@ fn add_counts(name: &str, [before, short, long]: [&(Counts, u64); 3], samples: &
         per_request(Counted::Allocations).filter(|_| name != JACORB),
         (library_locks.map(|locks| locks + own_locks))
             .filter(|_| ![JACORB, RUSTORB].contains(&name)),
+        per_request(Counted::RustLocks),
+        per_request(Counted::FutexCalls),
         per_request(Counted::FutexWaits),
         per_request(Counted::SystemCalls),
     ];

@@ -58,7 +58,7 @@ impl Kind {
                 .chain([64, 1_024, 65_536].map(|size| Case::new(Operation::Structs, size)))
                 .collect(),
             Self::Rate => vec![SMALL.every(RATE_PERIOD_NS)],
-            Self::Stream => vec![LARGE_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
+            Self::Stream => vec![LARGE_STREAM, UNTUNED_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
             Self::Objects => vec![SMALL.beside(Beside::OneObject)],
             Self::Priority => vec![SMALL.every(PRIORITY_PERIOD_NS)],
             Self::Counters | Self::Memory => Vec::new(),
@@ -89,6 +89,7 @@ impl Kind {
 /// The smallest call of the targets.
 pub(super) const SMALL: Case = Case::new(Operation::Octets, 64);
 pub(super) const LARGE_STREAM: Case = Case::new(Operation::StreamOctets, 65_536);
+pub(super) const UNTUNED_STREAM: Case = LARGE_STREAM.beside(Beside::UntunedRawTcp);
 pub(super) const SMALL_STREAM: Case = Case::new(Operation::StreamOctets, 64);
 pub(super) const STRUCTS: Case = Case::new(Operation::SinkStructs, 65_536).beside(Beside::Octets);
 pub(super) const PLAIN: Case = Case::new(Operation::SinkPlain, 65_536).beside(Beside::Octets);

@@ -9,52 +9,63 @@ use deckwatch_giop::{Format, Ior, RequestHeader, Response, Target};
 use deckwatch_os::process::raise_open_files;
 
 use super::part::{About, Part};
+use super::plan::MEMORY_TIME;
 use crate::laboratory::condition::Places;
 use crate::laboratory::process::End;
 use crate::laboratory::program::{Place, Program, Shape};
 use crate::laboratory::samples::Samples;
-use crate::laboratory::session::Session;
+use crate::laboratory::session::{Session, TurnCase};
 use crate::laboratory::{LaboratoryError, OURS, Role};
 
-/// Measures every server with and without `connections`, and adds the results to `part`.
+/// Measures every server with and without `connections` once in each round, and adds the results to `part`. Returns
+/// false if the user wants to end.
 pub(super) fn measure(
     session: &mut Session<'_>,
     places: &Places,
     connections: usize,
     programs: &[(&'static str, Program)],
     part: &mut Part,
-) -> Result<(), LaboratoryError> {
+) -> Result<bool, LaboratoryError> {
     let needed = connections as u64 + OTHER_FILES;
     if let Some(limit) = raise_open_files().filter(|limit| *limit < needed) {
         return Err(LaboratoryError::TooManyConnections { connections, limit });
     }
     let own = session.own();
     let all = std::iter::once((OURS, own)).chain(programs.iter().cloned());
-    for (step, (name, program)) in all.enumerate() {
-        session.show_step(step + 1, programs.len() + 1, format!("memory: {name}"));
-        match measure_one(name, &program, places.server, connections) {
-            Ok(both) => {
-                for (connections, octets) in both {
-                    let mut samples = Samples::default();
-                    samples.add_value("resident_octets", octets.0 as f64);
-                    samples.add_value("anonymous_octets", octets.1 as f64);
-                    let factors = [("connections", connections as f64)];
-                    let found = samples.measurement(name, "a server", &factors);
-                    if let Some(found) = found {
-                        part.add(About::Memory(connections), found);
-                    }
-                }
+    let all: Vec<(&'static str, Program)> = all.collect();
+    let systems: Vec<&'static str> = all.iter().map(|(name, _)| *name).collect();
+    let case = TurnCase {
+        name: "memory: ".to_owned(),
+        systems,
+    };
+    let mut samples: Vec<[Samples; 2]> = all.iter().map(|_| Default::default()).collect();
+    let rounds = 1..=session.setup.rounds;
+    let is_whole = session.take_turns(rounds, &[case], &mut |session, turn| {
+        let (name, program) = &all[turn.system];
+        session.show(turn.round, format!("memory: {name}"));
+        let both = measure_one(name, program, places.server, connections)?;
+        for (samples, (resident, anonymous)) in samples[turn.system].iter_mut().zip(both) {
+            samples.add_value("resident_octets", resident as f64);
+            samples.add_value("anonymous_octets", anonymous as f64);
+        }
+        session.spend(MEMORY_TIME);
+        Ok(true)
+    });
+    for ((name, _), both) in all.iter().zip(&samples) {
+        for (connections, samples) in [0, connections].into_iter().zip(both) {
+            let factors = [("connections", connections as f64)];
+            if let Some(found) = samples.measurement(name, "a server", &factors) {
+                part.add(About::Memory(connections), found);
             }
-            Err(error) if name == OURS => return Err(error),
-            Err(error) => session.skip(name, &format!("memory: {error}")),
         }
     }
-    Ok(())
+    Ok(is_whole)
 }
 
-/// A number of connections, and the resident and the anonymous octets of a server that has them.
-type Memory = (usize, (u64, u64));
+/// The resident and the anonymous octets of a server.
+type Memory = (u64, u64);
 
+/// The memory of a server without connections, and with as many as asked for.
 fn measure_one(
     name: &str,
     program: &Program,
@@ -79,7 +90,7 @@ fn measure_one(
     }
     let full = resident(process)?;
     drop(open);
-    Ok([(0, idle), (connections, full)])
+    Ok([idle, full])
 }
 
 /// Resident octets of a process, and the anonymous ones among them, which are mapped to no file.

@@ -83,6 +83,15 @@ impl Part {
         })
     }
 
+    /// The pairs of raw TCP and sockperf.
+    pub(super) fn baseline_check(&self) -> Option<&Measurement> {
+        let row = self
+            .rows
+            .iter()
+            .find(|row| row.about == About::BaselineCheck);
+        row.map(|row| &row.measurement)
+    }
+
     /// The counts of requests, with the way of serving.
     pub(super) fn counts(&self) -> impl Iterator<Item = (Variant, &Measurement)> {
         self.rows.iter().filter_map(|row| match row.about {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+use deckwatch_meter::experiment::{ExperimentDocument, MachineState, Measurement};
 use deckwatch_os::schedule::{affinity, set_affinity};
 use deckwatch_os::signal;
 
 use super::case::Case;
-use super::contest::{Contest, REAL_TIME_RUN, Subject};
+use super::contest::{Contest, Subject};
 use super::figures::figures;
 use super::kind::{Kind, SMALL};
 use super::part::Part;
-use super::{counts, memory, target};
+use super::plan::{REAL_TIME_RUN, Step, state_time, steps};
+use super::{counts, memory, state, target};
 use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign;
@@ -54,6 +55,7 @@ pub fn run(
         session: Session::new(&settings.setup, tell),
         programs: Vec::new(),
         parts: Vec::new(),
+        states: Vec::new(),
     };
     bench.find_programs();
     let places = settings
@@ -61,15 +63,22 @@ pub fn run(
         .iter()
         .map(|condition| condition.places());
     let places = places.collect::<Result<Vec<_>, _>>()?;
-    for places in &places {
+    let steps = bench.plan(&places);
+    for (place, at) in places.iter().enumerate() {
+        let mut here = steps.iter().filter(|step| step.place == place).peekable();
+        if here.peek().is_none() {
+            continue;
+        }
         let allowed = affinity().unwrap_or_default();
-        bench.session.move_away(places);
-        for kind in &settings.kinds {
-            if !bench.measure(*kind, places) {
+        bench.session.move_away(at);
+        bench.note_state(at, "before");
+        for step in here {
+            if !bench.measure(step, at) {
                 return bench.finish();
             }
             keep(&bench.document());
         }
+        bench.note_state(at, "after");
         // If it may not move back, the next condition has fewer processors, and says so.
         let _ = set_affinity(&allowed);
     }
@@ -81,6 +90,7 @@ struct Bench<'s> {
     session: Session<'s>,
     programs: Vec<(&'static str, Program)>,
     parts: Vec<Part>,
+    states: Vec<MachineState>,
 }
 
 impl Bench<'_> {
@@ -95,12 +105,36 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures a kind in a condition. Returns false if the bench ends: the user wants to end, or it is broken off.
-    fn measure(&mut self, kind: Kind, places: &Places) -> bool {
+    /// The steps of the bench. Their time is the plan of the session.
+    fn plan(&mut self, places: &[Places]) -> Vec<Step> {
+        let foreign: Vec<&str> = self.programs.iter().map(|(name, _)| *name).collect();
+        let cases = |kind, variant| self.cases(kind, variant).len();
+        let steps = steps(self.settings, places, &foreign, cases);
+        let states = state_time(self.settings.setup.run_budget) * places.len() as u32;
+        self.session
+            .plan(states + steps.iter().map(|step| step.time).sum());
+        steps
+    }
+
+    /// Measures the state of the machine. A failure is noted and ends nothing else.
+    fn note_state(&mut self, places: &Places, when: &str) {
+        if signal::ending().is_some() {
+            return;
+        }
+        let found = state::measure(&mut self.session, places, when);
+        let found = self.session.or_skip("the state of the machine", found);
+        self.states.extend(found.flatten());
+    }
+
+    /// Measures one step. Returns false if the bench ends: the user wants to end, or it is broken off.
+    fn measure(&mut self, step: &Step, places: &Places) -> bool {
+        let done = self.session.done();
         let measured = match signal::ending() {
-            None => self.kind(kind, places),
+            None => self.step(step, places),
             Some(_) => Ok(false),
         };
+        // The steps within it are planned with less precision.
+        self.session.set_done(done + step.time);
         match measured {
             Ok(true) => return true,
             Err(error) if signal::ending().is_none() => self.session.broken_off = Some(error),
@@ -111,44 +145,30 @@ impl Bench<'_> {
         false
     }
 
-    fn kind(&mut self, kind: Kind, places: &Places) -> Result<bool, LaboratoryError> {
-        let is_done = self.parts.iter().any(|part| part.kind == kind);
-        if kind.is_independent_of_condition() && is_done {
-            return Ok(true);
+    fn step(&mut self, step: &Step, places: &Places) -> Result<bool, LaboratoryError> {
+        let Step { kind, variant, .. } = *step;
+        let mut part = Part {
+            kind,
+            condition: places.words(),
+            is_judged: places.are_judged(),
+            variant,
+            cases: self.cases(kind, variant),
+            rows: Vec::new(),
+        };
+        let (session, programs) = (&mut self.session, &self.programs);
+        let measured = match kind {
+            Kind::Counters => counts::count(session, places, programs, &mut part).map(|()| true),
+            Kind::Memory => {
+                let connections = self.settings.connections;
+                memory::measure(session, places, connections, programs, &mut part)
+            }
+            _ => self.contest(&mut part, places),
+        };
+        // What was found before a failure is kept.
+        if measured.is_ok() || !part.is_empty() {
+            self.parts.push(part);
         }
-        for &variant in kind.variants(places.condition) {
-            if signal::ending().is_some() {
-                return Ok(false);
-            }
-            let mut part = Part {
-                kind,
-                condition: places.words(),
-                is_judged: places.are_judged(),
-                variant,
-                cases: self.cases(kind, variant),
-                rows: Vec::new(),
-            };
-            let (session, programs) = (&mut self.session, &self.programs);
-            let measured = match kind {
-                Kind::Counters => {
-                    counts::count(session, places, programs, &mut part).map(|()| true)
-                }
-                Kind::Memory => {
-                    let connections = self.settings.connections;
-                    memory::measure(session, places, connections, programs, &mut part)
-                        .map(|()| true)
-                }
-                _ => self.contest(&mut part, places),
-            };
-            // What was found before a failure is kept.
-            if measured.is_ok() || !part.is_empty() {
-                self.parts.push(part);
-            }
-            if !measured? {
-                return Ok(false);
-            }
-        }
-        Ok(signal::ending().is_none())
+        Ok(measured? && signal::ending().is_none())
     }
 
     fn cases(&self, kind: Kind, variant: Variant) -> Vec<Case> {
@@ -173,9 +193,6 @@ impl Bench<'_> {
         let mut contest = Contest::start(session, subject, &self.programs)?;
         let is_whole = contest.run(session)?;
         contest.results(part)?;
-        if is_whole && part.kind == Kind::Call && part.variant == Variant::Plain {
-            contest.check_baseline(session, part);
-        }
         Ok(is_whole)
     }
 
@@ -199,10 +216,11 @@ impl Bench<'_> {
         Found {
             experiment: format!("bench {kind}"),
             title: "What calls, messages, objects and priorities cost",
-            source: "each run directly after a run of its baseline, the medians of the ratios of those pairs",
+            source: "each run directly beside a run of its baseline, the medians of the ratios of those pairs",
             condition: conditions.join("; "),
             parameters: BTreeMap::new(),
             standings: target::standings(&self.parts),
+            machine_states: self.states.clone(),
             measurements: rows.map(|row| row.measurement.clone()).collect(),
             figures: self.parts.iter().flat_map(figures).collect(),
             notes: peers
@@ -231,9 +249,11 @@ impl Bench<'_> {
             .flat_map(Part::cases)
             .filter_map(|(_, found)| spread(found))
             .fold(0.0, f64::max);
+        let moved = state::change(&self.states);
         let has_gap = |part: &Part| part.is_empty() || part.has_gap();
         let all = [
             (self.settings.setup.run_budget > REAL_TIME_RUN).then_some(Caution::LongRuns),
+            (moved > STATE_WARNED).then_some(Caution::StateChanged { share: moved }),
             (share > SPREAD_WARNED).then_some(Caution::Spread { share }),
             (self.parts.iter().any(has_gap)).then_some(Caution::NothingMeasured),
         ];
@@ -243,3 +263,6 @@ impl Bench<'_> {
 
 /// The spread of the middle half of the ratios, over their median, from which on a warning is shown.
 const SPREAD_WARNED: f64 = 0.06;
+
+/// The change of raw TCP or of a system call, as a share, from which on a warning is shown.
+const STATE_WARNED: f64 = 0.05;

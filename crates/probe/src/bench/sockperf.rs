@@ -6,14 +6,19 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use deckwatch_meter::experiment::EndNote;
+
 use crate::laboratory::LaboratoryError;
+use crate::laboratory::examined::{Asked, Examination, examine};
 use crate::laboratory::program::Place;
 
 /// A sockperf server; it is killed when dropped.
 pub(super) struct Sockperf {
     server: Child,
     port: u16,
-    client: Place,
+    places: (Place, Place),
+    /// Both ends look for messages in a loop instead of sleeping.
+    spins: bool,
 }
 
 /// The result of one run, of whole round trips.
@@ -25,8 +30,8 @@ pub(super) struct PingPong {
 }
 
 impl Sockperf {
-    /// Starts the server.
-    pub(super) fn start(places: (Place, Place)) -> Result<Self, LaboratoryError> {
+    /// Starts the server. Ends that spin have sockets that do not block.
+    pub(super) fn start(places: (Place, Place), spins: bool) -> Result<Self, LaboratoryError> {
         let cannot = |source| LaboratoryError::CannotStart {
             what: "sockperf's server".to_owned(),
             source,
@@ -39,6 +44,7 @@ impl Sockperf {
         let server = placed(places.0)
             .args(["sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p"])
             .arg(port.to_string())
+            .args(spins.then_some(NONBLOCKED))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -47,7 +53,8 @@ impl Sockperf {
         let mut started = Self {
             server,
             port,
-            client: places.1,
+            places,
+            spins,
         };
         started.await_listening()?;
         Ok(started)
@@ -73,31 +80,50 @@ impl Sockperf {
         Ok(())
     }
 
-    /// One run with messages of `size` octets both ways. It takes one second, the shortest that sockperf accepts.
-    pub(super) fn run(&self, size: usize) -> Result<PingPong, LaboratoryError> {
-        let output = placed(self.client)
+    /// One run with messages of `size` octets both ways, and its ends as they were read back. It takes one second, the
+    /// shortest that sockperf accepts.
+    pub(super) fn run(&self, size: usize) -> Result<(PingPong, Vec<EndNote>), LaboratoryError> {
+        let cannot = |source| LaboratoryError::CannotStart {
+            what: "sockperf".to_owned(),
+            source,
+        };
+        let client = placed(self.places.1)
             .args(["sockperf", "ping-pong", "--tcp", "--full-rtt", "-t", "1"])
             .args(["-i", "127.0.0.1", "-p"])
             .arg(self.port.to_string())
             .arg("-m")
             .arg(size.to_string())
+            .args(self.spins.then_some(NONBLOCKED))
             .stdin(Stdio::null())
-            .output()
-            .map_err(|source| LaboratoryError::CannotStart {
-                what: "sockperf".to_owned(),
-                source,
-            })?;
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        let mut ends = [
+            ("sockperf server", self.server.id(), self.places.0),
+            ("sockperf client", client.id(), self.places.1),
+        ]
+        .map(|(end, process, place)| Examination::begin(end, process, Asked::at(place)));
+        // It warms up first.
+        examine(&mut ends, RUN_TIME);
+        let output = client.wait_with_output().map_err(cannot)?;
         let output_text = String::from_utf8_lossy(&output.stdout);
-        parse(&output_text).ok_or_else(|| LaboratoryError::EndFailed {
+        let found = parse(&output_text).ok_or_else(|| LaboratoryError::EndFailed {
             what: "sockperf".to_owned(),
             reason: format!(
                 "it has ended ({}) without its percentiles: {}",
                 output.status,
                 String::from_utf8_lossy(&output.stderr).trim()
             ),
-        })
+        })?;
+        Ok((found, ends.iter().map(Examination::note).collect()))
     }
 }
+
+const NONBLOCKED: &str = "--nonblocked";
+
+/// A run with its warm-up.
+const RUN_TIME: Duration = Duration::from_millis(1_400);
 
 /// The longest time until the server listens.
 const PATIENCE: Duration = Duration::from_secs(10);

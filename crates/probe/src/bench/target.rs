@@ -2,9 +2,12 @@
 
 mod table;
 
-use deckwatch_meter::experiment::{Measurement, PeerRatio, Ratio, Standing};
+use deckwatch_meter::experiment::{
+    Bound, EndNote, Measurement, PeerRatio, Ratio, Standing, TargetVerdict,
+};
 
-use super::case::Case;
+use super::case::{Beside, Case};
+use super::guard::Guarded;
 use super::kind::Kind;
 use super::part::Part;
 use crate::laboratory::{OMNIORB, OURS, Variant};
@@ -27,12 +30,6 @@ enum Over {
     Peer(&'static str),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Bound {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
 /// One target.
 struct Target {
     measure: &'static str,
@@ -41,7 +38,8 @@ struct Target {
     variant: Variant,
     statistic: Statistic,
     over: Over,
-    bound: Bound,
+    /// Without a bound, the result is shown and not judged.
+    bound: Option<Bound>,
 }
 
 /// The results of `parts` against the targets.
@@ -77,22 +75,127 @@ impl Target {
         };
         let ratio = |found: &Measurement| match other {
             None => found.ratio(self.statistic.value()),
-            Some(other) => self.statistic.round_by_round(found, other?),
+            Some(other) => round_by_round(self.statistic.value(), found, other?),
         };
         let ours = of(OURS).and_then(ratio);
         let others = all.iter().copied().filter(|found| {
             let is_other = other.flatten().is_some_and(|it| it.system == found.system);
             found.system != OURS && !is_other
         });
-        let is_met = ours.map(|ours| self.bound.holds(ours.median));
+        let judged = match self.bound {
+            Some(bound) => self.judge(part, bound, (of(OURS), other), ours),
+            None => Judged::default(),
+        };
         Some(Standing {
             measure: self.measure.to_owned(),
             condition: part.condition.clone(),
             ours,
-            target: self.bound.words(),
+            target: self
+                .bound
+                .map_or_else(|| "shown beside it".to_owned(), words),
             peers: others.filter_map(|it| peer(it, ratio(it))).collect(),
-            is_met: is_met.filter(|_| part.is_judged),
+            verdict: judged.verdict,
+            reason: judged.reason,
+            rounds_more: judged.rounds_more,
         })
+    }
+
+    /// The verdict on the ratio of `found`, which is over that of `other` if there is one.
+    fn judge(
+        &self,
+        part: &Part,
+        bound: Bound,
+        (found, other): (Option<&Measurement>, Option<Option<&Measurement>>),
+        ratio: Option<Ratio>,
+    ) -> Judged {
+        if !part.is_judged {
+            return Judged::not("targets are not judged in this condition");
+        }
+        let Some(ratio) = ratio else {
+            return Judged::not("it was not measured");
+        };
+        let all = [found, other.flatten()].into_iter().flatten();
+        let mut ends = all.flat_map(|it| &it.ends);
+        if let Some(difference) = ends.find_map(EndNote::difference) {
+            return Judged::not(&difference);
+        }
+        let guarded = match self.case.beside {
+            Beside::RawTcp => Guarded::of(part.baseline_check()),
+            _ => Guarded::Holds,
+        };
+        let judged = Judged::of(ratio, bound);
+        match guarded {
+            Guarded::Holds => judged,
+            Guarded::Fails(reason) => Judged::not(&reason),
+            // A slowed baseline flatters: a target that is missed beside it is missed all the same.
+            Guarded::Absent if judged.verdict == Some(TargetVerdict::Met) => Judged {
+                verdict: Some(TargetVerdict::Open),
+                reason: Some(UNGUARDED.to_owned()),
+                rounds_more: None,
+            },
+            Guarded::Absent => judged,
+        }
+    }
+}
+
+/// The reason for a verdict that would be `met` with a guarded baseline.
+const UNGUARDED: &str =
+    "the baseline is unguarded: nothing shows that raw TCP was not slowed (is sockperf installed?)";
+
+/// A verdict with its reason.
+#[derive(Debug, Default, PartialEq)]
+struct Judged {
+    verdict: Option<TargetVerdict>,
+    reason: Option<String>,
+    rounds_more: Option<usize>,
+}
+
+impl Judged {
+    fn not(reason: &str) -> Self {
+        Self {
+            reason: Some(reason.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    fn of(ratio: Ratio, bound: Bound) -> Self {
+        let (verdict, rounds_more) = ratio.against(bound);
+        let reason = match verdict {
+            TargetVerdict::Open if ratio.lower.is_some() => "the interval has the bound inside",
+            TargetVerdict::Open if ratio.is_widened => {
+                "the ratios of successive rounds resemble each other"
+            }
+            TargetVerdict::Open => "too few rounds for an interval",
+            _ => "",
+        };
+        Self {
+            verdict: Some(verdict),
+            reason: (!reason.is_empty()).then(|| reason.to_owned()),
+            rounds_more,
+        }
+    }
+
+    /// The verdict on a count, which has no interval.
+    fn of_count(count: Option<Ratio>, most: f64) -> Self {
+        let Some(count) = count else {
+            return Self::not("it was not counted: see what was skipped");
+        };
+        let verdict = if count.median <= most {
+            TargetVerdict::Met
+        } else {
+            TargetVerdict::Missed
+        };
+        Self {
+            verdict: Some(verdict),
+            ..Self::default()
+        }
+    }
+}
+
+fn words(bound: Bound) -> String {
+    match bound {
+        Bound::AtMost(bound) => format!("at most {bound:.2}"),
+        Bound::AtLeast(bound) => format!("at least {bound:.2}"),
     }
 }
 
@@ -112,34 +215,11 @@ impl Statistic {
             Self::Rate => "rate_ratio",
         }
     }
-
-    /// The ratios of one system over those of another in the same rounds.
-    fn round_by_round(self, found: &Measurement, other: &Measurement) -> Option<Ratio> {
-        let runs = |of: &Measurement| of.runs.get(self.value()).cloned();
-        let pairs = runs(found)?.into_iter().zip(runs(other)?);
-        Ratio::of(pairs.map(|(one, two)| one / two).collect())
-    }
-}
-
-impl Bound {
-    fn holds(self, value: f64) -> bool {
-        match self {
-            Self::AtMost(bound) => value <= bound,
-            Self::AtLeast(bound) => value >= bound,
-        }
-    }
-
-    fn words(self) -> String {
-        match self {
-            Self::AtMost(bound) => format!("at most {bound:.2}"),
-            Self::AtLeast(bound) => format!("at least {bound:.2}"),
-        }
-    }
 }
 
 /// Counts of a request, of all systems; of ours in both ways of serving.
 fn of_counts(part: &Part) -> Vec<Standing> {
-    const ROWS: [(&str, Variant, &str, f64); 5] = [
+    const ROWS: [(&str, Variant, &str, f64); 7] = [
         (
             "heap allocations a request at the server",
             Variant::Plain,
@@ -147,9 +227,21 @@ fn of_counts(part: &Part) -> Vec<Standing> {
             0.0,
         ),
         (
-            "mutex locks a request at the server",
+            "mutex locks a request at the server, the C library's and ours",
             Variant::Plain,
             "mutex_locks",
+            0.0,
+        ),
+        (
+            "locks of Rust's library a request at the server",
+            Variant::Plain,
+            "rust_locks",
+            0.0,
+        ),
+        (
+            "futex calls a request at the server",
+            Variant::Plain,
+            "futex_calls",
             0.0,
         ),
         (
@@ -176,13 +268,16 @@ fn of_counts(part: &Part) -> Vec<Standing> {
         let all = || (part.counts()).filter_map(|(it, found)| (it == variant).then_some(found));
         let ours = all().find(|it| it.system == OURS).and_then(of);
         let others = all().filter(|it| it.system != OURS);
+        let judged = Judged::of_count(ours, bound + COUNT_SLACK);
         Standing {
             measure: measure.to_owned(),
             condition: part.condition.clone(),
             ours,
             target: format!("at most {bound:.0}"),
             peers: others.filter_map(|it| peer(it, of(it))).collect(),
-            is_met: ours.map(|ours| ours.median <= bound + COUNT_SLACK),
+            verdict: judged.verdict,
+            reason: judged.reason,
+            rounds_more: None,
         }
     };
     ROWS.into_iter().map(row).collect()
@@ -191,16 +286,22 @@ fn of_counts(part: &Part) -> Vec<Standing> {
 /// What a server does periodically falls on some requests: less than one in a hundred.
 const COUNT_SLACK: f64 = 0.01;
 
-/// Resident memory of all systems, in MB.
+/// Resident memory of all systems, in MB. It is judged by the ratio to omniORB's in the same rounds.
 fn of_memory(part: &Part) -> Vec<Standing> {
     let row = |connections: usize| {
         let all = || (part.memory()).filter_map(|(it, found)| (it == connections).then_some(found));
         let of = |it: &Measurement| {
-            let octets = it.values.get("resident_octets");
-            octets.map(|octets| Ratio::exactly(octets / 1e6))
+            let runs = it.runs.get("resident_octets")?.iter();
+            Ratio::of(runs.map(|octets| octets / 1e6).collect())
         };
-        let named = |name: &str| all().find(|it| it.system == name).and_then(of);
-        let (ours, omniorb) = (named(OURS), named(OMNIORB));
+        let named = |name: &str| all().find(|it| it.system == name);
+        let ours = named(OURS);
+        let over = ours.zip(named(OMNIORB));
+        let over = over.and_then(|(ours, it)| round_by_round("resident_octets", ours, it));
+        let judged = over.map_or_else(
+            || Judged::not("omniORB's was not measured"),
+            |over| Judged::of(over, Bound::AtMost(1.0)),
+        );
         let others = all().filter(|it| it.system != OURS);
         let measure = match connections {
             0 => "memory of an idle server, MB resident".to_owned(),
@@ -209,101 +310,23 @@ fn of_memory(part: &Part) -> Vec<Standing> {
         Standing {
             measure,
             condition: part.condition.clone(),
-            ours,
-            target: "below omniORB's".to_owned(),
+            ours: ours.and_then(of),
+            target: "at most omniORB's".to_owned(),
             peers: others.filter_map(|it| peer(it, of(it))).collect(),
-            is_met: ours.zip(omniorb).map(|(ours, it)| ours.median < it.median),
+            verdict: judged.verdict,
+            reason: judged.reason,
+            rounds_more: judged.rounds_more,
         }
     };
     part.connections().into_iter().map(row).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::kind;
-    use super::super::part::About;
-    use super::*;
-    use crate::laboratory::process::RunResult;
-    use crate::laboratory::samples::{Pairs, Samples};
-
-    fn part(kind: Kind) -> Part {
-        Part {
-            kind,
-            condition: "here".to_owned(),
-            is_judged: true,
-            variant: Variant::Plain,
-            cases: Vec::new(),
-            rows: Vec::new(),
-        }
-    }
-
-    fn streams(peers: &[(&str, u64)]) -> Part {
-        let mut part = part(Kind::Stream);
-        part.cases.push(kind::SMALL_STREAM);
-        for (name, count) in peers {
-            let mut pairs = Pairs::default();
-            let ran = |count| RunResult::Sum {
-                count,
-                elapsed_ns: 1_000,
-            };
-            assert!(pairs.add(&ran(*count), &ran(100)));
-            let found = pairs.system.measurement(name, "stream-octets", &[]);
-            let about = About::Case(kind::SMALL_STREAM);
-            part.add(about, found.expect("a pair"));
-        }
-        part
-    }
-
-    fn measured(values: &[(&str, f64)], system: &str) -> Measurement {
-        let mut samples = Samples::default();
-        for (name, value) in values {
-            samples.add_value(name, *value);
-        }
-        samples.measurement(system, "here", &[]).expect("values")
-    }
-
-    #[test]
-    fn a_rate_is_held_against_that_of_the_other_peer_in_the_same_rounds() {
-        let met = |ours, theirs| standings(&[streams(&[(OURS, ours), (OMNIORB, theirs)])]);
-        let [standing] = &met(75, 50)[..] else {
-            panic!("one target");
-        };
-        assert_eq!(standing.ours.expect("both are there").median, 1.5);
-        assert_eq!(standing.is_met, Some(true));
-        // It is not held against itself.
-        assert!(standing.peers.is_empty());
-        assert_eq!(met(74, 50)[0].is_met, Some(false));
-    }
-
-    #[test]
-    fn without_the_other_peer_or_elsewhere_nothing_is_judged() {
-        let alone = standings(&[streams(&[(OURS, 75)])]);
-        assert_eq!((alone[0].ours, alone[0].is_met), (None, None));
-        let mut elsewhere = streams(&[(OURS, 75), (OMNIORB, 50)]);
-        elsewhere.is_judged = false;
-        let shown = &standings(&[elsewhere])[0];
-        assert!(shown.ours.is_some() && shown.is_met.is_none());
-    }
-
-    #[test]
-    fn memory_is_met_below_the_other_s_and_counts_at_most_at_their_bound() {
-        let mut memory = part(Kind::Memory);
-        for (system, size) in [(OURS, 5), (OMNIORB, 6)] {
-            let octets = f64::from(size << 20);
-            memory.add(
-                About::Memory(0),
-                measured(&[("resident_octets", octets)], system),
-            );
-        }
-        assert_eq!(standings(&[memory])[0].is_met, Some(true));
-        let mut counters = part(Kind::Counters);
-        let counts = [
-            ("allocations", 0.0),
-            ("mutex_locks", 2.0),
-            ("system_calls", 2.001),
-        ];
-        counters.add(About::Counts(Variant::Plain), measured(&counts, OURS));
-        let met: Vec<_> = standings(&[counters]).iter().map(|it| it.is_met).collect();
-        assert_eq!(met, [Some(true), Some(false), None, Some(true), None]);
-    }
+/// The ratios of a value of one system over that of another in the same rounds.
+fn round_by_round(value: &str, found: &Measurement, other: &Measurement) -> Option<Ratio> {
+    let runs = |of: &Measurement| of.runs.get(value).cloned();
+    let pairs = runs(found)?.into_iter().zip(runs(other)?);
+    Ratio::of(pairs.map(|(one, two)| one / two).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,8 +43,10 @@ const fn name(what: Counted) -> &'static str {
     match what {
         Counted::SystemCalls => "system_calls",
         Counted::FutexWaits => "contended_waits",
+        Counted::FutexCalls => "futex_calls",
         Counted::Allocations => "allocations",
         Counted::MutexLocks => "locks",
+        Counted::RustLocks => "rust_locks",
     }
 }
 
@@ -180,7 +182,8 @@ fn count(
         return Ok(false);
     }
     let processes = [system.client.process(), system.server.process()];
-    let watches = processes.map(|process| Watch::begin(process, &Counted::ALL));
+    let wanted = wanted(system.name);
+    let watches = processes.map(|process| Watch::begin(process, wanted));
     for (side, watch) in [CLIENT, SERVER].into_iter().zip(&watches) {
         for (what, error) in watch.missing() {
             let what = format!("{what} at the {side} of {}", system.name);
@@ -202,18 +205,28 @@ fn count(
     let calls = (times_ns.len() + WARM_UP) as f64;
     for side in 0..2 {
         let counts = after[side].since(&before[side]);
-        for what in Counted::ALL {
+        for &what in wanted {
             let Some(count) = counts.of(what) else {
                 continue;
             };
             let mut count = count as f64;
             if what == Counted::MutexLocks {
                 count += own_after[side].saturating_sub(own_before[side]) as f64;
+                count += counts.of(Counted::RustLocks).unwrap_or(0) as f64;
             }
             samples[side].add_value(&format!("{}_per_request", name(what)), count / calls);
         }
     }
     Ok(true)
+}
+
+/// The kinds of events that a system has: a C++ program has no locks of Rust's library.
+fn wanted(system: &str) -> &'static [Counted] {
+    if system == OURS {
+        &Counted::ALL
+    } else {
+        &Counted::ALL_BUT_RUST
+    }
 }
 
 /// The longest counted run: probes slow each counted function down.

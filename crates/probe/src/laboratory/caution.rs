@@ -29,6 +29,11 @@ pub(crate) enum Caution {
         /// Width of the middle half over the median.
         share: f64,
     },
+    /// Raw TCP or a system call took another time after the runs than before.
+    StateChanged {
+        /// The change, as a share.
+        share: f64,
+    },
     /// A case has no result.
     NothingMeasured,
     /// Other programs took the processor of the factoring thread.
@@ -61,6 +66,7 @@ impl Caution {
             Self::ServantWork(_) => "servant-inserted",
             Self::LongRuns => "long-runs",
             Self::Spread { .. } => "spread",
+            Self::StateChanged { .. } => "state-changed",
             Self::NothingMeasured => "nothing-measured",
             Self::FactoringDisturbed { .. } => "factoring-disturbed",
             Self::ScheduleNotKept { .. } => "schedule-not-kept",
@@ -91,6 +97,13 @@ impl fmt::Display for Caution {
                 write!(
                     f,
                     "The middle half of some ratios lies {percent:.0}% apart: repeat on a quieter machine, or with more rounds."
+                )
+            }
+            Self::StateChanged { share } => {
+                let percent = share * 1e2;
+                write!(
+                    f,
+                    "The machine changed its state: raw TCP or a system call took {percent:.0}% more or less time after the runs than before. Repeat before you compare with other results."
                 )
             }
             Self::NothingMeasured => f.write_str("Some sizes were not measured at all."),

@@ -33,6 +33,7 @@ use commands::commands;
 use factoring::Factoring;
 
 pub(crate) use commands::WARM_UP;
+pub(crate) use raw::SYSTEM_CALLS;
 
 /// The role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

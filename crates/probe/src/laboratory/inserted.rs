@@ -1,8 +1,10 @@
 //! Work that our servants do in addition, to check that an instrument sees it.
 
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use deckwatch_os::clock;
+use deckwatch_os::lock::{LibraryMutex, call_futex};
 use deckwatch_sync::PiMutex;
 
 /// What our servants do in each request in addition to the operation.
@@ -15,7 +17,7 @@ pub enum Inserted {
     Delay(Duration),
     /// Allocate and free memory, this many times.
     Allocations(u32),
-    /// Take and release a lock, this many times.
+    /// Take and release one lock of each kind and make one futex call, this many times.
     Locks(u32),
     /// Call the kernel, this many times.
     SystemCalls(u32),
@@ -57,7 +59,7 @@ impl Inserted {
     }
 
     /// Does the work.
-    pub(crate) fn perform(self, lock: &PiMutex<u64>) {
+    pub(crate) fn perform(self, locks: &Locks) {
         match self {
             Self::Nothing => {}
             Self::Delay(delay) => busy(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)),
@@ -68,7 +70,7 @@ impl Inserted {
             }
             Self::Locks(count) => {
                 for _ in 0..count {
-                    *lock.lock("laboratory.inserted") += 1;
+                    locks.take_each();
                 }
             }
             Self::SystemCalls(count) => {
@@ -77,6 +79,28 @@ impl Inserted {
                 }
             }
         }
+    }
+}
+
+/// One lock of each kind that the counters know.
+#[derive(Default)]
+pub(crate) struct Locks {
+    own: PiMutex<u64>,
+    library: LibraryMutex,
+    mutex: Mutex<u64>,
+    read_write: RwLock<u64>,
+}
+
+impl Locks {
+    fn take_each(&self) {
+        *self.own.lock("laboratory.inserted") += 1;
+        self.library.take();
+        *self.mutex.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self
+            .read_write
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) += 1;
+        call_futex();
     }
 }
 

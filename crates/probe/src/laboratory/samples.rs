@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deckwatch_meter::experiment::{Measurement, Ratio, time_values};
+use deckwatch_meter::experiment::{EndNote, Measurement, Ratio, time_values};
 use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::statistics::percentiles;
 
@@ -17,9 +17,18 @@ pub(crate) struct Samples {
     count: u64,
     /// Values found once in each run, by name.
     runs: BTreeMap<String, Vec<f64>>,
+    /// The ends, as they were read back.
+    ends: Vec<EndNote>,
 }
 
 impl Samples {
+    /// Adds ends that were read back. An end of the same name is replaced.
+    pub(crate) fn note_ends(&mut self, ends: Vec<EndNote>) {
+        self.ends
+            .retain(|it| ends.iter().all(|other| other.end != it.end));
+        self.ends.extend(ends);
+    }
+
     /// Adds the calls of a run. Their statistics are taken over all runs.
     pub(crate) fn add_times(&mut self, times_ns: &[u32]) {
         self.times_ns
@@ -61,7 +70,7 @@ impl Samples {
             return None;
         }
         let mut values = time_values(&self.times_ns);
-        for (name, all) in &self.runs {
+        for (name, all) in self.runs.iter().filter(|(name, _)| *name != SYSTEM_FIRST) {
             let middle = Ratio::of(all.clone());
             values.extend(middle.map(|ratio| (name.clone(), ratio.median)));
         }
@@ -75,6 +84,7 @@ impl Samples {
             factors: factors.collect(),
             values,
             runs: self.runs.clone(),
+            ends: self.ends.clone(),
             samples: self.count,
             histogram: self.histogram.recorded().collect(),
         })
@@ -91,12 +101,19 @@ pub(crate) struct Pairs {
 impl Pairs {
     /// Adds a run of the system and the run of its baseline before it. Returns false if one of them is too short for a
     /// median.
-    pub(crate) fn add(&mut self, system: &RunResult, baseline: &RunResult) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        system: &RunResult,
+        baseline: &RunResult,
+        is_system_first: bool,
+    ) -> bool {
         let (Some(own), Some(beside)) = (RunSummary::of(system), RunSummary::of(baseline)) else {
             return false;
         };
         self.system.add_run(system, &own);
         self.baseline.add_run(baseline, &beside);
+        self.system
+            .add_value(SYSTEM_FIRST, f64::from(u8::from(is_system_first)));
         for (name, value) in beside.values("beside_") {
             self.system.add_value(&name, value);
         }
@@ -113,6 +130,9 @@ impl Pairs {
         true
     }
 }
+
+/// The value that says for each pair whether the system ran first (1) or its baseline (0); it has no median.
+const SYSTEM_FIRST: &str = "system_first";
 
 /// The statistics of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,7 +213,7 @@ mod tests {
     fn a_ratio_is_of_each_pair_and_the_middle_of_them_is_told() {
         let mut pairs = Pairs::default();
         for (raw, own) in [(10, 15), (20, 22), (40, 100)] {
-            assert!(pairs.add(&run(own, 3 * own), &run(raw, 2 * raw)));
+            assert!(pairs.add(&run(own, 3 * own), &run(raw, 2 * raw), raw == 20));
         }
         let result = measured(&pairs);
         let p50 = result.ratio("p50_ratio").expect("round trips");
@@ -209,6 +229,8 @@ mod tests {
             ),
             (6_000, 22_000.0, 20_000.0)
         );
+        assert_eq!(result.runs["system_first"], [0.0, 1.0, 0.0]);
+        assert!(!result.values.contains_key("system_first"));
         let counted: u64 = result.histogram.iter().map(|(_, count)| count).sum();
         assert_eq!(counted, result.samples);
     }
@@ -217,8 +239,8 @@ mod tests {
     fn a_stream_of_half_the_messages_in_the_same_time_has_half_the_rate() {
         let mut pairs = Pairs::default();
         let ran = |count, elapsed_ns| RunResult::Sum { count, elapsed_ns };
-        assert!(pairs.add(&ran(50, 1_000), &ran(100, 1_000)));
-        assert!(!pairs.add(&ran(0, 1_000), &ran(100, 1_000)));
+        assert!(pairs.add(&ran(50, 1_000), &ran(100, 1_000), true));
+        assert!(!pairs.add(&ran(0, 1_000), &ran(100, 1_000), true));
         let result = measured(&pairs);
         assert_eq!(result.values["rate_ratio"], 0.5);
         assert_eq!((result.values["mean_ns"], result.samples), (20.0, 50));

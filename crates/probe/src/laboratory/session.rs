@@ -1,10 +1,11 @@
 //! A bench or an experiment in progress: the turns of its systems, and the document that it leaves.
 
 mod document;
+mod forecast;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use deckwatch_meter::experiment::Skip;
 use deckwatch_meter::provenance::Readings;
@@ -23,6 +24,7 @@ use super::{OMNIORB, OURS};
 use crate::limits::BENCH_SAMPLES_MAX;
 
 pub(crate) use document::Found;
+use forecast::Forecast;
 
 /// The parameters of every bench and experiment.
 #[derive(Clone, Debug)]
@@ -50,6 +52,10 @@ pub struct Progress {
     pub rounds: usize,
     /// The present run.
     pub now: String,
+    /// How long the whole will probably take; zero while that is unknown.
+    pub total: Duration,
+    /// How long the rest of it will probably take.
+    pub left: Duration,
 }
 
 /// One turn: one system in one case of one round.
@@ -90,6 +96,7 @@ pub(crate) struct Session<'t> {
     tell: &'t mut dyn FnMut(&Progress),
     runs_done: usize,
     runs_expected: usize,
+    forecast: Forecast,
     started_at: SystemTime,
     before: Readings,
 }
@@ -105,6 +112,7 @@ impl<'t> Session<'t> {
             tell,
             runs_done: 0,
             runs_expected: 0,
+            forecast: Forecast::default(),
             started_at: SystemTime::now(),
             before: Readings::take(),
         }
@@ -212,6 +220,34 @@ impl<'t> Session<'t> {
     /// Sets the number of runs in a round, for the display of progress.
     pub(crate) fn expect_runs(&mut self, in_a_round: usize) {
         self.runs_expected = in_a_round * self.setup.rounds;
+        let runs = u32::try_from(self.runs_expected).unwrap_or(u32::MAX);
+        self.plan(self.run_time().saturating_mul(runs));
+    }
+
+    /// A run and the rest after it.
+    fn run_time(&self) -> Duration {
+        self.setup.run_budget + self.setup.run_budget / REST_SHARE
+    }
+
+    /// Begins with the time that the whole will probably take.
+    pub(crate) fn plan(&mut self, planned: Duration) {
+        self.forecast = Forecast::begin(planned, Instant::now());
+    }
+
+    /// Notes that so much more of the planned time is done.
+    pub(crate) fn spend(&mut self, planned: Duration) {
+        let done = self.forecast.done() + planned;
+        self.forecast.set_done(done);
+    }
+
+    /// How much of the planned time is done.
+    pub(crate) fn done(&self) -> Duration {
+        self.forecast.done()
+    }
+
+    /// Notes that so much of the planned time is done altogether.
+    pub(crate) fn set_done(&mut self, planned: Duration) {
+        self.forecast.set_done(planned);
     }
 
     /// Shows the progress in rounds.
@@ -221,11 +257,20 @@ impl<'t> Session<'t> {
 
     /// Shows the progress in other steps than rounds.
     pub(crate) fn show_step(&mut self, round: usize, rounds: usize, now: String) {
-        (self.tell)(&Progress { round, rounds, now });
+        let (total, left) = self.forecast.at(Instant::now());
+        (self.tell)(&Progress {
+            round,
+            rounds,
+            now,
+            total,
+            left,
+        });
     }
 
     /// Begins a run and shows it with its number. Returns false if the user wants to end.
     pub(crate) fn begin_run(&mut self, round: usize, now: &str) -> bool {
+        let runs = u32::try_from(self.runs_done).unwrap_or(u32::MAX);
+        self.set_done(self.run_time().saturating_mul(runs));
         self.runs_done += 1;
         let (done, expected) = (self.runs_done, self.runs_expected.max(self.runs_done));
         self.show(round, format!("{now} (run {done} of {expected})"));

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use deckwatch_meter::experiment::EndNote;
+
 use super::end::Role;
 use super::error::LaboratoryError;
+use super::examined::{Asked, Examination, examine};
 use super::process::{End, RunLimits, RunResult};
 use super::program::{Place, Program, Shape};
 
@@ -48,6 +51,8 @@ pub(crate) struct System {
     /// Clients that call while `client` is measured.
     pub(crate) load: Vec<End>,
     pub(crate) server: End,
+    /// The places of server, client and load.
+    places: [Place; 3],
 }
 
 impl System {
@@ -72,6 +77,11 @@ impl System {
             client,
             load: Vec::new(),
             server,
+            places: [
+                place,
+                plan.client.2,
+                plan.load.map_or(plan.client.2, |load| load.2),
+            ],
         };
         if let Some(load) = plan.load {
             system.add_load(load, shape)?;
@@ -105,11 +115,54 @@ impl System {
         period_ns: u64,
         limits: RunLimits,
     ) -> Result<Option<RunResult>, LaboratoryError> {
+        self.run_beside(kind, sizes, period_ns, limits, || {})
+    }
+
+    /// As [`Self::run`], and reads back the ends meanwhile.
+    pub(crate) fn run_examined(
+        &mut self,
+        kind: &str,
+        sizes: (usize, usize),
+        period_ns: u64,
+        limits: RunLimits,
+    ) -> Result<Option<(RunResult, Vec<EndNote>)>, LaboratoryError> {
+        let [server, client, load] = self.places;
+        // A thread of the server may have the priority of its caller.
+        let others = [client, load].into_iter().filter_map(|place| place.fifo);
+        let asked = Asked {
+            place: server,
+            others: others.collect(),
+        };
+        let mut ends = vec![
+            Examination::begin("server", self.server.process(), asked),
+            Examination::begin("client", self.client.process(), Asked::at(client)),
+        ];
+        ends.extend((self.load.iter()).map(|end| {
+            let process = end.process();
+            Examination::begin("load", process, Asked::at(load))
+        }));
+        let read = || examine(&mut ends, limits.budget);
+        let ran = self.run_beside(kind, sizes, period_ns, limits, read)?;
+        let notes = ends.iter().map(Examination::note).collect();
+        Ok(ran.map(|ran| (ran, notes)))
+    }
+
+    fn run_beside(
+        &mut self,
+        kind: &str,
+        sizes: (usize, usize),
+        period_ns: u64,
+        limits: RunLimits,
+        beside: impl FnOnce(),
+    ) -> Result<Option<RunResult>, LaboratoryError> {
         for load in &mut self.load {
             load.begin(kind, sizes, 0, limits.longer())?;
         }
         let ran = self.client.begin(kind, sizes, period_ns, limits);
-        let ran = ran.and_then(|()| self.client.finish(limits));
+        let ran = ran.and_then(|()| {
+            beside();
+            self.client.finish(limits)
+        });
         let ran = self.server.blame_exit(ran)?;
         for load in &mut self.load {
             let finished = load.finish(limits.longer());

@@ -142,6 +142,8 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
         let key = format!("{} · {}", standing.measure, standing.condition);
         (name(&key), long(&against_target(standing)))
     });
+    let states = document.machine_states.iter();
+    let states = states.map(|state| ("state".to_owned(), long(&state.words())));
     let notes = document.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| ("limits of the systems".to_owned(), long(&notes)));
     let provenance = &document.provenance;
@@ -160,21 +162,27 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
             ),
         ),
     ];
-    standings.chain(asked).chain(notes).chain(own).collect()
+    standings
+        .chain(asked)
+        .chain(states)
+        .chain(notes)
+        .chain(own)
+        .collect()
 }
 
 /// Formats our result, the target and the results of other systems in words.
 fn against_target(standing: &Standing) -> String {
-    let met = match standing.is_met {
-        Some(true) => "met",
-        Some(false) => "NOT met",
-        None => "not judged",
+    let verdict = match (standing.verdict, &standing.reason) {
+        (None, None) => "not judged".to_owned(),
+        (None, Some(reason)) => format!("not judged: {reason}"),
+        (Some(_), None) => standing.verdict_words(),
+        (Some(_), Some(reason)) => format!("{} ({reason})", standing.verdict_words()),
     };
-    let ours = standing.ours.map_or("-".to_owned(), Ratio::words);
+    let ours = standing.ours.map_or("-".to_owned(), Ratio::interval_words);
     let peers = standing.peers.iter();
-    let peers = peers.map(|peer| format!("; {} {}", peer.peer, peer.ratio.words()));
+    let peers = peers.map(|peer| format!("; {} {}", peer.peer, peer.ratio.interval_words()));
     format!(
-        "{ours}, {}: {met}{}",
+        "{ours}, {}: {verdict}{}",
         standing.target,
         peers.collect::<String>()
     )

@@ -429,6 +429,7 @@ pub(crate) fn experiment() -> ExperimentDocument {
                     runs: BTreeMap::new(),
                     factors: BTreeMap::from([("payload_octets".to_owned(), size)]),
                     values: time_values(&times),
+                    ends: Vec::new(),
                     samples: 200,
                     histogram: vec![(20_000, 200)],
                 }
@@ -465,6 +466,7 @@ pub(crate) fn experiment() -> ExperimentDocument {
         condition: "both ends on processor 1".to_owned(),
         parameters: BTreeMap::from([("rounds".to_owned(), "3".to_owned())]),
         standings: Vec::new(),
+        machine_states: Vec::new(),
         notes: Vec::new(),
         measurements,
         figures: vec![lines, bars],

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use deckwatch_meter::provenance::rfc3339;
-use deckwatch_os::mapped::room_bytes;
 use deckwatch_testbed::Owner;
 
 use super::RunError;
 use crate::limits::SAME_SECOND_MAX;
+use crate::room::MEMORY;
 
 /// A result folder, locked during the run. If the run made the folder and wrote nothing into it, the folder is removed.
 #[derive(Debug)]
@@ -120,28 +120,16 @@ fn compact(now: SystemTime) -> String {
     to_second.replace(['-', ':'], "") + "Z"
 }
 
-/// The folder for record files and captures, removed when dropped. It is on a memory file system if that has room.
+/// The folder for record files and captures in memory, removed when dropped.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
     path: PathBuf,
 }
 
 impl WorkFolder {
-    /// Makes a work folder with room for `size_bytes`. It is in `otherwise` if memory has no room.
-    pub(super) fn make(size_bytes: u64, otherwise: &Path) -> Result<Self, RunError> {
-        let memory = Path::new(MEMORY);
-        let name = format!("{PREFIX}{}", Owner::this_process());
-        if room_bytes(memory).is_ok_and(|room| room / 2 > size_bytes) {
-            let path = memory.join(&name);
-            if std::fs::create_dir(&path).is_ok() {
-                return Ok(Self { path });
-            }
-        }
-        let path = otherwise.join("work");
-        std::fs::create_dir(&path).map_err(|error| RunError::Folder {
-            path: path.clone(),
-            error,
-        })?;
+    pub(super) fn make() -> Result<Self, RunError> {
+        let path = Path::new(MEMORY).join(format!("{PREFIX}{}", Owner::this_process()));
+        std::fs::create_dir(&path).map_err(unwritable(&path))?;
         Ok(Self { path })
     }
 
@@ -178,8 +166,6 @@ impl Drop for WorkFolder {
     }
 }
 
-/// A memory file system that every Linux system has.
-const MEMORY: &str = "/dev/shm";
 /// Prefix of a work folder's name; the owner follows.
 const PREFIX: &str = "deckwatch-";
 
@@ -220,14 +206,11 @@ mod tests {
     }
 
     #[test]
-    fn a_work_folder_is_gone_when_dropped_and_stands_elsewhere_where_memory_has_no_room() {
-        let here = std::env::temp_dir().join(format!("deckwatch-work-{}", std::process::id()));
-        std::fs::create_dir(&here).expect("writable");
-        let work = WorkFolder::make(u64::MAX, &here).expect("a folder");
-        assert!(work.path().starts_with(&here));
+    fn a_work_folder_is_in_memory_and_gone_when_dropped() {
+        let work = WorkFolder::make().expect("a folder");
         let path = work.path().to_owned();
+        assert!(path.starts_with(MEMORY) && path.is_dir());
         drop(work);
         assert!(!path.exists());
-        std::fs::remove_dir(&here).expect("empty");
     }
 }

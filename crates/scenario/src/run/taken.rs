@@ -41,6 +41,8 @@ pub(super) struct TakenWatch {
     parts: Vec<(WatchedPart, Vec<u32>)>,
     /// Processes of the run, this one included.
     own: BTreeSet<u32>,
+    /// The names of the threads seen.
+    names: BTreeMap<(usize, u32), String>,
     ledger: Ledger,
     began: Instant,
     next: Instant,
@@ -57,6 +59,7 @@ impl TakenWatch {
         let mut watch = Self {
             parts: parts.into_iter().map(with_processors).collect(),
             own: own.into_iter().chain([std::process::id()]).collect(),
+            names: BTreeMap::new(),
             ledger: Ledger::default(),
             began: now,
             next: now,
@@ -80,6 +83,12 @@ impl TakenWatch {
         let used: Vec<Used> = outside.into_iter().map(Used::located).collect();
         for (part, thread, waited) in waits {
             let (watched, processors) = &self.parts[part];
+            // A thread may have ended when its name is needed.
+            let name = self.names.entry((part, thread));
+            name.or_insert_with(|| {
+                let name = task::thread_name(watched.process, thread);
+                name.unwrap_or_else(|| thread.to_string())
+            });
             let least = watched.deadline / TAKEN_DEADLINE_DIVISOR;
             self.ledger
                 .note((part, thread), waited, &used, processors, least);
@@ -104,16 +113,17 @@ impl TakenWatch {
         self.read();
         let least = self.began.elapsed().mul_f64(TAKEN_SHARE_MIN);
         let taken = |((part, thread), total): (&(usize, u32), &Total)| {
+            let name = self.names.get(&(*part, *thread));
             let (part, _) = &self.parts[*part];
-            let name = task::thread_name(part.process, *thread);
             let by = total.by.iter().max_by_key(|(_, (_, time))| *time);
             (total.time >= least && !total.time.is_zero()).then(|| Taken {
                 stream: part.stream,
                 time: TakenTime {
                     part: part.label.clone(),
                     host: part.host.clone(),
-                    thread: name.unwrap_or_else(|| thread.to_string()),
+                    thread: name.cloned().unwrap_or_default(),
                     destination: part.destination,
+                    delays_messages: part.stream.is_some(),
                     time: total.time,
                     most: total.most,
                     by: by.map(|(_, (taker, _))| taker.clone()),
@@ -137,6 +147,7 @@ struct Outside {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Used {
     taker: Taker,
+    real_time: bool,
     time: Duration,
     /// The processors that its threads last ran on; empty if they are not known.
     processors: Vec<u32>,
@@ -166,6 +177,7 @@ impl Used {
                 id: times.process,
                 class: class.unwrap_or_default().to_string(),
             },
+            real_time: class.is_some(),
             time: used,
             processors: last.iter().map(|run| run.processor).collect(),
         }
@@ -191,7 +203,7 @@ struct Ledger {
 struct Total {
     time: Duration,
     most: Duration,
-    /// Who took it, by process.
+    /// The takers, by process.
     by: BTreeMap<u32, (Taker, Duration)>,
 }
 
@@ -257,9 +269,15 @@ impl Ledger {
         let total = self.totals.entry(thread).or_default();
         total.time += taken;
         total.most = total.most.max(taken);
-        for one in here() {
+        // A real-time process takes what it uses; time-sharing ones can have taken the rest, the busiest first.
+        let mut takers: Vec<&Used> = here().collect();
+        takers.sort_by_key(|used| std::cmp::Reverse((used.real_time, used.time)));
+        let mut rest = taken;
+        for one in takers {
+            let share = one.time.min(rest);
+            rest -= share;
             let by = total.by.entry(one.taker.id);
-            by.or_insert_with(|| (one.taker.clone(), Duration::ZERO)).1 += one.time;
+            by.or_insert_with(|| (one.taker.clone(), Duration::ZERO)).1 += share;
         }
     }
 }
@@ -287,8 +305,9 @@ mod tests {
             taker: Taker {
                 name: format!("p{id}"),
                 id,
-                class: "SCHED_FIFO 50".to_owned(),
+                class: "SCHED_OTHER".to_owned(),
             },
+            real_time: false,
             time,
             processors: processors.to_owned(),
         }
@@ -334,8 +353,27 @@ mod tests {
         interval(MS * 50, &[used(6, MS * 70, &[1]), used(5, MS * 10, &[1])]);
         let total = &ledger.totals[&THREAD];
         assert_eq!((total.time, total.most), (MS * 200, MS * 150));
-        let most = total.by.values().max_by_key(|(_, time)| *time);
-        assert_eq!(most.map(|(taker, _)| taker.id), Some(5));
+        let by = |id: u32| total.by[&id].1;
+        assert_eq!((by(5), by(6)), (MS * 150, MS * 50));
+    }
+
+    #[test]
+    fn a_real_time_process_is_named_before_busier_ones_in_the_time_sharing_class() {
+        let mut ledger = Ledger::default();
+        let robber = Used {
+            real_time: true,
+            ..used(6, MS * 150, &[1])
+        };
+        ledger.note(THREAD, MS, &[], &[1], MS);
+        ledger.note(
+            THREAD,
+            MS * 201,
+            &[used(5, MS * 800, &[1]), robber],
+            &[1],
+            MS,
+        );
+        let by = &ledger.totals[&THREAD].by;
+        assert_eq!((by[&6].1, by[&5].1), (MS * 150, MS * 50));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The table of targets.
 
-use super::{Bound, Over, Statistic, Target};
+use deckwatch_meter::experiment::Bound;
+
+use super::{Over, Statistic, Target};
 use crate::bench::case::{Beside, Case, Operation};
 use crate::bench::kind::{self, Kind};
 use crate::laboratory::{OMNIORB, Variant};
@@ -19,12 +21,12 @@ const fn target(
         variant: Variant::Plain,
         statistic,
         over: Over::Baseline,
-        bound,
+        bound: Some(bound),
     }
 }
 
 /// All targets of cases, in the order of the printed table.
-pub(super) const TARGETS: [Target; 17] = {
+pub(super) const TARGETS: [Target; 18] = {
     use Bound::{AtLeast, AtMost};
     use Kind::{Call, Objects, Priority, Rate, Stream};
     use Statistic::{P50, P99};
@@ -118,12 +120,22 @@ pub(super) const TARGETS: [Target; 17] = {
             AtMost(1.15),
         ),
         target(
-            "one-way 64 KiB octets, rate over raw TCP",
+            "one-way 64 KiB octets, rate over raw TCP with the same send buffer",
             Stream,
             kind::LARGE_STREAM,
             Statistic::Rate,
             AtLeast(0.95),
         ),
+        Target {
+            bound: None,
+            ..target(
+                "one-way 64 KiB octets, rate over untuned raw TCP",
+                Stream,
+                kind::UNTUNED_STREAM,
+                Statistic::Rate,
+                AtLeast(0.0),
+            )
+        },
         target(
             "sink of ComplexStruct, rate over octets",
             Stream,

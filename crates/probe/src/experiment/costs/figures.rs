@@ -11,7 +11,7 @@ const COUNTED: [(Counted, &str, &str); 4] = [
     (
         Counted::MutexLocks,
         "User-level locks",
-        "Calls that take a mutex of the C library, contended or not; for our ORB, its own locks too.",
+        "Calls that take a mutex of the C library, contended or not; for our ORB its own locks too, and in a build without optimisation those of Rust's library.",
     ),
     (
         Counted::FutexWaits,

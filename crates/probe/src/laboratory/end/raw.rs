@@ -1,14 +1,17 @@
 //! Plain TCP: the baseline of every comparison. Each connection has a thread of its own, of the priority that its
 //! client asks for.
 //!
-//! A connection begins with four numbers of four octets each, in this machine's byte order:
+//! A connection begins with five numbers of four octets each, in this machine's byte order:
 //! 1. octets of a request;
 //! 2. octets of a reply;
 //! 3. the SCHED_FIFO priority of the serving thread, or 0 for the server's;
-//! 4. the traffic: [`EXCHANGE`], [`STREAM`], [`SPINNING_EXCHANGE`] or [`COMPUTE`].
+//! 4. the traffic: [`EXCHANGE`], [`STREAM`], [`SPINNING_EXCHANGE`] or [`COMPUTE`];
+//! 5. the SO_SNDBUF that the server requests, or 0 for the kernel's choice.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+
+use deckwatch_os::socket::set_send_buffer;
 
 use super::commands::{Command, Samples};
 use super::load::call_together;
@@ -61,10 +64,12 @@ const BUSY_MAX_NS: u64 = 1_000_000_000;
 
 fn serve_one(mut stream: TcpStream, fifo: Option<u8>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut header = [0; 16];
+    let mut header = [0; 20];
     stream.read_exact(&mut header)?;
     let (numbers, _) = header.as_chunks();
-    let [there, back, priority, traffic] = [0, 1, 2, 3].map(|at| u32::from_ne_bytes(numbers[at]));
+    let [there, back, priority, traffic, buffer] =
+        [0, 1, 2, 3, 4].map(|at| u32::from_ne_bytes(numbers[at]));
+    request_send_buffer(&stream, buffer)?;
     place(match u8::try_from(priority) {
         Ok(priority @ 1..) => Some(priority),
         _ => fifo,
@@ -83,6 +88,14 @@ fn serve_one(mut stream: TcpStream, fifo: Option<u8>) -> std::io::Result<()> {
         }
         write_whole(&mut stream, &reply)?;
     }
+}
+
+/// Requests a send buffer of `octets`; 0 leaves the size to the kernel.
+fn request_send_buffer(stream: &TcpStream, octets: u32) -> std::io::Result<()> {
+    if octets > 0 {
+        set_send_buffer(stream, octets)?;
+    }
+    Ok(())
 }
 
 /// Fills `octets`. Spins if the stream does not block.
@@ -126,16 +139,28 @@ fn take_all(mut stream: TcpStream) -> std::io::Result<()> {
 /// Octets of one read from a stream: the initial size of a receive buffer.
 const STREAM_READ_SIZE: usize = 128 << 10;
 
-fn connect(address: &str, plan: &EndPlan, numbers: [u32; 3]) -> Result<TcpStream, String> {
+/// The SO_SNDBUF that client and server request; 0 leaves the size to the kernel.
+type Buffers = [u32; 2];
+
+fn connect(
+    address: &str,
+    plan: &EndPlan,
+    numbers: [u32; 3],
+    [near, far]: Buffers,
+) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(address).map_err(words)?;
     stream.set_nodelay(true).map_err(words)?;
+    request_send_buffer(&stream, near).map_err(words)?;
     let [there, back, traffic] = numbers;
     let priority = plan.serving_fifo.or(plan.fifo).unwrap_or(0);
-    let header = [there, back, u32::from(priority), traffic];
+    let header = [there, back, u32::from(priority), traffic, far];
     let octets: Vec<u8> = header.iter().flat_map(|n| n.to_ne_bytes()).collect();
     stream.write_all(&octets).map_err(words)?;
     Ok(stream)
 }
+
+/// System calls in one sample: one alone takes hardly longer than the reading of the clock.
+pub(crate) const SYSTEM_CALLS: usize = 100;
 
 /// A client without an ORB.
 pub(super) struct Client<'p> {
@@ -154,12 +179,22 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Runs one command: `raw`, `raw-stream` or `compute/WHICH/BUSY_NS`.
+    /// Runs one command: `raw` or `raw-stream`, both with the SO_SNDBUF of client and server or without,
+    /// `compute/WHICH/BUSY_NS`, or `system-call`.
     pub(super) fn run(&mut self, command: &Command, samples: &mut Samples) -> Result<(), String> {
         let parts: Vec<&str> = command.kind.split('/').collect();
+        let size = |text: &str| text.parse().map_err(|_| command.unknown());
         match parts[..] {
-            ["raw"] => self.exchange(command, samples),
-            ["raw-stream"] => self.stream(command, samples),
+            ["raw"] => self.exchange(command, [0, 0], samples),
+            ["raw", near, far] => self.exchange(command, [size(near)?, size(far)?], samples),
+            ["raw-stream"] => self.stream(command, [0, 0], samples),
+            ["raw-stream", near, far] => self.stream(command, [size(near)?, size(far)?], samples),
+            ["system-call"] => samples.take(|| {
+                for _ in 0..SYSTEM_CALLS {
+                    std::hint::black_box(std::os::unix::process::parent_id());
+                }
+                Ok(())
+            }),
             ["compute", _, busy_ns] => {
                 let busy_ns = busy_ns.parse().map_err(|_| command.unknown())?;
                 self.compute(busy_ns, command, samples)
@@ -168,11 +203,16 @@ impl<'p> Client<'p> {
         }
     }
 
-    fn exchange(&self, command: &Command, samples: &mut Samples) -> Result<(), String> {
+    fn exchange(
+        &self,
+        command: &Command,
+        buffers: Buffers,
+        samples: &mut Samples,
+    ) -> Result<(), String> {
         let [there, back] = [command.there, command.back].map(|size| size as u32);
         let spins = self.plan.variant.spins();
         let traffic = if spins { SPINNING_EXCHANGE } else { EXCHANGE };
-        let mut stream = connect(self.address, self.plan, [there, back, traffic])?;
+        let mut stream = connect(self.address, self.plan, [there, back, traffic], buffers)?;
         stream.set_nonblocking(spins).map_err(words)?;
         let (request, mut reply) = (vec![3; command.there], vec![0; command.back]);
         samples.take(|| {
@@ -181,8 +221,14 @@ impl<'p> Client<'p> {
         })
     }
 
-    fn stream(&self, command: &Command, samples: &mut Samples) -> Result<(), String> {
-        let connection = connect(self.address, self.plan, [command.there as u32, 0, STREAM])?;
+    fn stream(
+        &self,
+        command: &Command,
+        buffers: Buffers,
+        samples: &mut Samples,
+    ) -> Result<(), String> {
+        let numbers = [command.there as u32, 0, STREAM];
+        let connection = connect(self.address, self.plan, numbers, buffers)?;
         let request = vec![3; command.there];
         let send = || (&connection).write_all(&request).map_err(words);
         samples.stream(send, |count| {
@@ -208,7 +254,7 @@ impl<'p> Client<'p> {
             Some(kept) => self.computing.insert(kept),
             None => {
                 let [there, back] = sizes.map(|size| size as u32);
-                let stream = connect(self.address, self.plan, [there, back, COMPUTE])?;
+                let stream = connect(self.address, self.plan, [there, back, COMPUTE], [0, 0])?;
                 self.computing.insert((sizes, stream))
             }
         };
@@ -230,7 +276,7 @@ pub(super) fn load(
 ) -> Result<(), String> {
     let sizes = [command.there, command.back].map(|size| size as u32);
     let connections: Result<Vec<TcpStream>, String> = (0..plan.clients)
-        .map(|_| connect(address, plan, [sizes[0], sizes[1], EXCHANGE]))
+        .map(|_| connect(address, plan, [sizes[0], sizes[1], EXCHANGE], [0, 0]))
         .collect();
     call_together(
         plan,

@@ -6,18 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use deckwatch_cdr::{Any, Char};
 use deckwatch_orb::{Completion, ObjectRef, SystemException, SystemExceptionKind};
-use deckwatch_sync::PiMutex;
 
 use crate::laboratory::idl::deckwatch::{ComplexStruct, Echo, EchoRefuseError};
 use crate::laboratory::idl::deckwatch_bench::{Bench, PlainStruct};
 use crate::laboratory::idl::experiment::{Alert, Subject};
-use crate::laboratory::inserted::{Inserted, busy};
+use crate::laboratory::inserted::{Inserted, Locks, busy};
 
 /// The state that all servants of a server share.
 pub(super) struct Shared {
     inserted: Inserted,
-    /// The lock that [`Inserted::Locks`] takes.
-    lock: PiMutex<u64>,
+    /// The locks that [`Inserted::Locks`] takes.
+    locks: Locks,
     /// One-ways served.
     oneways: AtomicU64,
 }
@@ -26,14 +25,14 @@ impl Shared {
     pub(super) fn new(inserted: Inserted) -> Self {
         Self {
             inserted,
-            lock: PiMutex::new(0),
+            locks: Locks::default(),
             oneways: AtomicU64::new(0),
         }
     }
 
     /// Does the inserted work.
     pub(super) fn work(&self) {
-        self.inserted.perform(&self.lock);
+        self.inserted.perform(&self.locks);
     }
 
     /// Does the inserted work and counts a one-way.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use deckwatch_meter::experiment::{
-    EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, Measurement, Standing,
+    EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, MachineState, Measurement, Standing,
 };
 use deckwatch_meter::provenance::{self, Readings};
 use deckwatch_meter::result::{ClockNote, Warning};
@@ -22,6 +22,7 @@ pub(crate) struct Found {
     pub(crate) condition: String,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) standings: Vec<Standing>,
+    pub(crate) machine_states: Vec<MachineState>,
     pub(crate) measurements: Vec<Measurement>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) notes: Vec<String>,
@@ -60,6 +61,7 @@ impl Session<'_> {
             condition: found.condition,
             parameters,
             standings: found.standings,
+            machine_states: found.machine_states,
             measurements: found.measurements,
             figures: found.figures,
             skipped: self.skipped.clone(),

@@ -1,0 +1,242 @@
+//! Every kind of `deckwatch bench` in its short form: its document has the pairs, the ends as they were read back, and
+//! figures for what was asked for.
+
+use std::process::Command;
+
+use crate::measuring::folder;
+use deckwatch_meter::experiment::{EndNote, ExperimentDocument, Measurement};
+
+/// Runs a bench without foreign ORBs. Returns its document and its progress.
+fn bench(test: &str, words: &[&str]) -> (ExperimentDocument, String) {
+    let folder = folder(test);
+    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg("bench")
+        .args(words)
+        .args(["--without", "omniorb,jacorb,rustorb", "--output"])
+        .arg(&folder)
+        .output()
+        .expect("it runs");
+    let progress = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{progress}");
+    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    (document, progress)
+}
+
+/// Runs a kind in its short form, in the time-sharing class.
+fn quick(kind: &str, more: &[&str]) -> ExperimentDocument {
+    let words = [&[kind, "--quick", "--condition", "default"], more].concat();
+    bench(&format!("bench-quick-{kind}"), &words).0
+}
+
+/// Our own measurements that have a ratio.
+fn ours(document: &ExperimentDocument) -> Vec<&Measurement> {
+    let all = document.measurements.iter();
+    all.filter(|it| it.system == "deckwatch" && it.runs.contains_key("rate_ratio"))
+        .collect()
+}
+
+fn end<'d>(of: &'d Measurement, name: &str) -> &'d EndNote {
+    let found = of.ends.iter().find(|end| end.end == name);
+    found.unwrap_or_else(|| panic!("{}: {:?}", of.case, of.ends))
+}
+
+/// Each case has one pair of runs in the short form, and no more than was measured.
+fn check_one_pair(document: &ExperimentDocument, cases: usize) {
+    let ours = ours(document);
+    assert_eq!(ours.len(), cases);
+    for of in ours {
+        assert_eq!(of.runs["rate_ratio"].len(), 1, "{}", of.case);
+        assert!(of.values["rate_ratio"] > 0.0, "{}", of.case);
+        let counted: u64 = of.histogram.iter().map(|(_, count)| count).sum();
+        assert!(counted == of.samples || counted == 0, "{}", of.case);
+        for name in ["server", "client", "baseline's server", "baseline's client"] {
+            let end = end(of, name);
+            assert_eq!(end.differs, None, "{}", of.case);
+            assert_eq!(end.classes, ["SCHED_OTHER"], "{}", of.case);
+        }
+    }
+}
+
+#[test]
+fn calls_at_a_rate_are_paced() {
+    let document = quick("rate", &[]);
+    check_one_pair(&document, 1);
+    // 300 ms of calls every 10 ms, and no run more.
+    let made = ours(&document)[0].samples;
+    assert!((20..=30).contains(&made), "{made}");
+}
+
+#[test]
+fn streams_are_compared_with_raw_tcp_of_the_same_send_buffer_and_untuned() {
+    let document = quick("stream", &[]);
+    check_one_pair(&document, 5);
+    let of = |case: &str| {
+        let mut all = ours(&document).into_iter();
+        all.find(|it| it.case == case && it.factors["payload_octets"] == 65_536.0)
+            .expect("measured")
+    };
+    let alike = of("stream-octets");
+    let (own, raw) = (end(alike, "client"), end(alike, "baseline's client"));
+    if own.is_send_buffer_fixed == Some(true) {
+        assert_eq!(raw.send_buffer_octets, own.send_buffer_octets);
+        assert_eq!(raw.is_send_buffer_fixed, Some(true));
+    }
+    assert_eq!(raw.is_send_buffer_fixed, own.is_send_buffer_fixed);
+    let untuned = of("stream-octets beside untuned raw TCP");
+    let raw = end(untuned, "baseline's client");
+    assert_eq!(raw.is_send_buffer_fixed, Some(false));
+    let measures = document.standings.iter().map(|it| it.measure.as_str());
+    let both: Vec<&str> = measures.filter(|it| it.contains("64 KiB octets")).collect();
+    assert_eq!(
+        both,
+        [
+            "one-way 64 KiB octets, rate over raw TCP with the same send buffer",
+            "one-way 64 KiB octets, rate over untuned raw TCP"
+        ]
+    );
+}
+
+#[test]
+fn many_objects_are_called_beside_one() {
+    let document = quick("objects", &["--objects", "200"]);
+    check_one_pair(&document, 1);
+    let [standing] = &document.standings[..] else {
+        panic!("{:?}", document.standings);
+    };
+    let reason = standing.reason.as_deref();
+    assert_eq!(reason, Some("targets are not judged in this condition"));
+}
+
+#[test]
+fn a_high_priority_is_measured_beside_its_load() {
+    let document = quick("priority", &["--low-clients", "3"]);
+    check_one_pair(&document, 1);
+    let of = ours(&document)[0];
+    assert_eq!(end(of, "load").differs, None);
+    assert!(of.samples >= 20, "{}", of.samples);
+}
+
+#[test]
+fn memory_with_connections_is_that_of_a_server_that_has_them() {
+    const CONNECTIONS: usize = 500;
+    let (document, _) = bench(
+        "bench-memory",
+        &[
+            "memory",
+            "--rounds",
+            "2",
+            "--connections",
+            "500",
+            "--condition",
+            "default",
+        ],
+    );
+    let resident = |connections: usize| {
+        let mut all = document.measurements.iter();
+        let of = all.find(|it| it.factors["connections"] == connections as f64);
+        of.expect("measured").runs["resident_octets"].clone()
+    };
+    let (idle, full) = (resident(0), resident(CONNECTIONS));
+    assert_eq!((idle.len(), full.len()), (2, 2));
+    for (idle, full) in idle.into_iter().zip(full) {
+        // A connection takes at least some hundred octets, and no more than its limits allow.
+        let each = (full - idle) / CONNECTIONS as f64;
+        assert!((100.0..100_000.0).contains(&each), "{idle}, {full}");
+    }
+}
+
+#[test]
+fn all_kinds_are_measured_and_the_state_of_the_machine_before_and_after() {
+    let more = [
+        "--objects",
+        "50",
+        "--low-clients",
+        "2",
+        "--connections",
+        "50",
+    ];
+    // The largest sequences of structs take milliseconds in a build without optimisation.
+    let short = [
+        "all",
+        "--quick",
+        "--run-time",
+        "600ms",
+        "--condition",
+        "default",
+    ];
+    let words = [&short[..], &more[..]].concat();
+    let (document, progress) = bench("bench-quick-all", &words);
+    for kind in ["call", "rate", "stream", "objects", "priority", "memory"] {
+        let mut groups = document.measurements.iter().map(|it| &it.group);
+        assert!(
+            groups.any(|group| group.starts_with(&format!("{kind}: "))),
+            "{kind}"
+        );
+    }
+    let whens: Vec<&str> = document
+        .machine_states
+        .iter()
+        .map(|it| it.when.as_str())
+        .collect();
+    assert_eq!(whens, ["before", "after"]);
+    for state in &document.machine_states {
+        assert!(
+            state.raw_round_trips > 0 && state.system_calls > 0,
+            "{state:?}"
+        );
+        // A round trip takes some system calls.
+        assert!(state.system_call_p50_ns > 0.0, "{state:?}");
+        assert!(
+            state.raw_p50_ns > 2.0 * state.system_call_p50_ns,
+            "{state:?}"
+        );
+    }
+    assert!(
+        progress.contains("This will probably take about "),
+        "{progress}"
+    );
+    assert!(progress.contains(" left\n"), "{progress}");
+}
+
+#[test]
+fn every_end_and_the_guard_have_the_class_and_the_processor_that_were_asked_for() {
+    let words = [
+        "call",
+        "--octets",
+        "64",
+        "--rounds",
+        "2",
+        "--condition",
+        "pinned",
+    ];
+    let words = [&words[..], &["--run-time", "100ms"]].concat();
+    let (document, _) = bench("bench-pinned", &words);
+    if document.condition.contains("for want of permission") {
+        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    for of in &document.measurements {
+        assert!(of.ends.len() >= 2, "{} {}", of.system, of.case);
+        for end in &of.ends {
+            let what = format!("{} {}: {end:?}", of.system, of.case);
+            assert_eq!(end.differs, None, "{what}");
+            assert_eq!(end.classes, ["SCHED_FIFO 50"], "{what}");
+            assert_eq!(end.processors.len(), 1, "{what}");
+        }
+    }
+    for of in ours(&document) {
+        // The warm-up is not among the pairs, and the order alternates.
+        assert_eq!(of.runs["p50_ratio"].len(), 2, "{}", of.group);
+        assert_eq!(of.runs["system_first"], [0.0, 1.0], "{}", of.group);
+    }
+    let guard = document
+        .measurements
+        .iter()
+        .find(|it| it.case == "beside sockperf");
+    let Some(guard) = guard else {
+        return deckwatch_testkit::skip("sockperf", "the baseline is unguarded");
+    };
+    assert_eq!(guard.runs["p50_ratio"].len(), 2);
+    assert!(guard.ends.iter().any(|end| end.end == "sockperf server"));
+    assert!(guard.ends.iter().any(|end| end.end == "client"));
+}

@@ -1,0 +1,180 @@
+//! The parts of a bench in their order, and how long each will probably take.
+
+use std::time::Duration;
+
+use super::kind::Kind;
+use super::run::Settings;
+use crate::laboratory::condition::Places;
+use crate::laboratory::foreign::JACORB;
+use crate::laboratory::{Condition, Variant};
+
+/// One kind in one condition and variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) kind: Kind,
+    pub(super) variant: Variant,
+    /// The place of the condition among those asked for.
+    pub(super) place: usize,
+    /// How long it will probably take.
+    pub(super) time: Duration,
+}
+
+/// All steps of a bench. `cases` is the number of cases of a step, `systems` are the foreign ones.
+pub(super) fn steps(
+    settings: &Settings,
+    places: &[Places],
+    systems: &[&str],
+    cases: impl Fn(Kind, Variant) -> usize,
+) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (place, at) in places.iter().enumerate() {
+        for &kind in &settings.kinds {
+            let is_known = steps.iter().any(|step| step.kind == kind);
+            if kind.is_independent_of_condition() && is_known {
+                continue;
+            }
+            for &variant in kind.variants(at.condition) {
+                let systems = match variant {
+                    Variant::Plain => systems,
+                    _ => &[],
+                };
+                let cases = cases(kind, variant);
+                let time = time(settings, at, (kind, cases), systems);
+                let step = Step {
+                    kind,
+                    variant,
+                    place,
+                    time,
+                };
+                steps.push(step);
+            }
+        }
+    }
+    steps
+}
+
+fn time(
+    settings: &Settings,
+    places: &Places,
+    (kind, cases): (Kind, usize),
+    foreign: &[&str],
+) -> Duration {
+    let rounds = whole(settings.setup.rounds);
+    let systems = whole(foreign.len()) + 1;
+    let turn = turn_time(run_budget(kind, settings.setup.run_budget));
+    let starts = START_TIME * (2 * systems + 1);
+    match kind {
+        Kind::Counters => COUNTING_TIME * (systems + 1),
+        Kind::Memory => MEMORY_TIME * systems * rounds,
+        _ => {
+            let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
+            let guard = match places.are_judged() && kind != Kind::Objects {
+                true => (GUARD_TIME + turn / 2) * rounds,
+                false => Duration::ZERO,
+            };
+            starts + turn * (whole(cases) * (systems * (rounds + 1) + jit)) + guard
+        }
+    }
+}
+
+fn whole(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The time of one run of a kind. Rare calls need longer runs, which stay below the kernel's limit for real-time threads.
+pub(super) fn run_budget(kind: Kind, usual: Duration) -> Duration {
+    match kind {
+        Kind::Rate | Kind::Priority => REAL_TIME_RUN.min(usual * 3),
+        _ => usual,
+    }
+}
+
+/// Two runs of this time, each with a rest.
+pub(super) fn turn_time(budget: Duration) -> Duration {
+    budget * 3
+}
+
+/// What is measured before and after the runs of a condition.
+pub(super) const fn state_time(usual: Duration) -> Duration {
+    usual.saturating_mul(6)
+}
+
+/// Longer runs of real-time threads that never sleep are throttled by the kernel once a second.
+pub(super) const REAL_TIME_RUN: Duration = Duration::from_millis(850);
+
+/// Pairs that warm up a just-in-time compiler.
+pub(super) const JIT_WARM_UPS: u32 = 8;
+
+/// A start of one process.
+const START_TIME: Duration = Duration::from_millis(50);
+/// A run of sockperf with its warm-up.
+const GUARD_TIME: Duration = Duration::from_millis(1_800);
+/// The counted runs of one system.
+pub(super) const COUNTING_TIME: Duration = Duration::from_secs(2);
+/// A server that gets its connections.
+pub(super) const MEMORY_TIME: Duration = Duration::from_millis(500);
+
+/// The condition in which a spinning raw TCP is measured for the state of the machine.
+pub(super) const fn state_variant(condition: Condition) -> Variant {
+    match condition {
+        Condition::Spinning => Variant::Spinning,
+        _ => Variant::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laboratory::program::Place;
+    use crate::laboratory::{Inserted, Setup};
+
+    fn planned(kinds: &[Kind], conditions: &[Condition], rounds: usize) -> Vec<Step> {
+        let settings = Settings {
+            setup: Setup {
+                program: "deckwatch".into(),
+                version: String::new(),
+                rounds,
+                run_budget: Duration::from_millis(100),
+                inserted: Inserted::Nothing,
+                without: Vec::new(),
+            },
+            kinds: kinds.to_vec(),
+            calls: Vec::new(),
+            conditions: conditions.to_vec(),
+            objects: 1,
+            low_clients: 1,
+            connections: 1,
+        };
+        let place = Place {
+            processor: None,
+            fifo: None,
+        };
+        let places = |condition: &Condition| Places {
+            condition: *condition,
+            is_refused: false,
+            server: place,
+            client: place,
+            own: Vec::new(),
+        };
+        let places: Vec<Places> = conditions.iter().map(places).collect();
+        steps(&settings, &places, &[], |_, _| 2)
+    }
+
+    #[test]
+    fn memory_is_measured_once_and_calls_in_every_condition() {
+        let both = [Condition::TwoCores, Condition::Default];
+        let found = planned(&[Kind::Memory, Kind::Call], &both, 1);
+        let found: Vec<_> = found.iter().map(|step| (step.kind, step.place)).collect();
+        assert_eq!(found, [(Kind::Memory, 0), (Kind::Call, 0), (Kind::Call, 1)]);
+    }
+
+    #[test]
+    fn a_contest_takes_its_rounds_and_a_warm_up_and_the_guard_where_it_is_judged() {
+        let of = |condition, rounds| planned(&[Kind::Stream], &[condition], rounds)[0].time;
+        let starts = START_TIME * 3;
+        let turn = Duration::from_millis(300);
+        assert_eq!(of(Condition::Default, 9), starts + turn * 2 * 10);
+        let guard = (GUARD_TIME + turn / 2) * 9;
+        assert_eq!(of(Condition::Pinned, 9), starts + turn * 2 * 10 + guard);
+    }
+}

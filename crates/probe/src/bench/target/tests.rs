@@ -1,0 +1,284 @@
+use super::super::kind;
+use super::super::part::About;
+use super::*;
+use crate::laboratory::RAW;
+use crate::laboratory::process::RunResult;
+use crate::laboratory::samples::{Pairs, Samples};
+use TargetVerdict::{Met, Missed, Open};
+
+fn part(kind: Kind) -> Part {
+    Part {
+        kind,
+        condition: "here".to_owned(),
+        is_judged: true,
+        variant: Variant::Plain,
+        cases: Vec::new(),
+        rows: Vec::new(),
+    }
+}
+
+/// Nine rounds with these messages in the time of 100 over raw TCP.
+fn streams(peers: &[(&str, u64)]) -> Part {
+    let mut part = part(Kind::Stream);
+    part.cases.push(kind::SMALL_STREAM);
+    for (name, count) in peers {
+        let mut pairs = Pairs::default();
+        let ran = |count| RunResult::Sum {
+            count,
+            elapsed_ns: 1_000,
+        };
+        for round in 0..9 {
+            assert!(pairs.add(&ran(*count), &ran(100), round % 2 == 0));
+        }
+        let found = pairs.system.measurement(name, "stream-octets", &[]);
+        let about = About::Case(kind::SMALL_STREAM);
+        part.add(about, found.expect("a pair"));
+    }
+    guard(&mut part, 1.0);
+    part
+}
+
+/// Adds a guard of this ratio.
+fn guard(part: &mut Part, ratio: f64) {
+    part.add(About::BaselineCheck, measured("p50_ratio", &[ratio], RAW));
+}
+
+fn measured(name: &str, values: &[f64], system: &str) -> Measurement {
+    let mut samples = Samples::default();
+    for value in values {
+        samples.add_value(name, *value);
+    }
+    samples.measurement(system, "here", &[]).expect("values")
+}
+
+/// The standing of `target` with these ratios in as many rounds.
+fn of_target(target: &Target, ratios: &[f64]) -> Standing {
+    let mut part = part(target.kind);
+    part.variant = target.variant;
+    part.cases.push(target.case);
+    let name = target.statistic.value();
+    let about = About::Case(target.case);
+    part.add(about, measured(name, ratios, OURS));
+    if let Over::Peer(peer) = target.over {
+        let ones = vec![1.0; ratios.len()];
+        part.add(about, measured(name, &ones, peer));
+    }
+    guard(&mut part, 1.0);
+    target.standing(&part).expect("the part has its case")
+}
+
+#[test]
+fn the_table_has_these_bounds_and_one_percent_beyond_each_is_missed() {
+    const BOUNDS: [(&str, char, f64); 17] = [
+        ("two-way 64 B, p50 over raw TCP", '<', 1.06),
+        ("two-way 64 B, p99 over raw TCP", '<', 1.15),
+        ("two-way 64 B, p50 over omniORB's", '<', 1.0),
+        (
+            "two-way 64 B through a shared poller, p50 over raw TCP",
+            '<',
+            1.12,
+        ),
+        (
+            "two-way 64 B through shared memory, p50 over raw TCP",
+            '<',
+            0.6,
+        ),
+        (
+            "two-way 64 B on a spinning lane, p50 over spinning raw TCP",
+            '<',
+            1.10,
+        ),
+        (
+            "two-way 64 B through shared memory, spinning, p50 over spinning raw TCP",
+            '<',
+            0.15,
+        ),
+        ("two-way 8 KiB octets, p50 over raw TCP", '<', 1.10),
+        (
+            "two-way 64 KiB ComplexStruct both ways, p50 over raw TCP",
+            '<',
+            2.5,
+        ),
+        ("one call every 10 ms, p50 over raw TCP", '<', 1.15),
+        (
+            "one-way 64 KiB octets, rate over raw TCP with the same send buffer",
+            '>',
+            0.95,
+        ),
+        ("sink of ComplexStruct, rate over octets", '>', 0.60),
+        (
+            "sink of a struct laid out as its CDR, rate over octets",
+            '>',
+            0.95,
+        ),
+        ("one-way 64 B, messages a second over omniORB's", '>', 1.5),
+        ("many objects active, p50 over one", '<', 1.03),
+        ("high priority beside many low, p50 over raw TCP", '<', 1.2),
+        ("high priority beside many low, p99 over raw TCP", '<', 1.2),
+    ];
+    let mut bounds = BOUNDS.into_iter();
+    for target in table::TARGETS
+        .iter()
+        .filter(|target| target.bound.is_some())
+    {
+        let (measure, sign, bound) = bounds.next().expect("as many");
+        assert_eq!(target.measure, measure);
+        let beyond = if sign == '<' { 1.01 } else { 0.99 };
+        let of = |factor: f64| of_target(target, &[bound * factor; 9]);
+        let (kept, broken) = (of(2.0 - beyond), of(beyond));
+        assert_eq!((kept.verdict, kept.reason), (Some(Met), None), "{measure}");
+        assert_eq!(broken.verdict, Some(Missed), "{measure}");
+        assert!(
+            kept.target.ends_with(&format!("{bound:.2}")),
+            "{}",
+            kept.target
+        );
+    }
+    assert_eq!(bounds.next(), None);
+}
+
+#[test]
+fn a_bound_within_the_interval_leaves_the_target_open() {
+    let target = &table::TARGETS[0];
+    let around = [1.05, 1.01, 1.08, 1.03, 1.07, 1.02, 1.09, 1.04, 1.06];
+    let standing = of_target(target, &around);
+    assert_eq!(standing.verdict, Some(Open));
+    assert_eq!(
+        standing.reason.as_deref(),
+        Some("the interval has the bound inside")
+    );
+    assert!(standing.rounds_more.is_some_and(|more| more > 9));
+    let few = of_target(target, &[0.5; 5]);
+    assert_eq!((few.verdict, few.rounds_more), (Some(Open), Some(1)));
+    assert_eq!(
+        few.reason.as_deref(),
+        Some("too few rounds for an interval")
+    );
+}
+
+#[test]
+fn a_result_without_a_bound_is_shown_and_not_judged() {
+    let mut all = table::TARGETS.iter();
+    let untuned = all.find(|it| it.bound.is_none()).expect("one");
+    let standing = of_target(untuned, &[3.3; 9]);
+    assert_eq!(
+        standing.measure,
+        "one-way 64 KiB octets, rate over untuned raw TCP"
+    );
+    assert_eq!(standing.ours.expect("shown").median, 3.3);
+    assert_eq!((standing.verdict, standing.reason), (None, None));
+    assert!(all.all(|it| it.bound.is_some()));
+}
+
+#[test]
+fn a_rate_is_held_against_that_of_the_other_peer_in_the_same_rounds() {
+    let met = |ours, theirs| standings(&[streams(&[(OURS, ours), (OMNIORB, theirs)])]);
+    let [standing] = &met(75, 50)[..] else {
+        panic!("one target");
+    };
+    assert_eq!(standing.ours.expect("both are there").median, 1.5);
+    assert_eq!(standing.verdict, Some(Met));
+    // It is not held against itself.
+    assert!(standing.peers.is_empty());
+    assert_eq!(met(74, 50)[0].verdict, Some(Missed));
+}
+
+#[test]
+fn without_the_other_peer_or_elsewhere_nothing_is_judged() {
+    let alone = standings(&[streams(&[(OURS, 75)])]);
+    assert_eq!((alone[0].ours, alone[0].verdict), (None, None));
+    let mut elsewhere = streams(&[(OURS, 75), (OMNIORB, 50)]);
+    elsewhere.is_judged = false;
+    let shown = &standings(&[elsewhere])[0];
+    assert!(shown.ours.is_some() && shown.verdict.is_none());
+    let reason = shown.reason.as_deref();
+    assert_eq!(reason, Some("targets are not judged in this condition"));
+}
+
+#[test]
+fn beside_a_slowed_or_displaced_baseline_nothing_is_judged() {
+    let of = |ratio: f64| {
+        let mut part = streams(&[(OURS, 75), (OMNIORB, 50)]);
+        part.rows.retain(|row| row.about != About::BaselineCheck);
+        guard(&mut part, ratio);
+        standings(&[part]).swap_remove(0)
+    };
+    assert_eq!(of(1.03).verdict, Some(Met));
+    let slowed = of(1.031);
+    assert_eq!(slowed.verdict, None);
+    let reason = slowed.reason.expect("a reason");
+    assert!(
+        reason.contains("1.031 times as long as sockperf"),
+        "{reason}"
+    );
+    for displaced in 0..2 {
+        let mut part = streams(&[(OURS, 75), (OMNIORB, 50)]);
+        part.rows[displaced].measurement.ends.push(EndNote {
+            end: "baseline's server".to_owned(),
+            differs: Some("SCHED_OTHER on processors [0, 1]".to_owned()),
+            ..EndNote::default()
+        });
+        let standing = standings(&[part]).swap_remove(0);
+        assert_eq!(standing.verdict, None);
+        let reason = standing.reason.as_deref();
+        assert_eq!(
+            reason,
+            Some("the baseline's server: SCHED_OTHER on processors [0, 1]")
+        );
+    }
+}
+
+#[test]
+fn beside_an_unguarded_baseline_a_target_may_be_missed_and_not_met() {
+    let of = |ours: u64| {
+        let mut part = streams(&[(OURS, ours), (OMNIORB, 50)]);
+        part.rows.retain(|row| row.about != About::BaselineCheck);
+        standings(&[part]).swap_remove(0)
+    };
+    assert_eq!(of(74).verdict, Some(Missed));
+    let unguarded = of(75);
+    assert_eq!(unguarded.verdict, Some(Open));
+    assert_eq!(unguarded.reason.as_deref(), Some(UNGUARDED));
+}
+
+#[test]
+fn memory_is_judged_by_the_rounds_of_both_and_counts_at_their_bound() {
+    let of = |ours: [f64; 9]| {
+        let mut memory = part(Kind::Memory);
+        for (system, octets) in [(OURS, ours), (OMNIORB, [6e6; 9])] {
+            let found = measured("resident_octets", &octets, system);
+            memory.add(About::Memory(1_000), found);
+        }
+        standings(&[memory]).swap_remove(0)
+    };
+    let met = of([5e6; 9]);
+    assert_eq!(
+        (met.ours.expect("MB").median, met.verdict),
+        (5.0, Some(Met))
+    );
+    assert!(met.measure.contains("1000 connections"), "{}", met.measure);
+    assert_eq!(of([6.1e6; 9]).verdict, Some(Missed));
+    let mut either = [5e6; 9];
+    either[4..].fill(6.5e6);
+    either.swap(0, 8);
+    either.swap(2, 6);
+    assert_eq!(of(either).verdict, Some(Open));
+    let mut counters = part(Kind::Counters);
+    let mut samples = Samples::default();
+    for (name, count) in [
+        ("allocations", 0.0),
+        ("mutex_locks", 2.0),
+        ("futex_calls", 0.02),
+        ("system_calls", 2.001),
+    ] {
+        samples.add_value(name, count);
+    }
+    let found = samples.measurement(OURS, "here", &[]).expect("values");
+    counters.add(About::Counts(Variant::Plain), found);
+    let all = standings(&[counters]);
+    let verdicts: Vec<_> = all.iter().map(|it| it.verdict).collect();
+    let (yes, no) = (Some(Met), Some(Missed));
+    assert_eq!(verdicts, [yes, no, None, no, None, yes, None]);
+    let reason = all[2].reason.as_deref();
+    assert_eq!(reason, Some("it was not counted: see what was skipped"));
+}

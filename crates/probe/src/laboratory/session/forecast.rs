@@ -1,0 +1,76 @@
+//! How long a measurement takes: from its plan, and from how long the finished part of the plan took.
+
+use std::time::{Duration, Instant};
+
+/// The plan of a measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Forecast {
+    /// The planned time of the whole.
+    planned: Duration,
+    /// The planned time of what is done.
+    done: Duration,
+    since: Option<Instant>,
+}
+
+impl Forecast {
+    /// Begins with a plan. Building foreign programs comes before it.
+    pub(super) fn begin(planned: Duration, now: Instant) -> Self {
+        Self {
+            planned,
+            done: Duration::ZERO,
+            since: Some(now),
+        }
+    }
+
+    /// Notes that so much of the plan is done.
+    pub(super) fn set_done(&mut self, done: Duration) {
+        self.done = done.min(self.planned);
+    }
+
+    pub(super) fn done(&self) -> Duration {
+        self.done
+    }
+
+    /// The whole time and the time left. Both are zero without a plan.
+    pub(super) fn at(&self, now: Instant) -> (Duration, Duration) {
+        let elapsed = self.since.map_or(Duration::ZERO, |since| now - since);
+        // A short beginning is no measure of the rest.
+        let pace = if self.done >= self.planned / MEASURE_SHARE && !self.done.is_zero() {
+            elapsed.as_secs_f64() / self.done.as_secs_f64()
+        } else {
+            1.0
+        };
+        let left = (self.planned - self.done).mul_f64(pace);
+        (elapsed + left, left)
+    }
+}
+
+/// A twentieth of the plan shows how fast it goes.
+const MEASURE_SHARE: u32 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_the_plan_and_then_from_the_pace() {
+        let seconds = Duration::from_secs;
+        let begun = Instant::now();
+        let mut forecast = Forecast::begin(seconds(100), begun);
+        assert_eq!(forecast.at(begun), (seconds(100), seconds(100)));
+        // Two seconds of the plan are too few to show that it takes twice as long.
+        forecast.set_done(seconds(2));
+        assert_eq!(forecast.at(begun + seconds(4)), (seconds(102), seconds(98)));
+        forecast.set_done(seconds(50));
+        assert_eq!(
+            forecast.at(begun + seconds(100)),
+            (seconds(200), seconds(100))
+        );
+        forecast.set_done(seconds(120));
+        assert_eq!(
+            forecast.at(begun + seconds(190)),
+            (seconds(190), seconds(0))
+        );
+        assert_eq!(Forecast::default().at(begun), (seconds(0), seconds(0)));
+    }
+}

@@ -156,7 +156,7 @@ mod tests {
         // 9,980 messages and 20 of the warm-up; a quarter more for duplicates at the consumer.
         assert_eq!(
             needed.records_bytes,
-            4096 + 10_000 * 40 + 4096 + 12_500 * 40
+            4096 + 10_000 * 32 + 4096 + 12_500 * 40
         );
         assert_eq!(needed.captures_bytes, 10_000 * 2 * (64 + 118));
     }

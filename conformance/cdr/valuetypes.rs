@@ -265,6 +265,31 @@ fn values_that_lie_are_refused() {
             .u32(2)
             .u32(-2_i32 as u32);
     });
+    // Read as its base, or within a value in chunks, a value has to come in chunks too.
+    is_refused::<Point_>(DecodeFact::ChunkMalformed, |o| {
+        o.u32(ID_LIST)
+            .u32(2)
+            .string("IDL:Un/Known:1.0")
+            .string(POINT)
+            .u32(1)
+            .u32(2);
+    });
+    is_refused::<Place_>(DecodeFact::ChunkMalformed, |o| {
+        o.u32(ONE_ID | CHUNKED)
+            .string(PLACE)
+            .u32(13)
+            .u32(1)
+            .u32(2)
+            .string("")
+            .align(4);
+        o.u32(ONE_ID)
+            .string(PLACE)
+            .u32(1)
+            .u32(2)
+            .string("")
+            .u32(0)
+            .u32(u32::MAX);
+    });
     is_refused::<Option<Arc<dyn NodeValue>>>(DecodeFact::NestingTooDeep, |o| {
         for number in 0..=u32::from(VALUE_NESTING_MAX) {
             o.u32(0x7fff_ff00).u32(number);

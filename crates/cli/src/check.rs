@@ -71,6 +71,31 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         outln!("{line}")?;
     }
     outln!("")?;
+    outln!("{}", streams(forecast))?;
+    outln!("{BURSTS}")?;
+    let is_root = deckwatch_os::process::effective_user() == 0;
+    for privilege in &forecast.privileges {
+        let held = if privilege.held { "held" } else { "NOT held" };
+        outln!("{} ({held}): {}.", privilege.capability, privilege.purpose)?;
+        if !privilege.held {
+            let remedy = if is_root {
+                "This user is root, and the container withholds it: docker run --cap-add"
+            } else {
+                "Run as root, or with sudo"
+            };
+            outln!("  Without it {}. {remedy}.", privilege.otherwise)?;
+        }
+    }
+    if let Some(refusal) = forecast.room.refusal() {
+        outln!("`deckwatch run` will refuse it: {refusal}")?;
+    }
+    for note in &forecast.notes {
+        outln!("Note: {note}")?;
+    }
+    Ok(())
+}
+
+fn streams(forecast: &Forecast) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
     table.set_header([
@@ -95,28 +120,7 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
             proof(stream),
         ]);
     }
-    outln!("{table}")?;
-    outln!("{BURSTS}")?;
-    let is_root = deckwatch_os::process::effective_user() == 0;
-    for privilege in &forecast.privileges {
-        let held = if privilege.held { "held" } else { "NOT held" };
-        outln!("{} ({held}): {}.", privilege.capability, privilege.purpose)?;
-        if !privilege.held {
-            let remedy = if is_root {
-                "This user is root, and the container withholds it: docker run --cap-add"
-            } else {
-                "Run as root, or with sudo"
-            };
-            outln!("  Without it {}. {remedy}.", privilege.otherwise)?;
-        }
-    }
-    if let Some(refusal) = forecast.room.refusal() {
-        outln!("`deckwatch run` will refuse it: {refusal}")?;
-    }
-    for note in &forecast.notes {
-        outln!("Note: {note}")?;
-    }
-    Ok(())
+    table
 }
 
 const BURSTS: &str = "\

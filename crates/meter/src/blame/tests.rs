@@ -1,5 +1,7 @@
 //! Blame of synthetic samples, for which the right layer is known.
 
+mod calls;
+
 use super::*;
 
 pub(crate) const MS: i64 = 1_000_000;
@@ -210,44 +212,6 @@ fn waiting_behind_the_previous_handling_is_the_applications() {
     (second.received_ns, second.handled_ns) = (91 * MS, 92 * MS);
     // In the kernel at 53 ms, the servant is busy until 90 ms, the consumer wakes at 91 ms.
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1, 0, 1, 37]);
-}
-
-#[test]
-fn a_send_held_up_by_the_call_before_is_charged_to_what_held_up_that_call() {
-    let mut first = prompt(0);
-    hold_up(&mut first, Layer::Stack, 98 * MS);
-    let mut second = prompt(1);
-    hold_up(&mut second, Layer::Sender, 52 * MS);
-    // Due at 50 ms; the call before returned at 100 ms; sent at 103 ms.
-    assert_eq!((first.returned_ns / MS, second.sent_ns / MS), (100, 103));
-    assert_eq!(ms(&split(&[first, second], 1)), [3, 0, 1 + 50, 1, 0, 1, 0]);
-}
-
-#[test]
-fn a_chain_of_held_up_calls_leads_back_to_the_one_that_began_it() {
-    // Call 0 spends until 400 ms in the network. Calls 1 to 4 follow one after the other, each a prompt two-way call of
-    // 2 ms.
-    let mut samples: Vec<Sample> = (0..5).map(prompt).collect();
-    for (index, sample) in samples.iter_mut().enumerate() {
-        let late_ns = if index == 0 {
-            0
-        } else {
-            400 * MS + (i64::try_from(index).expect("small") - 1) * 6 * MS - sample.sent_ns
-        };
-        hold_up(sample, Layer::Sender, late_ns);
-        *sample = replied(*sample);
-    }
-    hold_up(&mut samples[0], Layer::Network, 394 * MS);
-    samples[0] = replied(samples[0]);
-    assert_eq!(samples[0].returned_ns, 400 * MS);
-    let parts = split_on(Road::MIDDLEWARE, &samples, 4);
-    assert_eq!(samples[4].sent_ns / MS, 418);
-    assert_eq!(
-        parts.of(Layer::Network) / MS,
-        200 + 1,
-        "from due at 200 until call 0 came back, and its own"
-    );
-    assert_eq!(parts.sum(), samples[4].received_ns - samples[4].due_ns);
 }
 
 #[test]
@@ -519,47 +483,6 @@ fn a_message_lost_while_the_consumer_is_busy_is_the_applications() {
 }
 
 #[test]
-fn a_message_never_sent_behind_a_call_that_never_came_back_is_charged_to_that_call() {
-    let stuck = Sample {
-        returned_ns: NO_STAMP,
-        kernel_receive_ns: NO_STAMP,
-        received_ns: NO_STAMP,
-        handled_ns: NO_STAMP,
-        ..prompt(1)
-    };
-    let unsent = Sample {
-        sent_ns: NO_STAMP,
-        returned_ns: NO_STAMP,
-        kernel_transmit_ns: NO_STAMP,
-        kernel_receive_ns: NO_STAMP,
-        received_ns: NO_STAMP,
-        handled_ns: NO_STAMP,
-        ..prompt(2)
-    };
-    // In the network; at a consumer that was not woken; at a consumer that is handling it.
-    let arrived = Sample {
-        kernel_receive_ns: prompt(1).kernel_receive_ns,
-        ..stuck
-    };
-    let in_hand = Sample {
-        received_ns: prompt(1).received_ns,
-        ..arrived
-    };
-    for (call, layer) in [
-        (stuck, Layer::Network),
-        (arrived, Layer::WakeUp),
-        (in_hand, Layer::Application),
-    ] {
-        let samples = [prompt(0), call, unsent];
-        let calls = calls(RAW, samples.iter());
-        assert_eq!(
-            Splitter::new(RAW, &samples, &calls).lost_in(&unsent, 50 * MS),
-            layer
-        );
-    }
-}
-
-#[test]
 fn a_layer_that_always_takes_long_is_not_blamed_for_the_one_that_once_took_longer() {
     let mut typical = Parts::default();
     typical.add(Layer::Network, 40 * MS);
@@ -597,22 +520,4 @@ fn medians_are_taken_layer_by_layer() {
         (2, 8, 0)
     );
     assert_eq!(medians(&[]), Parts::default());
-}
-
-#[test]
-fn calls_through_a_middleware_hold_up_only_their_own_destination() {
-    let road = Road::MIDDLEWARE;
-    let mut slow = prompt(0);
-    hold_up(&mut slow, Layer::Stack, 98 * MS);
-    let mut other = prompt(1);
-    hold_up(&mut other, Layer::Sender, 52 * MS);
-    for (destination, expected) in [(0, [3, 51, 0, 1, 0, 1, 0]), (1, [53, 1, 0, 1, 0, 1, 0])] {
-        other.destination = destination;
-        let calls = calls(road, [slow, other].iter());
-        assert_eq!(
-            ms(&Splitter::new(road, &[other], &calls).split(&other)),
-            expected,
-            "supplied by thread {destination}"
-        );
-    }
 }

@@ -57,7 +57,7 @@ impl Guard {
         limits: RunLimits,
     ) -> Result<bool, LaboratoryError> {
         let mut found = (None, None);
-        for is_raw in [round % 2 == 1, round % 2 == 0] {
+        for is_raw in [!round.is_multiple_of(2), round.is_multiple_of(2)] {
             if is_raw {
                 let sizes = (self.octets, self.octets);
                 let command = Command::raw(SMALL, sizes, Buffers::default(), limits);

@@ -1,3 +1,5 @@
+//! Verdicts of the table's rows, and the bounds of each.
+
 use super::super::kind;
 use super::super::part::About;
 use super::*;

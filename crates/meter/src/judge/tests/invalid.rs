@@ -1,0 +1,301 @@
+//! What makes a run INVALID, and what its verdict says to do next.
+
+use super::*;
+use crate::disturbance::{TakenTime, Taker};
+
+fn kind_under(
+    samples: &[Sample],
+    terms: &Terms,
+    disturbance: &Disturbance,
+) -> (VerdictKind, Vec<String>) {
+    let mut samples = samples.to_vec();
+    let verdict = judge(
+        &mut [destination("SONAR", &mut samples)],
+        terms,
+        disturbance,
+    )
+    .verdict;
+    (verdict.kind, verdict.reasons)
+}
+
+fn held_up(layer: Layer, every: usize) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(every) {
+        hold_up(sample, layer, 60 * MS);
+    }
+    samples
+}
+
+#[test]
+fn an_undeclared_failure_of_the_supplier_invalidates_and_a_declared_one_counts() {
+    let samples = held_up(Layer::Sender, 50);
+    let (kind, reasons) = kind_under(&samples, &terms(), &Disturbance::default());
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(
+        reasons[0].contains("The schedule was not kept: 20 messages"),
+        "{reasons:?}"
+    );
+    let declared = Terms {
+        supplier_disturbed: true,
+        ..terms()
+    };
+    assert_eq!(
+        kind_under(&samples, &declared, &Disturbance::default()).0,
+        VerdictKind::Fail
+    );
+    assert_eq!(
+        kind_under(
+            &held_up(Layer::Network, 50),
+            &terms(),
+            &Disturbance::default()
+        )
+        .0,
+        VerdictKind::Fail
+    );
+}
+
+#[test]
+fn a_cluster_that_is_excused_does_not_widen_what_remains() {
+    // One stop of the supplier delays four messages in a row of 66; those alone are too few to judge by.
+    let mut samples: Vec<Sample> = (0..66).map(prompt).collect();
+    for sample in &mut samples[8..12] {
+        hold_up(sample, Layer::Sender, 60 * MS);
+    }
+    let budget = LateBudget { late: 1, of: 20 };
+    let terms = Terms { budget, ..terms() };
+    let quiet = Disturbance::default();
+    let (kind, reasons) = kind_under(&samples, &terms, &quiet);
+    assert_eq!(kind, VerdictKind::Invalid, "{reasons:?}");
+    let declared = Terms {
+        supplier_disturbed: true,
+        ..terms
+    };
+    assert_eq!(
+        kind_under(&samples, &declared, &quiet).0,
+        VerdictKind::Unproven
+    );
+}
+
+#[test]
+fn stolen_time_invalidates_only_what_it_can_explain() {
+    let samples = held_up(Layer::WakeUp, 50);
+    let stolen = |ms| Disturbance {
+        stolen: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(40)).0,
+        VerdictKind::Fail,
+        "less than the slack delays nothing beyond its deadline"
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(100)).0,
+        VerdictKind::Fail,
+        "four messages do not explain twenty"
+    );
+    let (kind, reasons) = kind_under(&samples, &terms(), &stolen(2_000));
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(
+        reasons[0].contains("stolen by the hypervisor"),
+        "{reasons:?}"
+    );
+    let prompt_ones: Vec<Sample> = (0..10_000).map(prompt).collect();
+    assert_eq!(
+        kind_under(&prompt_ones, &terms(), &stolen(20_000)).0,
+        VerdictKind::Pass,
+        "a disturbance makes no message early"
+    );
+}
+
+#[test]
+fn stolen_time_excuses_no_lost_message() {
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(50) {
+        lose(sample);
+    }
+    let stolen = Disturbance {
+        stolen: Duration::from_secs(20),
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen).0,
+        VerdictKind::Fail,
+        "withheld processor time delays messages, it loses none"
+    );
+    // As many late ones beside the lost ones: only the late ones are excused, and the lost ones still fail.
+    for sample in samples.iter_mut().skip(13).step_by(50) {
+        hold_up(sample, Layer::WakeUp, 60 * MS);
+    }
+    assert_eq!(kind_under(&samples, &terms(), &stolen).0, VerdictKind::Fail);
+}
+
+#[test]
+fn time_taken_from_a_consumer_invalidates_its_own_destination_and_names_the_process() {
+    let taken = |destination, ms| TakenTime {
+        part: "consumer of NAV over udp at SONAR".to_owned(),
+        host: "SONAR".to_owned(),
+        thread: "receive".to_owned(),
+        destination,
+        delays_messages: true,
+        time: Duration::from_millis(ms),
+        most: Duration::from_millis(150),
+        by: Some(Taker {
+            name: "burner".to_owned(),
+            id: 4711,
+            class: "SCHED_FIFO 50".to_owned(),
+        }),
+    };
+    let by = |destination, ms| Disturbance {
+        taken: vec![taken(destination, ms)],
+        ..Disturbance::default()
+    };
+    // Four times 150 ms of 20 s at 20 messages a second: three late messages each time.
+    let mut samples: Vec<Sample> = (0..400).map(prompt).collect();
+    for sample in (0..4).flat_map(|stop| stop * 100..stop * 100 + 3) {
+        hold_up(&mut samples[sample], Layer::WakeUp, 60 * MS);
+    }
+    assert_eq!(
+        kind_under(&samples, &terms(), &Disturbance::default()).0,
+        VerdictKind::Fail
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &by(Some(1), 600)).0,
+        VerdictKind::Fail,
+        "another destination's"
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &by(Some(0), 40)).0,
+        VerdictKind::Fail,
+        "less than the slack"
+    );
+    for whose in [Some(0), None] {
+        let verdict = judge(
+            &mut [destination("SONAR", &mut samples.clone())],
+            &terms(),
+            &by(whose, 600),
+        )
+        .verdict;
+        assert_eq!(verdict.kind, VerdictKind::Invalid);
+        assert_eq!(
+            verdict.reasons,
+            [
+                "Processor time was withheld (600 ms from thread receive of the consumer of NAV over udp at SONAR by processes outside the run, probably by burner (process 4711, SCHED_FIFO 50)), enough to have made 12 messages late."
+            ]
+        );
+        assert!(
+            verdict.remedies[0].starts_with("Stop burner (process 4711)"),
+            "{:?}",
+            verdict.remedies
+        );
+        assert!(
+            verdict.remedies[0].contains("{ name = \"SONAR\", scheduling = { class = \"fifo\"")
+        );
+    }
+}
+
+#[test]
+fn an_invalid_run_says_what_to_do_next() {
+    let remedies = |samples: &[Sample], terms: &Terms, disturbance: &Disturbance| {
+        let mut samples = samples.to_vec();
+        let flow = judge(
+            &mut [destination("SONAR", &mut samples)],
+            terms,
+            disturbance,
+        );
+        assert_eq!(flow.verdict.kind, VerdictKind::Invalid);
+        assert_eq!(flow.verdict.remedies.len(), flow.verdict.reasons.len());
+        flow.verdict.remedies[0].clone()
+    };
+    let late_sends = held_up(Layer::Sender, 50);
+    let quiet = Disturbance::default();
+    let of_schedule = remedies(&late_sends, &terms(), &quiet);
+    assert!(
+        of_schedule.starts_with(
+            "Give the host a real-time class in the mission's file: { name = \"RTS\", scheduling = { class = \"fifo\", native_priority = 20 } }"
+        ),
+        "{of_schedule}"
+    );
+    assert!(of_schedule.contains("loads = [{ hosts = [\"RTS\"]"));
+    let real_time = Terms {
+        supplier_real_time: true,
+        ..terms()
+    };
+    let of_real_time = remedies(&late_sends, &real_time, &quiet);
+    assert!(
+        of_real_time.starts_with("RTS has a real-time class already"),
+        "{of_real_time}"
+    );
+    let late = held_up(Layer::WakeUp, 50);
+    let seconds = Duration::from_secs;
+    let stolen = Disturbance {
+        stolen: seconds(2),
+        throttled: seconds(1),
+        ..Disturbance::default()
+    };
+    assert!(remedies(&late, &terms(), &stolen).contains("hypervisor"));
+    let throttled = Disturbance {
+        stolen: seconds(1),
+        throttled: seconds(2),
+        ..Disturbance::default()
+    };
+    assert!(remedies(&late, &terms(), &throttled).contains("CPUQuota="));
+    assert!(remedies(&[], &terms(), &quiet).contains("duration = "));
+    let passes = |samples: &[Sample]| {
+        let mut samples = samples.to_vec();
+        judge(&mut [destination("SONAR", &mut samples)], &terms(), &quiet).verdict
+    };
+    assert!(passes(&late).remedies.is_empty(), "only INVALID has one");
+}
+
+#[test]
+fn clocks_that_decide_what_is_late_invalidate() {
+    let mut samples: Vec<Sample> = (0..10_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(50) {
+        hold_up(sample, Layer::Network, 40 * MS);
+    }
+    let error = |ms| Disturbance {
+        clock_error: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(0)).0,
+        VerdictKind::Pass
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(5)).0,
+        VerdictKind::Pass
+    );
+    let (kind, reasons) = kind_under(&samples, &terms(), &error(7));
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(reasons[0].contains("larger than the slack"), "{reasons:?}");
+}
+
+#[test]
+fn a_capture_that_dropped_packets_or_a_run_without_messages_is_invalid() {
+    let samples: Vec<Sample> = (0..10_000).map(prompt).collect();
+    let dropped = |packets| Disturbance {
+        capture_dropped: packets,
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &dropped(10)).0,
+        VerdictKind::Pass
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &dropped(11)).0,
+        VerdictKind::Invalid
+    );
+    assert_eq!(
+        kind_under(&[], &terms(), &Disturbance::default()),
+        (
+            VerdictKind::Invalid,
+            vec!["No message was judged.".to_owned()]
+        )
+    );
+    assert_eq!(
+        judge(&mut [], &terms(), &Disturbance::default())
+            .verdict
+            .kind,
+        VerdictKind::Invalid
+    );
+}

@@ -12,8 +12,11 @@ use serde_json::Value;
 use crate::skips::Ledger;
 
 /// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the
-/// other; beside them runs only what leaves the processor to them.
+/// other, with nothing beside them.
 const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
+
+/// Packages whose tests take longest. They start first, so that no processor waits for the last of them.
+const LONG: &[&str] = &["orb", "report", "interop", "examples"];
 
 /// A built test program.
 struct Program {
@@ -25,27 +28,15 @@ struct Program {
 }
 
 /// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the ledger.
-/// `beside` runs beside the test programs that measure.
-pub(crate) fn run(
-    root: &Path,
-    skips: &Ledger,
-    beside: impl FnOnce() -> Result<()> + Send,
-) -> Result<()> {
+pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
     let programs = build(root)?;
-    let (measuring, others): (Vec<Program>, Vec<Program>) = programs
+    let (measuring, mut others): (Vec<Program>, Vec<Program>) = programs
         .into_iter()
         .partition(|program| program.is_measuring);
+    others.sort_by_key(|program| !LONG.iter().any(|long| program.folder.ends_with(long)));
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = run_all(others, at_once, skips);
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(beside);
-        failed.extend(run_all(measuring, 1, skips));
-        match beside.join() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => failed.push(format!("{error:#}")),
-            Err(_) => failed.push("a step beside the tests panicked".to_owned()),
-        }
-    });
+    failed.extend(run_all(measuring, 1, skips));
     let status = Command::new(env!("CARGO"))
         .args(["test", "--locked", "--workspace", "--doc", "--quiet"])
         .current_dir(root)

@@ -1,7 +1,7 @@
 //! Values of valuetypes, as Rust generated from IDL holds them (CORBA 3.3 part 1, clause 9; part 2, clause 9.3.4).
 //!
 //! A value is held by `Option<Arc<dyn PointValue>>`: `None` is null, and handles of one value share it. Sharing is kept
-//! on the wire among everything that one message carries: within one [`shared`] read or write.
+//! on the wire among everything that one message carries: within one `shared` read or write.
 
 mod factory;
 mod read;

@@ -111,7 +111,7 @@ fn delays_mission() -> String {
     let flow = |name: &str, carrier: &str, to: &str, late: &str| {
         format!(
             "[[flows]]\nname = \"{name}\"\noctets = 384\nfrom = \"RTS\"\nto = [\"{to}\"]\ncarrier = \"{carrier}\"\nrate_hz = 20\n\
-             deadline = \"120ms\"\nlate = \"{late}\"\ncount = 66\nwarm_up = \"200ms\"\n"
+             deadline = \"120ms\"\nlate = \"{late}\"\ncount = 66\nwarm_up = \"200ms\"\nclusters = 1\n"
         )
     };
     let flows: String = CARRIERS
@@ -393,6 +393,7 @@ deadline = "150ms"
 late = "1 in 10"
 count = 40
 warm_up = "100ms"
+clusters = 1
 "#;
 
 fn check_calm() -> Result<(), Failure> {

@@ -6,7 +6,7 @@
 //! * Mutexes and read-write locks of the C library's threads are its functions.
 //! * Those of Rust's library are functions of the program only in a build without optimisation. In an optimised program
 //!   they are inlined, and only a lock that is contended shows, as a futex call. They are counted in the threads that
-//!   have done most of the work until then.
+//!   have used the most processor time until then.
 //! * Ours are inlined; [`deckwatch_sync::locks_taken`] counts them.
 //! * Of those of a virtual machine only the futex calls are seen.
 
@@ -20,7 +20,7 @@ use deckwatch_os::perf::{Event, EventCount};
 use serde::Serialize;
 use symbols::Table;
 
-use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
+use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX, WORKING_THREADS};
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -251,12 +251,12 @@ fn count_each(
     count_in(&threads(process)?, what, events)
 }
 
-/// The threads that have used at least a tenth of the processor time of their process.
+/// The threads that have used the most processor time. Threads beside those that serve, which compute, are among them.
 fn working_threads(process: u32) -> Result<Vec<u32>, CannotCount> {
     let path = PathBuf::from(format!("/proc/{process}/task"));
-    let all = deckwatch_os::examine::threads(process).map_err(file(&path))?;
-    let sum: u64 = all.iter().map(|it| it.cpu_ns).sum();
-    let working = all.iter().filter(|it| it.cpu_ns >= sum / 10);
+    let mut all = deckwatch_os::examine::threads(process).map_err(file(&path))?;
+    all.sort_by_key(|it| std::cmp::Reverse(it.cpu_ns));
+    let working = all.iter().take(WORKING_THREADS);
     Ok(working.map(|it| it.thread).collect())
 }
 

@@ -31,6 +31,34 @@ pub fn judge_together<'a>(flows: impl IntoIterator<Item = &'a mut FlowResult>) {
     }
 }
 
+/// Makes the verdict of a destination (of all without one) FAIL if more of its messages were late than the budget
+/// allows and `process`, without which they cannot arrive, died. A process that stays away is no burst that ends, so
+/// the bounds for bursts do not apply.
+pub fn fail_after_death(flow: &mut FlowResult, destination: Option<u16>, process: &str) {
+    let budget = flow.budget;
+    let hit = |one: &&mut DestinationResult| destination.is_none_or(|index| index == one.index);
+    for one in flow.destinations.iter_mut().filter(hit) {
+        let (due, late, lost) = (one.counts.due, one.counts.late, one.counts.lost);
+        let is_beyond =
+            u128::from(late) * u128::from(budget.of) > u128::from(budget.late) * u128::from(due);
+        if one.verdict.kind == VerdictKind::Unproven && is_beyond {
+            let [due, late, lost] = [due, late, lost].map(words::count);
+            one.verdict = Verdict {
+                kind: VerdictKind::Fail,
+                reasons: vec![format!(
+                    "{late} of {due} messages were late ({lost} of them lost), more than the budget of {} in {}: \
+                     the {process} died.",
+                    words::count(budget.late),
+                    words::count(budget.of)
+                )],
+                remedies: Vec::new(),
+                messages_needed: None,
+            };
+        }
+    }
+    flow.verdict = worst(&flow.destinations);
+}
+
 /// Corrects the verdicts of these destinations for their number.
 pub(super) fn correct(destinations: &mut [(&mut DestinationResult, Promise)]) {
     let tests = destinations.len();

@@ -7,7 +7,7 @@ use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
-use deckwatch_meter::judge::{Destination, Terms, judge, judge_together};
+use deckwatch_meter::judge::{Destination, Terms, fail_after_death, judge, judge_together};
 use deckwatch_meter::pacing::{Extent, Schedule};
 use deckwatch_meter::result::{FlowResult, Warning};
 
@@ -52,6 +52,7 @@ impl Run<'_> {
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
+        self.judge_deaths(measured, &mut judged);
         let document = self.document(&judged, measured, &disturbance, started_at);
         let written = write(folder, &document, &judged, started_at, measured.start_ns)
             .and_then(|()| self.write_beside(folder));
@@ -108,6 +109,27 @@ impl Run<'_> {
                 how: death.how.clone(),
             };
             self.warnings.push(caution.into());
+        }
+    }
+
+    /// Judges the streams that lost a process.
+    fn judge_deaths(&self, measured: &Measured, judged: &mut [Judged]) {
+        for death in &measured.deaths {
+            let dead = |child: &&Child| child.label == death.process;
+            let role = self.crew.children.iter().find(dead).map(|child| child.role);
+            let (stream, destination) = match role {
+                Some(Role::Consumer {
+                    stream,
+                    destination,
+                }) => (stream, u16::try_from(destination).ok()),
+                Some(Role::Supplier { stream } | Role::Channel { stream }) => (stream, None),
+                _ => continue,
+            };
+            for judged in judged.iter_mut() {
+                if usize::from(judged.result.index) == stream {
+                    fail_after_death(&mut judged.result, destination, &death.process);
+                }
+            }
         }
     }
 

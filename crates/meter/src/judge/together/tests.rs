@@ -11,11 +11,11 @@ use std::time::Duration;
 
 const BUDGET: LateBudget = LateBudget { late: 1, of: 100 };
 
-fn judged(late: &[usize]) -> FlowJudgement {
-    let terms = Terms {
+fn terms(clusters: Option<u64>) -> Terms {
+    Terms {
         deadline: Duration::from_millis(50),
         budget: BUDGET,
-        clusters: Some(1),
+        clusters,
         arrivals: Arrivals::Periodic {
             period: Duration::from_millis(50),
         },
@@ -23,7 +23,11 @@ fn judged(late: &[usize]) -> FlowJudgement {
         supplier_disturbed: false,
         supplier_host: "RTS".to_owned(),
         supplier_real_time: false,
-    };
+    }
+}
+
+fn judged(late: &[usize]) -> FlowJudgement {
+    let terms = terms(Some(1));
     let mut all: Vec<Vec<Sample>> = late
         .iter()
         .map(|&late| {
@@ -99,29 +103,30 @@ fn one_of_17_destinations_that_is_far_over_the_budget_fails_the_flow() {
     );
 }
 
+fn flow_of(index: u16, judgement: FlowJudgement) -> FlowResult {
+    FlowResult {
+        index,
+        name: format!("F{index}"),
+        carrier: "udp".to_owned(),
+        carrier_index: None,
+        road: None,
+        type_name: "octets".to_owned(),
+        size_bytes: 384,
+        from: "RTS".to_owned(),
+        rate_hz: 20.0,
+        arrivals: "periodic".to_owned(),
+        deadline_ns: 50_000_000,
+        budget: BUDGET,
+        scheduling: String::new(),
+        merged_layers: Vec::new(),
+        destinations: judgement.destinations,
+        verdict: judgement.verdict,
+    }
+}
+
 #[test]
 fn flows_of_a_run_are_corrected_together() {
-    let flow = |index: u16, late: usize| {
-        let judgement = judged(&[late]);
-        FlowResult {
-            index,
-            name: format!("F{index}"),
-            carrier: "udp".to_owned(),
-            carrier_index: None,
-            road: None,
-            type_name: "octets".to_owned(),
-            size_bytes: 384,
-            from: "RTS".to_owned(),
-            rate_hz: 20.0,
-            arrivals: "periodic".to_owned(),
-            deadline_ns: 50_000_000,
-            budget: BUDGET,
-            scheduling: String::new(),
-            merged_layers: Vec::new(),
-            destinations: judgement.destinations,
-            verdict: judgement.verdict,
-        }
-    };
+    let flow = |index: u16, late: usize| flow_of(index, judged(&[late]));
     let mut flows: Vec<FlowResult> = (0..4).map(|index| flow(index, 0)).collect();
     flows.push(flow(4, NEAR));
     assert_eq!(flows[4].verdict.kind, VerdictKind::Fail);
@@ -130,4 +135,47 @@ fn flows_of_a_run_are_corrected_together() {
     let mut far = vec![flow(0, 0), flow(1, FAR)];
     judge_together(&mut far);
     assert_eq!(far[1].verdict.kind, VerdictKind::Fail);
+}
+
+#[test]
+fn a_destination_that_lost_its_consumer_fails_though_one_burst_proves_nothing() {
+    let terms = terms(None);
+    let mut all: Vec<Vec<Sample>> = (0..2).map(|_| (0..200).map(prompt).collect()).collect();
+    for sample in &mut all[1][100..] {
+        sample.kernel_receive_ns = crate::sample::NO_STAMP;
+        sample.received_ns = crate::sample::NO_STAMP;
+        sample.handled_ns = crate::sample::NO_STAMP;
+    }
+    let mut destinations: Vec<Destination<'_>> = (0..)
+        .zip(&mut all)
+        .map(|(index, samples)| Destination {
+            index,
+            host: format!("H{index}"),
+            samples,
+            send_errors: 0,
+            receive_overflows: 0,
+        })
+        .collect();
+    let judgement = judge(&mut destinations, &terms, &Disturbance::default());
+    let mut flow = flow_of(0, judgement);
+    let kinds = |flow: &FlowResult| -> Vec<VerdictKind> {
+        flow.destinations
+            .iter()
+            .map(|one| one.verdict.kind)
+            .collect()
+    };
+    let undecided = [VerdictKind::Unproven, VerdictKind::Unproven];
+    assert_eq!(kinds(&flow), undecided);
+    fail_after_death(&mut flow, Some(0), "consumer at H0");
+    assert_eq!(kinds(&flow), undecided, "no message of this one was late");
+    fail_after_death(&mut flow, Some(1), "consumer at H1");
+    assert_eq!(kinds(&flow), [VerdictKind::Unproven, VerdictKind::Fail]);
+    assert_eq!(flow.verdict.kind, VerdictKind::Fail);
+    let reason = "100 of 200 messages were late (100 of them lost), more than the budget of 1 in 100: the consumer at \
+                  H1 died.";
+    assert!(
+        flow.verdict.reasons[0].ends_with(reason),
+        "{:?}",
+        flow.verdict
+    );
 }

@@ -20,7 +20,7 @@ use deckwatch_os::perf::{Event, EventCount};
 use serde::Serialize;
 use symbols::Table;
 
-use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
+use crate::limits::{BUSIEST_THREADS, COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -251,15 +251,18 @@ fn count_each(
     count_in(&threads(process)?, what, events)
 }
 
-/// The threads that have used at least a tenth of the processor time of the second busiest. The busiest may compute
-/// beside those that serve.
+/// The busiest threads, and those that have used at least a tenth of the processor time of the second busiest. A thread
+/// may compute beside those that serve, and another may have made the objects.
 fn working_threads(process: u32) -> Result<Vec<u32>, CannotCount> {
     let path = PathBuf::from(format!("/proc/{process}/task"));
     let mut all = deckwatch_os::examine::threads(process).map_err(file(&path))?;
     all.sort_by_key(|it| std::cmp::Reverse(it.cpu_ns));
     let least_ns = all.get(1).map_or(0, |second| second.cpu_ns / 10);
-    let working = all.iter().filter(|it| it.cpu_ns >= least_ns);
-    Ok(working.map(|it| it.thread).collect())
+    let working = all
+        .iter()
+        .enumerate()
+        .filter(|(rank, it)| *rank < BUSIEST_THREADS || it.cpu_ns >= least_ns);
+    Ok(working.map(|(_, it)| it.thread).collect())
 }
 
 fn count_in(

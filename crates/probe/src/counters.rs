@@ -5,8 +5,7 @@
 //! included. There are four kinds of locks:
 //! * Mutexes and read-write locks of the C library's threads are its functions.
 //! * Those of Rust's library are functions of the program only in a build without optimisation. In an optimised program
-//!   they are inlined, and only a lock that is contended shows, as a futex call. They are counted in the threads that
-//!   have used the most processor time until then.
+//!   they are inlined, and only a lock that is contended shows, as a futex call.
 //! * Ours are inlined; [`deckwatch_sync::locks_taken`] counts them.
 //! * Of those of a virtual machine only the futex calls are seen.
 
@@ -20,7 +19,7 @@ use deckwatch_os::perf::{Event, EventCount};
 use serde::Serialize;
 use symbols::Table;
 
-use crate::limits::{BUSIEST_THREADS, COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
+use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -219,9 +218,7 @@ fn begin(process: u32, what: Counted) -> Result<Vec<EventCount>, CannotCount> {
             if offsets.is_empty() {
                 return Err(CannotCount::Inlined);
             }
-            // Each of dozens of functions needs a probe in each thread, and a probe takes long to set.
-            let working = working_threads(process)?;
-            count_in(&working, what, &entry_events(&program, &offsets))
+            count_entries(process, what, &program, &offsets)
         }
     }
 }
@@ -249,20 +246,6 @@ fn count_each(
     events: &[Event<'_>],
 ) -> Result<Vec<EventCount>, CannotCount> {
     count_in(&threads(process)?, what, events)
-}
-
-/// The busiest threads, and those that have used at least a tenth of the processor time of the second busiest. A thread
-/// may compute beside those that serve, and another may have made the objects.
-fn working_threads(process: u32) -> Result<Vec<u32>, CannotCount> {
-    let path = PathBuf::from(format!("/proc/{process}/task"));
-    let mut all = deckwatch_os::examine::threads(process).map_err(file(&path))?;
-    all.sort_by_key(|it| std::cmp::Reverse(it.cpu_ns));
-    let least_ns = all.get(1).map_or(0, |second| second.cpu_ns / 10);
-    let working = all
-        .iter()
-        .enumerate()
-        .filter(|(rank, it)| *rank < BUSIEST_THREADS || it.cpu_ns >= least_ns);
-    Ok(working.map(|(_, it)| it.thread).collect())
 }
 
 fn count_in(

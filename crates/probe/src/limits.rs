@@ -42,10 +42,6 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);
 /// The longest time until an end prints its first line.
 pub const END_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Threads of one process whose locks of Rust's library are counted however little they did: one that serves, one that
-/// computes beside it, one that made the objects. To set probes in dozens of functions takes seconds for each thread.
-pub const BUSIEST_THREADS: usize = 3;
-
 /// Threads of one process that are counted. Each needs a descriptor for each kind of event. A system has at most one
 /// thread for each connection.
 pub const COUNTED_THREADS_MAX: usize = 4_096;

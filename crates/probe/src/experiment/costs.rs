@@ -182,8 +182,7 @@ fn count(
         return Ok(false);
     }
     let processes = [system.client.process(), system.server.process()];
-    let wanted = wanted(system.name);
-    let watches = processes.map(|process| Watch::begin(process, wanted));
+    let watches = processes.map(|process| Watch::begin(process, WANTED));
     for (side, watch) in [CLIENT, SERVER].into_iter().zip(&watches) {
         for (what, error) in watch.missing() {
             let what = format!("{what} at the {side} of {}", system.name);
@@ -205,14 +204,13 @@ fn count(
     let calls = (times_ns.len() + WARM_UP) as f64;
     for side in 0..2 {
         let counts = after[side].since(&before[side]);
-        for &what in wanted {
+        for &what in WANTED {
             let Some(count) = counts.of(what) else {
                 continue;
             };
             let mut count = count as f64;
             if what == Counted::MutexLocks {
                 count += own_after[side].saturating_sub(own_before[side]) as f64;
-                count += counts.of(Counted::RustLocks).unwrap_or(0) as f64;
             }
             samples[side].add_value(&format!("{}_per_request", name(what)), count / calls);
         }
@@ -220,14 +218,8 @@ fn count(
     Ok(true)
 }
 
-/// The kinds of events that a system has: a C++ program has no locks of Rust's library.
-fn wanted(system: &str) -> &'static [Counted] {
-    if system == OURS {
-        &Counted::ALL
-    } else {
-        &Counted::ALL_BUT_RUST
-    }
-}
+/// The kinds of events that are counted. The probes for locks of Rust's library would take minutes to set.
+const WANTED: &[Counted] = &Counted::ALL_BUT_RUST;
 
 /// The longest counted run: probes slow each counted function down.
 const COUNTING_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);

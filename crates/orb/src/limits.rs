@@ -89,15 +89,6 @@ pub const ADOPTION_SPARE: usize = 2;
 /// another thread has adopted a connection. Bounds how many requests that connection waits for on a shared processor.
 pub const TURNS_UNTIL_YIELD: u32 = 4;
 
-/// How long a thread that has served a one-way polls its adopted connection for the next before it sleeps. A sender
-/// that finds the reader asleep pays for its wake-up: twice the cost of the message. Most streams bring the next
-/// message within this time.
-pub const ONEWAY_POLL: Duration = Duration::from_micros(10);
-
-/// Sleeps without [`ONEWAY_POLL`] before them, at most, after polls in a row that found nothing: doubled from 1 with
-/// each. A thread that shares its processor with the sender then polls for less than 1% of its time.
-pub const ONEWAY_POLL_REST_MAX: u32 = 1_024;
-
 /// How long a thread spins before it checks whether it is needed elsewhere.
 pub const SPIN_SLICE: Duration = Duration::from_millis(2);
 

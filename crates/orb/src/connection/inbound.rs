@@ -96,8 +96,6 @@ pub(crate) struct Inbound {
     begun: Option<Instant64>,
     /// The train of fragments that has been unfinished since then; `None` for an unfragmented message.
     begun_train: Option<u64>,
-    /// A message without a reply has been served since the last [`Inbound::take_in_order`].
-    has_in_order: bool,
 }
 
 impl Inbound {
@@ -113,7 +111,6 @@ impl Inbound {
             charged: 0,
             begun: None,
             begun_train: None,
-            has_in_order: false,
         }
     }
 
@@ -298,16 +295,6 @@ impl Inbound {
             self.end_message();
         }
         Ok(whole)
-    }
-
-    /// Notes that a message without a reply has been served.
-    pub(crate) fn note_in_order(&mut self) {
-        self.has_in_order = true;
-    }
-
-    /// Whether a message without a reply has been served since the last call.
-    pub(crate) fn take_in_order(&mut self) -> bool {
-        std::mem::take(&mut self.has_in_order)
     }
 
     /// Drops the fragments of a cancelled request.

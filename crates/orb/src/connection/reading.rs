@@ -191,21 +191,6 @@ impl Connection {
         Self::handle_bytes(reading, read, room)
     }
 
-    /// Polls for at most `limit` for what arrives next.
-    pub(crate) fn poll_read_spinning(
-        &self,
-        io: &Io,
-        reading: &mut Inbound,
-        limit: Duration,
-    ) -> Read {
-        let Ok(space) = reading.space(&io.slab) else {
-            return Read::OverBudget;
-        };
-        let room = space.len();
-        let read = self.stream.read_spinning(space, limit);
-        Self::handle_bytes(reading, read, room)
-    }
-
     fn read_spinning(
         &self,
         space: &mut [u8],

@@ -10,8 +10,7 @@ use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::lane::seat::Seat;
 use crate::lane::service::Service;
-use crate::limits::{ADOPTION_WAIT, ADOPTION_WAIT_SPARE, ONEWAY_POLL, ONEWAY_POLL_REST_MAX};
-use crate::transport::is_time_sharing;
+use crate::limits::{ADOPTION_WAIT, ADOPTION_WAIT_SPARE};
 
 impl<'l> Service<'l> {
     /// Serves the connection until it pauses or the thread is needed elsewhere.
@@ -51,8 +50,6 @@ impl<'l> Service<'l> {
         };
         // A thread that has been needed once is not spared again: to change the wait is a system call.
         let mut is_spared = true;
-        let mut stream = StreamPoll::default();
-        let spin = lane.shape.spin;
         while self.may_stay_away() && connection.is_adopted() {
             // No thread can call one back that waits for longer, and a keeper needs it.
             is_spared = is_spared && lane.waiting.room.is_none() && lane.threads.has_spare();
@@ -62,20 +59,8 @@ impl<'l> Service<'l> {
                 ADOPTION_WAIT
             };
             let may_stay = || self.may_stay_away();
-            let is_stream = reading.take_in_order() && spin.is_none() && stream.is_due();
-            let early = if is_stream {
-                let read = connection.poll_read_spinning(io, &mut reading, ONEWAY_POLL);
-                stream.note(!matches!(read, Read::Nothing));
-                read
-            } else {
-                Read::Nothing
-            };
-            let read = match early {
-                Read::Nothing => {
-                    connection.poll_read_within(io, &mut reading, wait, spin, may_stay)
-                }
-                read => read,
-            };
+            let read =
+                connection.poll_read_within(io, &mut reading, wait, lane.shape.spin, may_stay);
             let Read::Octets { is_full } = read else {
                 return connection.end_reading(io, reading, read);
             };
@@ -97,37 +82,6 @@ impl<'l> Service<'l> {
     }
 }
 
-/// Whether a thread polls for the next one-way of a stream before it sleeps. It does so while polls find messages, and
-/// ever less often while they do not.
-#[derive(Debug, Default)]
-struct StreamPoll {
-    /// Sleeps without a poll after the next poll that finds nothing.
-    rest_next: u32,
-    /// Sleeps until the next poll.
-    rest: u32,
-}
-
-impl StreamPoll {
-    /// Whether to poll before the next sleep.
-    fn is_due(&mut self) -> bool {
-        if self.rest > 0 {
-            self.rest -= 1;
-            return false;
-        }
-        is_time_sharing()
-    }
-
-    /// Notes whether the last poll found octets.
-    fn note(&mut self, has_found: bool) {
-        self.rest_next = if has_found {
-            0
-        } else {
-            (2 * self.rest_next).clamp(1, ONEWAY_POLL_REST_MAX)
-        };
-        self.rest = self.rest_next;
-    }
-}
-
 impl Lane {
     /// Has the poller watch connections again whose thread has been serving one request since the last call.
     pub(super) fn revoke_stuck_adoptions(&self) {
@@ -141,34 +95,5 @@ impl Lane {
                 self.io.count(Counter::AdoptionsRevoked);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn polls_that_find_nothing_come_ever_less_often_until_one_finds_octets() {
-        let mut stream = StreamPoll::default();
-        let sleeps_before_poll = |stream: &mut StreamPoll| {
-            let mut sleeps = 0;
-            while !stream.is_due() {
-                sleeps += 1;
-            }
-            sleeps
-        };
-        let mut rests = Vec::new();
-        for _ in 0..13 {
-            rests.push(sleeps_before_poll(&mut stream));
-            stream.note(false);
-        }
-        let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_024];
-        assert_eq!(rests, doubled);
-        assert_eq!(sleeps_before_poll(&mut stream), ONEWAY_POLL_REST_MAX);
-        stream.note(true);
-        assert_eq!(sleeps_before_poll(&mut stream), 0);
-        stream.note(false);
-        assert_eq!(sleeps_before_poll(&mut stream), 1);
     }
 }

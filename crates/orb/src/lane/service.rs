@@ -265,7 +265,6 @@ impl<'l> Service<'l> {
             self.admit_in_order(room, arrived);
             return Err(Left::Open);
         }
-        reading.note_in_order();
         let _busy = self.lane.note_busy();
         self.answer(&Divided::new(reading.message(place), &[]))
             .map_err(|_| Left::Ended)

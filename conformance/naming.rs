@@ -247,7 +247,7 @@ over_each! {
         assert_eq!(names.resolve(&[("c", ""), ("d", "x")]), object("D"));
         let mut inside = names.done(&key_of(&made), "resolve", |o| write_name(o, &[("d", "x")]));
         assert_eq!(Ior::read(&mut inside), object("D"));
-        // A context that is bound as an object is not a context here.
+        // `bind` of a context makes an object binding: `resolve` does not continue through it.
         names.bind(&[("o", "")], &made);
         names.not_found("resolve", NOT_CONTEXT, &[("o", ""), ("d", "x")], |o| write_name(o, &[("o", ""), ("d", "x")]));
     }

@@ -115,7 +115,7 @@ over_each! {
         let old_place = Peer::answering(over, move |_, asked| {
             asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
-        // A peer serves one connection after the other, and a call that waits has a connection of its own.
+        // The peer serves its connections in turn. A waiting call has its own connection.
         let third_place = Peer::answering(over, |_, asked| same(asked));
         let client = common::client();
         let (object, moved) = (new_place.seen_by(&client, 2), old_place.seen_by(&client, 2));

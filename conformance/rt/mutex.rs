@@ -15,7 +15,7 @@ use deckwatch_orb::{
 };
 use deckwatch_os::schedule::{Class, affinity, set_affinity, set_class};
 
-/// A time limit that is long enough for any machine. No test waits until it has passed.
+/// Upper limit for any machine. A test that passes does not wait so long.
 const LONG: Duration = Duration::from_secs(600);
 
 fn rt_orb() -> RtOrb {

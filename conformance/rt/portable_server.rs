@@ -142,7 +142,7 @@ fn references_with_priorities_are_made_without_end_where_their_objects_end() {
         poa.activate_object_with_id(&id, world.servant()).unwrap();
         poa.deactivate_object(&id).unwrap();
     }
-    // The priority of an object that is not active yet is kept; the number of these is limited.
+    // The adapter keeps the priorities of inactive objects up to a limit.
     for number in 1..MANY {
         refer(&[&b"kept"[..], &number.to_be_bytes()].concat()).unwrap();
     }

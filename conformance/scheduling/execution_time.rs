@@ -85,7 +85,7 @@ fn a_call_carries_the_execution_time_that_is_left() {
         Ok(needing(STATED)),
         "as it was set"
     );
-    // An update states anew what is left, and a thread that has run for longer than it stated has nothing left.
+    // An update replaces the execution time left. It is zero after the thread has run for longer.
     current
         .update_scheduling_segment("", needing(RUN), None)
         .expect("the parameter is whole");

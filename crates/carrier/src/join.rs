@@ -6,7 +6,7 @@
 //! 2. the sequence number of each message is read where the flow's type has it.
 //!
 //! So connections may break and reconnect, and the middleware needs no change to be measured. Over raw carriers both
-//! methods are compared. A message that is missing from the captures has no stamp, and is counted.
+//! methods are compared. A message that the captures do not have gets no stamp; the join counts it.
 
 mod agreement;
 mod leg;

@@ -329,7 +329,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
             .iter()
             .all(|sample| sample.due_ns >= start_ns && sample.due_ns < start_ns + 25_000_000)
     );
-    // A consumer without records: all its messages are lost, and a warning says so.
+    // The consumer has no records: all its messages are lost, and the join warns.
     plan.destinations[0].records = scratch.path("nothing");
     let joined = join(&plan).expect("joins");
     assert!(

@@ -26,6 +26,20 @@ fn terms(clusters: Option<u64>) -> Terms {
     }
 }
 
+fn judge_all(all: &mut [Vec<Sample>], terms: &Terms) -> FlowJudgement {
+    let mut destinations: Vec<Destination<'_>> = (0..)
+        .zip(all)
+        .map(|(index, samples)| Destination {
+            index,
+            host: format!("H{index}"),
+            samples,
+            send_errors: 0,
+            receive_overflows: 0,
+        })
+        .collect();
+    judge(&mut destinations, terms, &Disturbance::default())
+}
+
 fn judged(late: &[usize]) -> FlowJudgement {
     let terms = terms(Some(1));
     let mut all: Vec<Vec<Sample>> = late
@@ -42,17 +56,7 @@ fn judged(late: &[usize]) -> FlowJudgement {
             samples
         })
         .collect();
-    let mut destinations: Vec<Destination<'_>> = (0..)
-        .zip(&mut all)
-        .map(|(index, samples)| Destination {
-            index,
-            host: format!("H{index}"),
-            samples,
-            send_errors: 0,
-            receive_overflows: 0,
-        })
-        .collect();
-    judge(&mut destinations, &terms, &Disturbance::default())
+    judge_all(&mut all, &terms)
 }
 
 fn kinds(flow: &FlowJudgement) -> Vec<VerdictKind> {
@@ -146,17 +150,7 @@ fn a_destination_that_lost_its_consumer_fails_though_one_burst_proves_nothing() 
         sample.received_ns = crate::sample::NO_STAMP;
         sample.handled_ns = crate::sample::NO_STAMP;
     }
-    let mut destinations: Vec<Destination<'_>> = (0..)
-        .zip(&mut all)
-        .map(|(index, samples)| Destination {
-            index,
-            host: format!("H{index}"),
-            samples,
-            send_errors: 0,
-            receive_overflows: 0,
-        })
-        .collect();
-    let judgement = judge(&mut destinations, &terms, &Disturbance::default());
+    let judgement = judge_all(&mut all, &terms);
     let mut flow = flow_of(0, judgement);
     let kinds = |flow: &FlowResult| -> Vec<VerdictKind> {
         flow.destinations

@@ -1,0 +1,122 @@
+//! Words of cautions, and the groups of facts.
+
+use super::*;
+
+fn cautions() -> Vec<Caution> {
+    let text = || "X".to_owned();
+    let (hosts, number) = (text, text);
+    let time = Duration::from_millis(5);
+    vec![
+        Caution::StolenProcessor(time),
+        Caution::Throttled(time),
+        Caution::ProcessorPressure {
+            waited: time,
+            of: time,
+        },
+        Caution::ProcessorTaken {
+            worst: TakenTime::default(),
+            others: 1,
+        },
+        Caution::ReceiveOverflowHere(1),
+        Caution::SendErrorsHere(1),
+        Caution::CaptureDropped(1),
+        Caution::ClockError(time),
+        Caution::ScheduleNotKept {
+            hosts: hosts(),
+            number: number(),
+            of: 2,
+            after: time,
+            by_mission: false,
+        },
+        Caution::SendErrors {
+            hosts: hosts(),
+            number: number(),
+        },
+        Caution::ReceiveOverflow {
+            hosts: hosts(),
+            number: number(),
+        },
+        Caution::DroppedAtSocket { messages: 1 },
+        Caution::SendWaits { sends: 1 },
+        Caution::MergedLayers {
+            hosts: hosts(),
+            layers: text(),
+        },
+        Caution::Loopback {
+            reason: "So.".to_owned(),
+        },
+        Caution::Interrupted { signal: "SIGINT" },
+        Caution::Death {
+            process: text(),
+            at_ns: 1,
+            how: text(),
+        },
+        Caution::NoCaptures {
+            reason: "So.".to_owned(),
+        },
+        Caution::NoTap {
+            process: text(),
+            how: text(),
+        },
+        Caution::SchedulingRefused {
+            what: text(),
+            error: text(),
+            remedy: "so",
+        },
+        Caution::PriorityUnapplied {
+            flow: text(),
+            carrier: "udp",
+        },
+        Caution::ChannelOverflow {
+            flow: text(),
+            events: 1,
+        },
+        Caution::ChannelConsumerLost {
+            flow: text(),
+            consumers: 1,
+        },
+        Caution::TapDropped {
+            host: text(),
+            packets: 1,
+            cause: Some(TapLoss::FileFull),
+        },
+        Caution::RecordsFull {
+            host: text(),
+            messages: 1,
+        },
+        Caution::NoRecords {
+            host: text(),
+            reason: text(),
+        },
+        Caution::ClockSet { messages: 3 },
+        Caution::CaptureCut { host: text() },
+        Caution::CaptureUnread {
+            flow: text(),
+            carrier: "udp",
+            messages: 1,
+        },
+        Caution::StampsMissing {
+            flow: text(),
+            carrier: "udp",
+            hosts: hosts(),
+            messages: 1,
+        },
+        Caution::StampsDisagree {
+            flow: text(),
+            carrier: "udp",
+            compared: 1,
+            beyond: 1,
+            bound_ns: 1,
+            most_ns: 1,
+        },
+    ]
+}
+
+#[test]
+fn every_fact_is_a_whole_sentence() {
+    for caution in cautions() {
+        let text = caution.to_string();
+        assert_ne!(text, caution.kind(), "{caution:?} is in the wrong group");
+        assert!(text.ends_with('.') && text.contains(' '), "{text}");
+    }
+}

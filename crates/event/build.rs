@@ -1,10 +1,17 @@
-//! Generates the event service's types, references and skeletons from its IDL.
+//! Generates the types, references and skeletons of the event services from their IDL.
 
 fn main() {
-    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/omg");
+    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl");
     deckwatch_idl::build::Builder::new()
-        .include(idl)
-        .file(format!("{idl}/CosEventComm.idl"))
-        .file(format!("{idl}/CosEventChannelAdmin.idl"))
+        .include(format!("{idl}/omg"))
+        .include(format!("{idl}/rtec"))
+        .file(format!("{idl}/omg/CosEventComm.idl"))
+        .file(format!("{idl}/omg/CosEventChannelAdmin.idl"))
+        .file(format!("{idl}/rtec/TimeBase.idl"))
+        .file(format!("{idl}/rtec/RtecBase.idl"))
+        .file(format!("{idl}/rtec/RtecDefaultEventData.idl"))
+        .file(format!("{idl}/rtec/RtecEventComm.idl"))
+        .file(format!("{idl}/rtec/RtecEventChannelAdmin.idl"))
+        .file(format!("{idl}/rtec/RtecScheduler.idl"))
         .compile();
 }

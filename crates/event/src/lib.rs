@@ -8,6 +8,7 @@
 mod admin;
 mod channel;
 mod counters;
+pub mod filter;
 pub mod limits;
 mod outlet;
 mod raise;
@@ -18,10 +19,19 @@ pub use channel::EventChannel;
 pub use counters::ChannelCounts;
 pub use shared::ChannelOptions;
 
-/// Generated from `idl/omg`.
+/// Generated from `idl/omg` and `idl/rtec`.
 mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosEventComm.rs"));
     include!(concat!(env!("OUT_DIR"), "/CosEventChannelAdmin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/TimeBase.rs"));
+    include!(concat!(env!("OUT_DIR"), "/RtecBase.rs"));
+    include!(concat!(env!("OUT_DIR"), "/RtecDefaultEventData.rs"));
+    include!(concat!(env!("OUT_DIR"), "/RtecEventComm.rs"));
+    include!(concat!(env!("OUT_DIR"), "/RtecEventChannelAdmin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/RtecScheduler.rs"));
 }
 
-pub use idl::{cos_event_channel_admin, cos_event_comm};
+pub use idl::{
+    EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, rtec_base,
+    rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
+};

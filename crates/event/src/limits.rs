@@ -48,3 +48,16 @@ pub const FAILURES_MAX: u32 = 3;
 /// Default time limit of one push to a consumer. A consumer that was stopped for some seconds is still served; one that
 /// never answers blocks only its own thread.
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Entries of one consumer's filter. The largest that an application is known to use has some hundred.
+pub const FILTER_ENTRIES_MAX: usize = 1_024;
+
+/// Nesting of one filter. It bounds the recursion of a match.
+pub const FILTER_NESTING_MAX: usize = 32;
+
+/// Timeouts of one filter. Each may wake the channel every [`TIMEOUT_MIN`].
+pub const FILTER_TIMERS_MAX: usize = 64;
+
+/// The shortest timeout that repeats: a consumer cannot make the channel push more than 1,000 timeouts a second with
+/// each.
+pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);

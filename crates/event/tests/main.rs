@@ -10,3 +10,4 @@ mod endings;
 mod failures;
 mod suppliers;
 mod unwritten;
+mod wire;

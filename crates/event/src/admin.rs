@@ -1,6 +1,4 @@
 //! The servants of a channel: the channel itself, its two administration objects, and the proxies that these create.
-//!
-//! The pull model is not supported: the operations that would return a pull proxy raise NO_IMPLEMENT.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,17 +7,20 @@ use deckwatch_cdr::Any;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
+use crate::cos::{PullConsumerProxy, PullSupplierProxy};
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, EventChannel, ProxyPullConsumerRef,
-    ProxyPullSupplierRef, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
-    ProxyPushConsumerRef, ProxyPushConsumerSkeleton, ProxyPushSupplier,
-    ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef, ProxyPushSupplierSkeleton,
-    SupplierAdmin, SupplierAdminRef, TypeError,
+    ProxyPullConsumerSkeleton, ProxyPullSupplierRef, ProxyPullSupplierSkeleton, ProxyPushConsumer,
+    ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef, ProxyPushConsumerSkeleton,
+    ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef,
+    ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, TypeError,
 };
 use crate::cos_event_comm::{
     Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
     PushSupplierRef,
 };
+use crate::omni_events::EventChannel as OmniEventsChannel;
+use crate::omni_events::ft::PullMonitorable;
 use crate::raise::raise;
 use crate::shared::{Connected, Shared};
 use crate::suppliers::Activity;
@@ -29,10 +30,6 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn next_number() -> u64 {
     NUMBERS.fetch_add(1, Ordering::Relaxed)
-}
-
-fn no_pull() -> SystemException {
-    raise(Kind::NoImplement)
 }
 
 /// The channel's own servant.
@@ -58,6 +55,14 @@ impl EventChannel for Channel {
     }
 }
 
+impl PullMonitorable for Channel {
+    fn is_alive(&self) -> Result<bool, SystemException> {
+        Ok(self.shared.check_alive().is_ok())
+    }
+}
+
+impl OmniEventsChannel for Channel {}
+
 /// `ConsumerAdmin`: creates the proxies that consumers connect to.
 pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 
@@ -76,7 +81,12 @@ impl ConsumerAdmin for Consumers {
     }
 
     fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplierRef>, SystemException> {
-        Err(no_pull())
+        let number = next_number();
+        let proxy = PullSupplierProxy::new(self.0.clone(), number);
+        let reference = self
+            .0
+            .offer_proxy(number, Arc::new(ProxyPullSupplierSkeleton::new(proxy)))?;
+        Ok(Some(ProxyPullSupplierRef::unchecked_narrow(reference)))
     }
 }
 
@@ -98,12 +108,17 @@ impl SupplierAdmin for Suppliers {
     }
 
     fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumerRef>, SystemException> {
-        Err(no_pull())
+        let number = next_number();
+        let proxy = PullConsumerProxy::new(self.0.clone(), number);
+        let reference = self
+            .0
+            .offer_proxy(number, Arc::new(ProxyPullConsumerSkeleton::new(proxy)))?;
+        Ok(Some(ProxyPullConsumerRef::unchecked_narrow(reference)))
     }
 }
 
 /// The state of a proxy.
-enum State<C> {
+pub(crate) enum State<C> {
     /// No client has connected yet.
     Waiting,
     /// A client is connected.

@@ -1,18 +1,48 @@
-//! A COS event channel, push model on both sides (Event Service 1.2, clause 2.5).
+//! A COS event channel, push and pull model on both sides (Event Service 1.2, clause 2.5).
 
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Orb, Servant, SystemException};
 
 use crate::admin::{Channel, Consumers, Suppliers, next_number};
+use crate::cos::PullPermits;
 use crate::cos_event_channel_admin::{
     ConsumerAdminRef, ConsumerAdminSkeleton, EventChannelRef, EventChannelSkeleton,
     SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
 use crate::limits;
-use crate::raise::raise;
+use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;
 use crate::shared::{ChannelOptions, Shared};
+
+/// What a channel is built of.
+pub(crate) struct Built {
+    pub(crate) options: ChannelOptions,
+    /// Run on each consumer's thread before its first event.
+    pub(crate) prepare: Arc<dyn Fn() + Send + Sync>,
+    /// Shared by the channels of an ORB that a factory makes.
+    pub(crate) permits: Arc<PullPermits>,
+    /// Consumers that may pull; 1 to [`limits::PULLERS_MAX`].
+    pub(crate) pullers_max: usize,
+    /// The repository id of the events that the channel passes on; `None` for all.
+    pub(crate) type_id: Option<String>,
+    /// The channel also has the interface `omniEvents::EventChannel`.
+    pub(crate) is_monitored: bool,
+}
+
+impl Built {
+    /// A channel with these options that passes on every event.
+    pub(crate) fn of(options: ChannelOptions) -> Self {
+        Self {
+            options,
+            prepare: Arc::new(|| {}),
+            permits: Arc::default(),
+            pullers_max: limits::PULLERS_MAX,
+            type_id: None,
+            is_monitored: false,
+        }
+    }
+}
 
 /// An event channel that serves on an ORB until it is destroyed.
 pub struct EventChannel {
@@ -24,7 +54,7 @@ impl EventChannel {
     /// Activates a channel in the ORB's root adapter.
     ///
     /// # Errors
-    /// BAD_PARAM for a queue length out of bounds; the exceptions of the adapter.
+    /// BAD_PARAM for a queue length or a period out of bounds; the exceptions of the adapter.
     pub fn start(orb: &Orb, options: ChannelOptions) -> Result<Self, SystemException> {
         Self::start_prepared(orb, options, || {})
     }
@@ -40,11 +70,21 @@ impl EventChannel {
         options: ChannelOptions,
         prepare: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, SystemException> {
-        if !(1..=limits::QUEUE_LEN_MAX).contains(&options.queue_len) {
-            return Err(raise(Kind::BadParam));
-        }
+        let prepare = Arc::new(prepare);
+        Self::build(
+            orb,
+            Built {
+                prepare,
+                ..Built::of(options)
+            },
+        )
+    }
+
+    pub(crate) fn build(orb: &Orb, built: Built) -> Result<Self, SystemException> {
+        built.options.check()?;
         let poa = orb.root_poa()?;
-        let shared = Shared::new(poa, orb, options, Arc::new(prepare));
+        let is_monitored = built.is_monitored;
+        let shared = Shared::new(poa, orb, built);
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
         let consumers = shared.activate(next_number(), consumers)?;
         let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(shared.clone())));
@@ -54,9 +94,13 @@ impl EventChannel {
             consumers: ConsumerAdminRef::unchecked_narrow(consumers),
             suppliers: SupplierAdminRef::unchecked_narrow(suppliers),
         };
-        let reference = EventChannelRef::unchecked_narrow(
-            shared.activate(next_number(), Arc::new(EventChannelSkeleton::new(channel)))?,
-        );
+        let servant: Arc<dyn Servant> = if is_monitored {
+            Arc::new(MonitoredSkeleton::new(channel))
+        } else {
+            Arc::new(EventChannelSkeleton::new(channel))
+        };
+        let reference = shared.activate(next_number(), servant)?;
+        let reference = EventChannelRef::unchecked_narrow(reference);
         Ok(Self { shared, reference })
     }
 
@@ -70,6 +114,17 @@ impl EventChannel {
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
         self.shared.counters.read()
+    }
+
+    /// Number of `pull` calls that wait for an event now. At [`limits::PULLS_WAITING_MAX`] further ones are refused.
+    #[must_use]
+    pub fn pulls_waiting(&self) -> usize {
+        self.shared.permits.waiting()
+    }
+
+    /// Returns true once a client has destroyed the channel.
+    pub(crate) fn is_destroyed(&self) -> bool {
+        self.shared.check_alive().is_err()
     }
 
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it. A

@@ -12,6 +12,7 @@ pub(crate) struct Counters {
     pub(crate) failed: AtomicU64,
     pub(crate) consumers_lost: AtomicU64,
     pub(crate) suppliers_lost: AtomicU64,
+    pub(crate) pulls_refused: AtomicU64,
 }
 
 /// The counts at one moment.
@@ -25,11 +26,30 @@ pub struct ChannelCounts {
     pub displaced: u64,
     /// Pushes to a consumer that failed, including events that could not be encoded for it.
     pub failed: u64,
-    /// Consumers that were removed because they were gone or failed too often.
+    /// Consumers that were removed because they were gone or failed too often, or because they had not pulled for
+    /// [`crate::limits::PULLER_QUIET_MIN`] when another one needed the place.
     pub consumers_lost: u64,
-    /// Suppliers that were removed to make room for new ones. They had pushed nothing for
-    /// [`crate::limits::SUPPLIER_QUIET_MIN`], and were gone or had given no reference.
+    /// Suppliers that were removed: to make room for new ones, after they had pushed nothing for
+    /// [`crate::limits::SUPPLIER_QUIET_MIN`] and were gone or had given no reference; or because the channel could not
+    /// pull from them.
     pub suppliers_lost: u64,
+    /// `pull` calls that were refused because [`crate::limits::PULLS_WAITING_MAX`] others waited.
+    pub pulls_refused: u64,
+}
+
+impl ChannelCounts {
+    /// The sums with the counts of another channel.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            delivered: self.delivered + other.delivered,
+            displaced: self.displaced + other.displaced,
+            failed: self.failed + other.failed,
+            consumers_lost: self.consumers_lost + other.consumers_lost,
+            suppliers_lost: self.suppliers_lost + other.suppliers_lost,
+            pulls_refused: self.pulls_refused + other.pulls_refused,
+        }
+    }
 }
 
 impl Counters {
@@ -41,6 +61,7 @@ impl Counters {
             failed: self.failed.load(Relaxed),
             consumers_lost: self.consumers_lost.load(Relaxed),
             suppliers_lost: self.suppliers_lost.load(Relaxed),
+            pulls_refused: self.pulls_refused.load(Relaxed),
         }
     }
 }

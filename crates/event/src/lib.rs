@@ -1,12 +1,14 @@
-//! The COS event channel (OMG Event Service 1.2). Events of any type are pushed by any number of suppliers and pushed
-//! to any number of consumers.
+//! The COS event channel (OMG Event Service 1.2). Any number of suppliers push events of any type, or the channel pulls
+//! them; the channel pushes them to any number of consumers, or the consumers pull them.
 //!
-//! A supplier's push never waits for a consumer: each consumer has a bounded queue and a thread of its own.
+//! A supplier's push never waits for a consumer: each consumer has a bounded queue. A consumer that is pushed to has a
+//! thread of its own; one thread asks all suppliers that the channel pulls from.
 
 #![forbid(unsafe_code)]
 
 mod admin;
 mod channel;
+mod cos;
 mod counters;
 pub mod filter;
 pub mod limits;
@@ -16,13 +18,16 @@ mod shared;
 mod suppliers;
 
 pub use channel::EventChannel;
+pub use cos::EventChannelFactory;
 pub use counters::ChannelCounts;
 pub use shared::ChannelOptions;
 
-/// Generated from `idl/omg` and `idl/rtec`.
+/// Generated from `idl/omg`, `idl/omnievents` and `idl/rtec`.
 mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosEventComm.rs"));
     include!(concat!(env!("OUT_DIR"), "/CosEventChannelAdmin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/CosLifeCycle.rs"));
+    include!(concat!(env!("OUT_DIR"), "/omniEvents.rs"));
     include!(concat!(env!("OUT_DIR"), "/TimeBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecDefaultEventData.rs"));
@@ -32,6 +37,12 @@ mod idl {
 }
 
 pub use idl::{
-    EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, rtec_base,
-    rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
+    EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
+    rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
 };
+
+/// The interfaces of omniEvents.
+pub mod omni_events {
+    pub use crate::idl::omni_events::*;
+    pub use crate::idl::{event, event_channel_admin, ft};
+}

@@ -61,3 +61,44 @@ pub const FILTER_TIMERS_MAX: usize = 64;
 /// The shortest timeout that repeats: a consumer cannot make the channel push more than 1,000 timeouts a second with
 /// each.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// Consumers of one channel that pull; each has a queue. At this limit a new one replaces the one that has been quiet
+/// longest.
+pub const PULLERS_MAX: usize = 512;
+
+/// Time without a call after which a consumer that pulls may be replaced by a new one: the reason of
+/// [`SUPPLIER_QUIET_MIN`].
+pub const PULLER_QUIET_MIN: Duration = Duration::from_secs(60);
+
+/// `pull` calls that may wait for an event at the same time, in all channels that share an ORB. Each occupies a serving
+/// thread: this is half of the threads that a lane has by default. Beyond it `pull` raises TRANSIENT; `try_pull` is
+/// always served.
+pub const PULLS_WAITING_MAX: usize = 16;
+
+/// Longest time that `pull` waits for an event; TRANSIENT after it. Bounds how long a consumer that has died keeps a
+/// serving thread.
+pub const PULL_WAIT: Duration = Duration::from_secs(30);
+
+/// Interval at which a waiting `pull` checks whether the ORB shuts down: far below the time that a shutdown waits.
+pub const PULL_SLICE: Duration = Duration::from_millis(250);
+
+/// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
+pub const SOURCES_MAX: usize = 1_024;
+
+/// Default time between two `try_pull` calls to a supplier that had no event. It bounds the age of an event that the
+/// channel pulls, and costs ten small calls per second and supplier.
+pub const PULL_PERIOD_DEFAULT: Duration = Duration::from_millis(100);
+
+/// The longest period that the options may request.
+pub const PULL_PERIOD_MAX: Duration = Duration::from_secs(3_600);
+
+/// Events that one supplier may return in one period. A supplier that always has an event does not take all of the
+/// channel: 160 events per second with the default period.
+pub const SOURCE_BURST_MAX: u32 = 16;
+
+/// Time limit of one `try_pull` call to a supplier. One thread connects to all suppliers. A host that does not answer
+/// delays the others by this time, at most [`FAILURES_MAX`] times before the supplier is removed.
+pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.
+pub const CHANNELS_MAX: usize = 64;

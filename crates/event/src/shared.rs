@@ -7,12 +7,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::Any;
-use deckwatch_orb::transport::Transport;
+use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
     ObjectId, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
+use crate::channel::Built;
+use crate::cos::{PullPermits, Pullers, Sources, farewell_pulls};
 use crate::cos_event_comm::{PushConsumerRef, PushSupplierRef};
 use crate::counters::Counters;
 use crate::limits;
@@ -27,6 +29,22 @@ pub struct ChannelOptions {
     pub queue_len: usize,
     /// Time limit of one push to a consumer.
     pub push_timeout: Duration,
+    /// Time between two `try_pull` calls to a supplier that had no event.
+    pub pull_period: Duration,
+}
+
+impl ChannelOptions {
+    /// # Errors
+    /// BAD_PARAM for a queue length or a period out of bounds.
+    pub(crate) fn check(&self) -> Result<(), SystemException> {
+        let is_length = (1..=limits::QUEUE_LEN_MAX).contains(&self.queue_len);
+        let period = self.pull_period;
+        if is_length && !period.is_zero() && period <= limits::PULL_PERIOD_MAX {
+            Ok(())
+        } else {
+            Err(raise(Kind::BadParam))
+        }
+    }
 }
 
 impl Default for ChannelOptions {
@@ -34,6 +52,7 @@ impl Default for ChannelOptions {
         Self {
             queue_len: limits::QUEUE_LEN_DEFAULT,
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
+            pull_period: limits::PULL_PERIOD_DEFAULT,
         }
     }
 }
@@ -45,6 +64,8 @@ pub(crate) struct Shared {
     /// The clock.
     transport: Arc<dyn Transport>,
     options: ChannelOptions,
+    /// The repository id of the events that the channel passes on; `None` for all.
+    type_id: Option<String>,
     /// Run on each consumer's thread before its first event.
     prepare: Arc<dyn Fn() + Send + Sync>,
     /// Read for each event, without a lock.
@@ -52,6 +73,12 @@ pub(crate) struct Shared {
     /// The active objects. A push takes neither this lock nor those of the next two fields.
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
+    /// The consumers that pull.
+    pub(crate) pullers: Pullers,
+    /// Shared with other channels of the same ORB.
+    pub(crate) permits: Arc<PullPermits>,
+    /// The suppliers that the channel pulls from.
+    pub(crate) sources: Arc<Sources>,
     /// Number of consumer threads. The lock is also held while a consumer connects and while the channel is destroyed.
     consumers: PiMutex<usize>,
     pub(crate) counters: Arc<Counters>,
@@ -95,25 +122,25 @@ impl Drop for ConsumerThread {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.outlets.for_each(|_, outlet| outlet.close());
+        self.sources.close();
     }
 }
 
 impl Shared {
-    pub(crate) fn new(
-        poa: Poa,
-        orb: &Orb,
-        options: ChannelOptions,
-        prepare: Arc<dyn Fn() + Send + Sync>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(poa: Poa, orb: &Orb, built: Built) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             own: own.clone(),
             poa,
             transport: Arc::clone(orb.transport()),
-            options,
-            prepare,
+            options: built.options,
+            prepare: built.prepare,
+            type_id: built.type_id,
             outlets: SlotTable::new(),
             proxies: PiMutex::default(),
             suppliers: SupplierList::default(),
+            pullers: Pullers::new(built.pullers_max),
+            permits: built.permits,
+            sources: Arc::default(),
             consumers: PiMutex::new(0),
             counters: Arc::default(),
             destroyed: AtomicBool::new(false),
@@ -124,6 +151,23 @@ impl Shared {
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
     pub(crate) fn has_ended(&self) -> bool {
         self.suppliers_told.load(Acquire) && *self.consumers.lock("event.consumers") == 0
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> Instant64 {
+        self.transport.now()
+    }
+
+    pub(crate) fn is_orb_alive(&self) -> bool {
+        self.poa.is_orb_alive()
+    }
+
+    pub(crate) fn options(&self) -> &ChannelOptions {
+        &self.options
+    }
+
+    pub(crate) fn weak(&self) -> &Weak<Self> {
+        &self.own
     }
 
     fn own(&self) -> Arc<Self> {
@@ -182,7 +226,7 @@ impl Shared {
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST if the proxy has been retired.
-    fn settle(&self, number: u64) -> Result<(), SystemException> {
+    pub(crate) fn settle(&self, number: u64) -> Result<(), SystemException> {
         let mut proxies = self.proxies.lock("event.proxies");
         proxies.waiting.retain(|waiting| *waiting != number);
         if proxies.active.contains_key(&number) {
@@ -202,12 +246,16 @@ impl Shared {
         }
     }
 
-    /// Queues one event for every consumer; never waits.
+    /// Queues one event for every consumer; never waits. Ignores an event of a type that the channel does not pass on.
     pub(crate) fn push(&self, event: &Any) -> Result<(), SystemException> {
         self.check_alive()?;
+        if self.type_id.is_some() && event.type_code().id() != self.type_id.as_deref() {
+            return Ok(());
+        }
         self.counters.received.fetch_add(1, Relaxed);
         self.outlets
             .for_each(|_, outlet| outlet.offer(event, &self.counters));
+        self.pullers.offer(event, &self.counters);
         Ok(())
     }
 
@@ -310,6 +358,7 @@ impl Shared {
             self.outlets.for_each(|_, outlet| outlet.close());
         }
         let suppliers = self.suppliers.take();
+        let (pullers, sources) = (self.pullers.take(), self.sources.close());
         let active: Vec<u64> = {
             let mut proxies = self.proxies.lock("event.proxies");
             proxies.waiting.clear();
@@ -326,6 +375,7 @@ impl Shared {
                     .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
                 let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
             }
+            farewell_pulls(pullers, sources);
             shared.suppliers_told.store(true, Release);
         };
         let telling = std::thread::Builder::new()

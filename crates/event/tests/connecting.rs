@@ -31,12 +31,6 @@ fn protocol_of_connecting_is_kept() {
         world.obtain_push_consumer().push(&number(1)),
         Err(PushConsumerPushError::Disconnected(_))
     ));
-    let admin = world.channel.for_consumers().unwrap();
-    let admin = admin.expect("an administration");
-    assert_eq!(
-        admin.obtain_pull_supplier().unwrap_err().kind,
-        Kind::NoImplement
-    );
     world.end();
 }
 

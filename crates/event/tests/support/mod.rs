@@ -7,21 +7,28 @@
     reason = "each test file uses its own part"
 )]
 
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef,
-    ProxyPushSupplierRef,
+    EventChannelRef, ProxyPullConsumerRef, ProxyPullSupplierRef,
+    ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef, ProxyPushSupplierRef,
 };
 use deckwatch_event::cos_event_comm::{
-    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplierRef,
+    PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierSkeleton,
+    PullSupplierTryPullError, PushConsumer, PushConsumerPushError, PushConsumerRef,
+    PushConsumerSkeleton, PushSupplierRef,
 };
 use deckwatch_event::{ChannelOptions, EventChannel};
 use deckwatch_orb::transport::{SocketTransport, Transport};
-use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    Completion, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
+};
 
 /// Time limit of every step of a test, on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -122,6 +129,33 @@ impl World {
         proxy.unwrap().expect("a proxy")
     }
 
+    pub fn obtain_pull_supplier(&self) -> ProxyPullSupplierRef {
+        let admin = self.channel.for_consumers().unwrap();
+        let proxy = admin.expect("an administration").obtain_pull_supplier();
+        proxy.unwrap().expect("a proxy")
+    }
+
+    pub fn obtain_pull_consumer(&self) -> ProxyPullConsumerRef {
+        let admin = self.channel.for_suppliers().unwrap();
+        let proxy = admin.expect("an administration").obtain_pull_consumer();
+        proxy.unwrap().expect("a proxy")
+    }
+
+    /// The proxy of a consumer that pulls and gave no reference.
+    pub fn puller(&self) -> ProxyPullSupplierRef {
+        let proxy = self.obtain_pull_supplier();
+        proxy.connect_pull_consumer(None).expect("connected");
+        proxy
+    }
+
+    /// A supplier in the second ORB that the channel pulls from, and its end of the test.
+    pub fn pulled_supplier(&self) -> (PullSupplierRef, Arc<Stock>) {
+        let stock = Arc::new(Stock::default());
+        let servant = PullSupplierSkeleton::new(stock.clone());
+        let object = self.activate(Arc::new(servant));
+        (PullSupplierRef::unchecked_narrow(object), stock)
+    }
+
     pub fn connect(&self, consumer: ObjectRef) -> ProxyPushSupplierRef {
         let proxy = self.obtain_push_supplier();
         let consumer = PushConsumerRef::unchecked_narrow(consumer);
@@ -173,6 +207,43 @@ pub fn connected<T>(
     }
 }
 
+/// Returns what `try_pull` returned: a number, or `None` without an event.
+#[track_caller]
+pub fn try_pulled(proxy: &ProxyPullSupplierRef) -> Option<u32> {
+    let (event, has_event) = proxy.try_pull().expect("an answer");
+    has_event.then(|| event.extract::<u32>().expect("an unsigned long"))
+}
+
+/// The events that a supplier has for the channel.
+#[derive(Default)]
+pub struct Stock {
+    pub events: Mutex<VecDeque<u32>>,
+    /// Raised in place of an answer.
+    pub failure: Mutex<Option<PullSupplierTryPullError>>,
+    pub calls: AtomicUsize,
+    pub is_disconnected: AtomicBool,
+}
+
+impl PullSupplier for Stock {
+    fn pull(&self) -> Result<Any, PullSupplierPullError> {
+        Err(SystemException::new(Kind::NoImplement, 0, Completion::No).into())
+    }
+
+    fn try_pull(&self) -> Result<(Any, bool), PullSupplierTryPullError> {
+        self.calls.fetch_add(1, SeqCst);
+        if let Some(failure) = self.failure.lock().expect("whole").clone() {
+            return Err(failure);
+        }
+        let event = self.events.lock().expect("whole").pop_front();
+        Ok((number(event.unwrap_or_default()), event.is_some()))
+    }
+
+    fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
+        self.is_disconnected.store(true, SeqCst);
+        Ok(())
+    }
+}
+
 /// Waits until another thread has made the condition true.
 #[track_caller]
 pub fn wait_for(what: impl Fn() -> bool) {
@@ -214,7 +285,7 @@ impl PushConsumer for Taker {
     }
 }
 
-fn serving_orb() -> Orb {
+pub fn serving_orb() -> Orb {
     serving_orb_over(Arc::new(SocketTransport::default()))
 }
 

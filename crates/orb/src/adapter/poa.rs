@@ -13,6 +13,7 @@ use super::{
     Adapter, PATH_SEPARATOR, Phase, PoaError, PoaManager, PoaState, Policies, RequestProcessing,
     ServantRetention, frames, unknown_adapter,
 };
+use crate::life_state::Life;
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::rtorb::Threadpool;
 use crate::{Completion, Servant, SystemException, minor};
@@ -190,6 +191,14 @@ impl Poa {
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
         self.0.key_of(&[])
+    }
+
+    /// Returns false once the ORB shuts down. A servant that waits within an operation must check it: the shutdown waits
+    /// for the operation, at most for [`crate::limits::DRAIN_TIMEOUT`].
+    #[must_use]
+    pub fn is_orb_alive(&self) -> bool {
+        let orb = self.0.adapter.upgrade().and_then(|it| it.orb.upgrade());
+        orb.is_some_and(|orb| orb.life.get() == Life::Lives)
     }
 
     /// The manager of the adapter.

@@ -495,6 +495,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs a check alone, where hosts can be emulated.
+fn on_emulated_hosts(check: fn() -> Result<(), Failure>) {
+    if !cannot_emulate() {
+        let _alone = alone();
+        up_to_three_times_if_disturbed(check);
+    }
+}
+
 #[test]
 fn a_calm_run_passes_and_exits_with_0() {
     let _alone = alone();
@@ -503,20 +511,12 @@ fn a_calm_run_passes_and_exits_with_0() {
 
 #[test]
 fn exactly_the_messages_behind_a_busy_servant_are_late_and_the_application_is_blamed() {
-    if cannot_emulate() {
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(check_busy);
+    on_emulated_hosts(check_busy);
 }
 
 #[test]
 fn exactly_the_messages_delayed_at_sender_network_receiver_and_channel_are_late_and_blamed_there() {
-    if cannot_emulate() {
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(check_delays);
+    on_emulated_hosts(check_delays);
 }
 
 #[test]
@@ -573,27 +573,15 @@ fn check_burst() -> Result<(), Failure> {
 
 #[test]
 fn a_udp_supplier_waits_for_room_in_its_send_buffer() {
-    if cannot_emulate() {
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(check_burst);
+    on_emulated_hosts(check_burst);
 }
 
 #[test]
 fn messages_held_up_by_their_own_saturated_link_are_blamed_on_the_network() {
-    if cannot_emulate() {
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(ways::check_saturated);
+    on_emulated_hosts(ways::check_saturated);
 }
 
 #[test]
 fn a_call_held_up_on_its_way_back_is_blamed_on_what_held_up_the_reply() {
-    if cannot_emulate() {
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(ways::check_returns);
+    on_emulated_hosts(ways::check_returns);
 }

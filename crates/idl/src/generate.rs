@@ -22,7 +22,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::implied::{Handlers, with_handlers};
-use crate::model::{DefId, DefinitionKind, Model};
+use crate::model::{DefId, Definition, DefinitionKind, Model};
 use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
 use crate::text::source::{FileId, Span};
 use names::{Names, ident, inside};
@@ -358,10 +358,7 @@ impl Generator<'_> {
         let definition = self.model.definition(id);
         let is_module = matches!(definition.kind, DefinitionKind::Module(_));
         let doc = if is_module {
-            self.doc(
-                &format!("IDL module `{}`.", definition.scoped_name),
-                definition.whole,
-            )
+            self.doc("IDL module", definition)
         } else {
             let text = format!(" What IDL defines inside `{}`.", definition.scoped_name);
             quote! { #[doc = #text] }
@@ -438,10 +435,10 @@ impl Generator<'_> {
         }
     }
 
-    /// Returns documentation: the comment from the IDL file, and a heading.
-    pub(crate) fn doc(&self, heading: &str, whole: Span) -> TokenStream {
-        let heading = format!(" {heading}");
-        match docs::comment(self.model.sources(), whole) {
+    /// Returns documentation: the comment from the IDL file, and a heading with the kind of the definition.
+    pub(crate) fn doc(&self, kind: &str, definition: &Definition) -> TokenStream {
+        let heading = format!(" {kind} `{}`.", definition.scoped_name);
+        match docs::comment(self.model.sources(), definition.whole) {
             Some(text) => {
                 let lines = text.lines().map(|line| format!(" {line}"));
                 quote! { #(#[doc = #lines])* #[doc = ""] #[doc = #heading] }

@@ -232,7 +232,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn kinds(disturbance: &Disturbance) -> Vec<String> {
@@ -305,7 +305,8 @@ mod tests {
         assert_eq!(all.to_map()["capture_dropped"], 1.0);
     }
 
-    fn taken(destination: Option<u16>, ms: u64) -> TakenTime {
+    /// Time that a process outside the run took from the thread `receive` of a consumer.
+    pub(crate) fn taken(destination: Option<u16>, ms: u64) -> TakenTime {
         TakenTime {
             part: "consumer of NAV over udp at SONAR".to_owned(),
             host: "SONAR".to_owned(),

@@ -21,10 +21,7 @@ impl Generator<'_> {
         structure: &Structure,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL struct `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL struct", definition);
         self.record(id, &doc, structure, at)
     }
 
@@ -35,10 +32,7 @@ impl Generator<'_> {
         structure: &Structure,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL exception `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL exception", definition);
         let record = self.record(id, &doc, structure, at)?;
         let name = ident(self.names.name(id));
         let cdr = tokens(&self.paths.cdr);
@@ -408,10 +402,7 @@ impl Generator<'_> {
         target: &Type,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL typedef `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL typedef", definition);
         let name = ident(self.names.name(id));
         let target = tokens(&self.owned(target, at, definition.span)?);
         Ok(quote! { #doc pub type #name = #target; })
@@ -425,10 +416,7 @@ impl Generator<'_> {
         value: &Value,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL constant `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL constant", definition);
         let name = ident(self.names.name(id));
         let owned = match value {
             Value::String(_) | Value::WideString(_) => "&str".to_owned(),

@@ -17,10 +17,7 @@ impl Generator<'_> {
         definition: &Definition,
         enumerators: &[(String, Span)],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL enum `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL enum", definition);
         let name = ident(self.names.name(id));
         let typed = self.typed(id, &name, &[])?;
         let variants: Vec<_> = enumerator_names(enumerators)

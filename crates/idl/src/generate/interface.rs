@@ -216,10 +216,7 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("Serves IDL interface `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("Serves IDL interface", definition);
         let name = ident(self.names.name(id));
         let bounds = self.bounds(interface, definition, at)?;
         let (mut methods, mut forwards) = (Vec::new(), Vec::new());

@@ -30,10 +30,7 @@ impl Generator<'_> {
         union: &Union,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL union `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL union", definition);
         let switch = tokens(&self.owned(&union.discriminator, at, definition.span)?);
         let (variants, rest) = self.variants(union, at)?;
         let typed = self.typed(id, &ident(self.names.name(id)), at)?;

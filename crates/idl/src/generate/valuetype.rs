@@ -84,10 +84,7 @@ impl<'m> Generator<'m> {
         boxed: &Type,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL value box `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("IDL value box", definition);
         let (name, cdr) = (ident(self.names.name(id)), tokens(&self.paths.cdr));
         let derives = self.state_derives(&[boxed]);
         let ty = tokens(&self.owned(boxed, at, definition.span)?);
@@ -109,10 +106,7 @@ impl<'m> Generator<'m> {
         value: &Valuetype,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("State of IDL valuetype `{}`.", definition.scoped_name),
-            definition.whole,
-        );
+        let doc = self.doc("State of IDL valuetype", definition);
         let (name, cdr) = (ident(self.names.name(id)), tokens(&self.paths.cdr));
         let fields: Vec<_> = self
             .names

@@ -52,6 +52,20 @@ fn split_on(road: Road, samples: &[Sample], index: usize) -> Parts {
     Splitter::new(road, samples, &calls).split(&samples[index])
 }
 
+/// Returns the layer in which a message, sent as `second`, is lost if it never leaves behind `first`.
+fn never_left(first: Sample, second: Sample, deadline_ns: i64) -> Layer {
+    let never = Sample {
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..second
+    };
+    let samples = [first, never];
+    let calls = calls(RAW, samples.iter());
+    Splitter::new(RAW, &samples, &calls).lost_in(&never, deadline_ns)
+}
+
 /// Makes the call of a message two-way: the reply leaves 1 ms after the message is handled, and the call returns at once.
 fn replied(sample: Sample) -> Sample {
     Sample {
@@ -190,18 +204,8 @@ fn what_cannot_leave_until_its_consumer_takes_something_is_held_up_by_the_consum
     first.handled_ns = 301 * MS;
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 151, 1, 0, 1, 0]);
     // A message that never left is charged the same way if the consumer was behind for as long.
-    let never = Sample {
-        kernel_transmit_ns: NO_STAMP,
-        kernel_receive_ns: NO_STAMP,
-        received_ns: NO_STAMP,
-        handled_ns: NO_STAMP,
-        ..second
-    };
-    let samples = [first, never];
-    let calls = calls(RAW, samples.iter());
-    let splitter = Splitter::new(RAW, &samples, &calls);
-    assert_eq!(splitter.lost_in(&never, 50 * MS), Layer::WakeUp);
-    assert_eq!(splitter.lost_in(&never, 600 * MS), Layer::Stack);
+    assert_eq!(never_left(first, second, 50 * MS), Layer::WakeUp);
+    assert_eq!(never_left(first, second, 600 * MS), Layer::Stack);
 }
 
 #[test]
@@ -337,17 +341,7 @@ fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_ne
     };
     assert_eq!(ms(&split(&[first, blocked], 1)), [1, 0, 102, 1, 0, 0, 1]);
     // A message that never left behind one that took long is charged the same way.
-    let never = Sample {
-        kernel_transmit_ns: NO_STAMP,
-        kernel_receive_ns: NO_STAMP,
-        received_ns: NO_STAMP,
-        handled_ns: NO_STAMP,
-        ..second
-    };
-    let samples = [first, never];
-    let calls = calls(RAW, samples.iter());
-    let splitter = Splitter::new(RAW, &samples, &calls);
-    assert_eq!(splitter.lost_in(&never, 50 * MS), Layer::Network);
+    assert_eq!(never_left(first, second, 50 * MS), Layer::Network);
 }
 
 #[test]

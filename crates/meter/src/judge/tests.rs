@@ -6,7 +6,7 @@ use super::*;
 use crate::blame::tests::{MS, hold_up, prompt};
 use crate::result::VerdictKind;
 
-pub(super) fn terms() -> Terms {
+pub(in crate::judge) fn terms() -> Terms {
     Terms {
         deadline: Duration::from_millis(50),
         budget: LateBudget {

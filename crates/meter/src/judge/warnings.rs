@@ -115,30 +115,8 @@ fn merged(destinations: &[Noted]) -> Vec<Caution> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::blame::Road;
-    use crate::pacing::Arrivals;
-    use crate::result::LateBudget;
-
-    fn terms() -> Terms {
-        Terms {
-            deadline: Duration::from_millis(50),
-            budget: LateBudget {
-                late: 3,
-                of: 10_000,
-            },
-            clusters: None,
-            arrivals: Arrivals::Periodic {
-                period: Duration::from_millis(50),
-            },
-            road: Road::RAW,
-            supplier_disturbed: false,
-            supplier_host: "RTS".to_owned(),
-            supplier_real_time: false,
-        }
-    }
+    use crate::judge::tests::terms;
 
     fn noted(host: &str, sent_late: u64, send_errors: u64) -> Noted {
         Noted {

@@ -1,7 +1,7 @@
 //! What makes a run INVALID, and what its verdict says to do next.
 
 use super::*;
-use crate::disturbance::{TakenTime, Taker};
+use crate::disturbance::tests::taken;
 
 fn kind_under(
     samples: &[Sample],
@@ -131,20 +131,6 @@ fn stolen_time_excuses_no_lost_message() {
 
 #[test]
 fn time_taken_from_a_consumer_invalidates_its_own_destination_and_names_the_process() {
-    let taken = |destination, ms| TakenTime {
-        part: "consumer of NAV over udp at SONAR".to_owned(),
-        host: "SONAR".to_owned(),
-        thread: "receive".to_owned(),
-        destination,
-        delays_messages: true,
-        time: Duration::from_millis(ms),
-        most: Duration::from_millis(150),
-        by: Some(Taker {
-            name: "burner".to_owned(),
-            id: 4711,
-            class: "SCHED_FIFO 50".to_owned(),
-        }),
-    };
     let by = |destination, ms| Disturbance {
         taken: vec![taken(destination, ms)],
         ..Disturbance::default()

@@ -1,28 +1,18 @@
 //! One FAIL among many destinations.
 
 use super::*;
-use crate::blame::Road;
 use crate::blame::tests::{MS, hold_up, prompt};
 use crate::disturbance::Disturbance;
-use crate::judge::{Destination, FlowJudgement, Terms, judge};
-use crate::pacing::Arrivals;
+use crate::judge::{self, Destination, FlowJudgement, Terms, judge};
 use crate::sample::{Layer, Sample};
-use std::time::Duration;
 
 const BUDGET: LateBudget = LateBudget { late: 1, of: 100 };
 
 fn terms(clusters: Option<u64>) -> Terms {
     Terms {
-        deadline: Duration::from_millis(50),
         budget: BUDGET,
         clusters,
-        arrivals: Arrivals::Periodic {
-            period: Duration::from_millis(50),
-        },
-        road: Road::RAW,
-        supplier_disturbed: false,
-        supplier_host: "RTS".to_owned(),
-        supplier_real_time: false,
+        ..judge::tests::terms()
     }
 }
 

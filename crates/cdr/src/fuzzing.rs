@@ -1,5 +1,9 @@
 //! Functions that the fuzz targets run; they panic where a promise of this crate is broken.
 
+mod valuetypes;
+
+pub use valuetypes::valuetypes;
+
 use crate::divided::HEADER_SIZE;
 use crate::value::{Value, read_value, write_value};
 use crate::{
@@ -16,11 +20,7 @@ pub fn any(octets: &[u8]) {
     let Some((flags, octets)) = octets.split_first() else {
         return;
     };
-    let order = if flags & 1 == 0 {
-        ByteOrder::Big
-    } else {
-        ByteOrder::Little
-    };
+    let order = order_of(*flags);
     let version = if flags & 2 == 0 {
         Version::V1_2
     } else {
@@ -64,6 +64,15 @@ pub fn any(octets: &[u8]) {
     value(&any, order);
     divided(&any, order, 24 + 8 * usize::from(flags >> 5));
     let _ = Value::default_for(any.type_code());
+}
+
+/// The byte order that the first octet of an input selects.
+const fn order_of(flags: u8) -> ByteOrder {
+    if flags & 1 == 0 {
+        ByteOrder::Big
+    } else {
+        ByteOrder::Little
+    }
 }
 
 /// An opaque state comes back from a tree, and from another place in a message.

@@ -3,7 +3,7 @@
 //! A value is held by `Option<Arc<dyn PointValue>>`: `None` is null, and handles of one value share it. Sharing is kept
 //! on the wire among everything that one message carries: within one `shared` read or write.
 
-mod factory;
+pub(crate) mod factory;
 mod read;
 mod write;
 

@@ -67,6 +67,29 @@ pub fn unregister_value_factory(repository_id: &str) -> Option<ValueFactory> {
 /// Returns the factory for values with this repository id.
 #[must_use]
 pub fn lookup_value_factory(repository_id: &str) -> Option<ValueFactory> {
+    looked_up(repository_id);
     let factories = FACTORIES.read().unwrap_or_else(PoisonError::into_inner);
     factories.get(repository_id).copied()
+}
+
+/// Called for each id that is looked up. Only tests count the octets.
+#[cfg(not(test))]
+const fn looked_up(_: &str) {}
+
+#[cfg(test)]
+use counted::looked_up;
+#[cfg(test)]
+pub(crate) mod counted {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKED_UP: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn looked_up(id: &str) {
+        LOOKED_UP.set(LOOKED_UP.get() + id.len());
+    }
+
+    /// Octets of ids that this thread has looked up.
+    pub(crate) fn octets_looked_up() -> usize {
+        LOOKED_UP.get()
+    }
 }

@@ -1,12 +1,13 @@
 //! Reads values into handles that share them.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Form, ValueBase, ValueFactory, Valuetype, lookup_value_factory, narrow};
-use crate::limits::{VALUE_JOINS_MAX, VALUE_NESTING_MAX};
+use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_JOINS_MAX, VALUE_NESTING_MAX};
 use crate::walk::chunks::Chunks;
-use crate::walk::ids::Header;
+use crate::walk::ids::{Header, IdText};
 use crate::walk::tags::{CHUNKED, FIRST_TAG, LAST_TAG, NULL_TAG, WITHOUT_TAG};
 use crate::{DecodeError, DecodeFact, Divided, Parse, Reader};
 
@@ -20,6 +21,16 @@ pub struct ReadValues {
     seen: RefCell<Vec<Seen>>,
     /// Octets that stood in several chunks, joined.
     joined: Joined,
+    /// The types of ids that values share.
+    known: RefCell<Known>,
+}
+
+/// What repository ids mean, by their places: many values may share a long id, or a long list of them.
+#[derive(Debug, Default)]
+struct Known {
+    ids: HashMap<usize, Option<ValueFactory>>,
+    /// By the declared type too.
+    lists: HashMap<(usize, &'static str), (ValueFactory, bool)>,
 }
 
 /// Where a value began, and the value; `None` until it is whole.
@@ -76,6 +87,19 @@ impl ReadValues {
     fn end(&self, index: usize, value: &Arc<dyn ValueBase>) {
         self.depth.set(self.depth.get() - 1);
         self.seen.borrow_mut()[index].1 = Some(Arc::clone(value));
+    }
+
+    /// Returns the factory for values with this id.
+    fn factory_of(&self, id: &IdText<'_>) -> Option<ValueFactory> {
+        let search = || {
+            let octets = (id.octets.len() < VALUE_ID_SIZE_MAX).then_some(id.octets)?;
+            lookup_value_factory(std::str::from_utf8(octets).ok()?)
+        };
+        if !id.is_elsewhere {
+            return search();
+        }
+        let mut known = self.known.borrow_mut();
+        *known.ids.entry(id.start()).or_insert_with(search)
     }
 
     /// Returns the value that began there.
@@ -165,7 +189,7 @@ fn untyped(
         }
         FIRST_TAG..=LAST_TAG if !is_inside => {
             let header = Header::read(tag, &mut wide)?;
-            let (factory, is_base) = choose(&header, declared, factory, &wide)?;
+            let (factory, is_base) = choose(&header, declared, factory, values, &wide)?;
             let index = values.begin(start, &wide)?;
             let malformed = DecodeError::new(DecodeFact::ChunkMalformed, start);
             let value = if tag & CHUNKED == 0 {
@@ -203,18 +227,28 @@ fn choose(
     header: &Header<'_>,
     declared: &'static str,
     factory: Option<ValueFactory>,
+    values: &ReadValues,
     r: &Reader<'_>,
 ) -> Result<(ValueFactory, bool), DecodeError> {
     let unknown = r.error(DecodeFact::ValueFactoryMissing);
     if header.is_without_ids() {
         return Ok((factory.ok_or(unknown)?, false));
     }
-    for (index, id) in header.each_text().enumerate() {
+    let list = header.shared_list().map(|list| (list, declared));
+    if let Some(list) = list
+        && let Some(chosen) = values.known.borrow().lists.get(&list)
+    {
+        return Ok(*chosen);
+    }
+    for (index, id) in header.each_id().enumerate() {
         let id = id?;
-        let own = factory.filter(|_| id == declared.as_bytes());
-        let known = || std::str::from_utf8(id).ok().and_then(lookup_value_factory);
-        if let Some(factory) = own.or_else(known) {
-            return Ok((factory, index > 0));
+        let own = factory.filter(|_| id.octets == declared.as_bytes());
+        if let Some(factory) = own.or_else(|| values.factory_of(&id)) {
+            let chosen = (factory, index > 0);
+            if let Some(list) = list {
+                values.known.borrow_mut().lists.insert(list, chosen);
+            }
+            return Ok(chosen);
         }
     }
     Err(unknown)

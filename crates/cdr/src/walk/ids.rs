@@ -1,7 +1,7 @@
 //! Repository ids before the states of values, and indirections to earlier ids (CORBA 3.3 part 2, clause 9.3.4).
 
 use super::tags::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
-use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use crate::limits::{SHARED_IDS_MIN, VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::{Arena, VALUE_BASE_ID};
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::collections::HashMap;
@@ -60,14 +60,24 @@ impl<'a> Header<'a> {
     }
 
     /// The ids, the value's own first.
-    pub(crate) fn each_text(&self) -> impl Iterator<Item = Result<&'a [u8], DecodeError>> {
-        let mut there = self.ids;
-        (0..self.count).map(move |_| id_text(&mut there))
+    pub(crate) fn each_id(&self) -> impl Iterator<Item = Result<IdText<'a>, DecodeError>> {
+        let (mut there, is_elsewhere) = (self.ids, self.is_elsewhere);
+        (0..self.count).map(move |_| {
+            let mut id = IdText::read(&mut there)?;
+            id.is_elsewhere |= is_elsewhere;
+            Ok(id)
+        })
     }
 
     /// Where the list stands, if they are a list.
     pub(super) fn list(&self) -> Option<usize> {
         self.is_list.then(|| self.ids.position() - 4)
+    }
+
+    /// Where the list stands, if it is long and was reached by an indirection: its type is remembered.
+    pub(crate) fn shared_list(&self) -> Option<usize> {
+        self.list()
+            .filter(|_| self.is_elsewhere && self.count >= SHARED_IDS_MIN)
     }
 
     /// Fails where the ids cannot be kept with an opaque state.
@@ -204,12 +214,12 @@ fn direct<'a>(r: &mut Reader<'a>) -> Result<Option<Reader<'a>>, DecodeError> {
 }
 
 /// A repository id, and its place.
-pub(super) struct IdText<'a> {
-    pub(super) octets: &'a [u8],
+pub(crate) struct IdText<'a> {
+    pub(crate) octets: &'a [u8],
     /// Behind the null at its end.
     end: usize,
     /// Whether it was reached by an indirection.
-    pub(super) is_elsewhere: bool,
+    pub(crate) is_elsewhere: bool,
 }
 
 impl<'a> IdText<'a> {
@@ -225,7 +235,7 @@ impl<'a> IdText<'a> {
     }
 
     /// Where its first octet stands: behind its length, so that no other id begins there.
-    pub(super) const fn start(&self) -> usize {
+    pub(crate) const fn start(&self) -> usize {
         self.end - 1 - self.octets.len()
     }
 }

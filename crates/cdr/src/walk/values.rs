@@ -7,7 +7,6 @@ use super::scope::{Actual, Scope};
 use super::sink::Sink;
 use super::tags::{CHUNKED, FIRST_TAG, LAST_TAG, NULL_TAG, WITHOUT_TAG};
 use super::{Fault, Walk};
-use crate::limits::SHARED_IDS_MIN;
 use crate::typecode::{Node, ValueModifier};
 use crate::{DecodeError, DecodeFact, Parse, Reader};
 
@@ -31,11 +30,9 @@ impl Header<'_> {
     /// Returns the type of the value, where `formal` is declared.
     #[inline(always)]
     fn resolve(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
-        match self.list() {
-            Some(list) if self.is_elsewhere && self.count >= SHARED_IDS_MIN => {
-                self.resolve_shared(list, scope, formal)
-            }
-            _ => self.look(scope, formal),
+        match self.shared_list() {
+            Some(list) => self.resolve_shared(list, scope, formal),
+            None => self.look(scope, formal),
         }
     }
 

@@ -143,8 +143,14 @@ mod tests {
     use crate::stream::streams;
 
     fn room(count: u64) -> Room {
+        let rest = format!("rate_hz = 20\ncount = {count}");
+        room_of("udp", 64, "\"B\"", &rest)
+    }
+
+    /// The room of a flow without warm-up beyond 20 messages.
+    fn room_of(carrier: &str, octets: u32, to: &str, rest: &str) -> Room {
         let text = format!(
-            "name = \"m\"\nhosts = [{{ name = \"A\" }}, {{ name = \"B\" }}]\n[[flows]]\nname = \"f\"\noctets = 64\nfrom = \"A\"\nto = [\"B\"]\ncarrier = \"udp\"\nrate_hz = 20\ndeadline = \"50ms\"\nlate = \"1 in 10\"\ncount = {count}\n"
+            "name = \"m\"\nhosts = [{{ name = \"A\" }}, {{ name = \"B\" }}, {{ name = \"C\" }}]\n[[flows]]\nname = \"f\"\noctets = {octets}\nfrom = \"A\"\nto = [{to}]\ncarrier = \"{carrier}\"\ndeadline = \"50ms\"\nlate = \"1 in 10\"\n{rest}\n"
         );
         let mission = Mission::parse(Path::new("m.toml"), &text, None).expect("sound");
         Room::of(&mission, &streams(&mission).expect("streams"))
@@ -159,6 +165,40 @@ mod tests {
             4096 + 10_000 * 32 + 4096 + 12_500 * 40
         );
         assert_eq!(needed.captures_bytes, 10_000 * 2 * (64 + 118));
+    }
+
+    #[test]
+    fn captures_grow_with_packets_answers_headers_and_destinations() {
+        let count = "rate_hz = 20\ncount = 9980";
+        let of = |carrier, octets, to| room_of(carrier, octets, to, count).captures_bytes;
+        let (one, two) = ("\"B\"", "\"B\", \"C\"");
+        // Two octets for each captured one: the packets of a message, and over TCP two that answer them.
+        let captured = |octets: u64, packets: u64| 10_000 * 2 * (octets + packets * 118);
+        assert_eq!(of("udp", 1_448, one), captured(1_448, 1));
+        assert_eq!(of("udp", 1_449, one), captured(1_449, 2));
+        assert_eq!(of("tcp", 64, one), captured(64, 1 + 2));
+        assert_eq!(of("corba", 64, one), captured(64 + 400, 1 + 2));
+        assert_eq!(of("tcp", 64, two), 2 * captured(64, 1 + 2));
+        // Over a channel the message is pushed once more, and stands in an any.
+        let event = of("event", 64, one);
+        assert!((2 * captured(464, 3)..2 * captured(600, 3)).contains(&event));
+        assert_eq!(of("event", 64, two) * 2, event * 3);
+    }
+
+    #[test]
+    fn records_grow_with_destinations_and_a_random_schedule_gets_a_margin() {
+        let count = "rate_hz = 20\ncount = 9980";
+        let of = |carrier, to| room_of(carrier, 64, to, count).records_bytes;
+        let (one, two) = (of("udp", "\"B\""), of("udp", "\"B\", \"C\""));
+        let consumer = 4096 + 12_500 * 40;
+        assert_eq!(two - one, 10_000 * 32 + consumer);
+        // One push serves all consumers of a channel.
+        assert_eq!(of("event", "\"B\", \"C\"") - of("event", "\"B\""), consumer);
+        let poisson = "arrivals = \"poisson\"\nrate_hz = 20\nduration = \"500s\"\nwarm_up = \"0s\"";
+        let random = room_of("udp", 64, "\"B\"", poisson);
+        let messages = random.captures_bytes / (2 * (64 + 118));
+        // Six standard deviations of 10,000, and the first message of the schedule.
+        assert!((10_600..10_605).contains(&messages), "{messages}");
     }
 
     #[test]

@@ -73,27 +73,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::blame::Road;
     use crate::blame::tests::{MS, hold_up, prompt};
-    use crate::pacing::Arrivals;
-    use crate::result::LateBudget;
     use crate::sample::Layer;
 
     fn terms(deadline_ms: u64, clusters: Option<u64>) -> Terms {
         Terms {
             deadline: Duration::from_millis(deadline_ms),
-            budget: LateBudget {
-                late: 3,
-                of: 10_000,
-            },
             clusters,
-            arrivals: Arrivals::Periodic {
-                period: Duration::from_millis(50),
-            },
-            road: Road::RAW,
-            supplier_disturbed: false,
-            supplier_host: "RTS".to_owned(),
-            supplier_real_time: false,
+            ..crate::judge::tests::terms()
         }
     }
 
@@ -123,6 +110,58 @@ mod tests {
         assert_eq!(found, (7, AskedBy::Disturbance));
         let asked = asked_by(&terms(50, Some(3)), &samples);
         assert_eq!(asked, (3, AskedBy::Mission), "the mission decides");
+    }
+
+    #[test]
+    fn a_disturbance_is_seen_from_an_eighth_of_the_slack_on() {
+        // The slack is 46 ms, its eighth 5.75 ms.
+        for (ms, found) in [(5, (1, AskedBy::Deadline)), (6, (7, AskedBy::Disturbance))] {
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for sample in &mut samples[400..407] {
+                hold_up(sample, Layer::Network, ms * MS);
+            }
+            assert_eq!(asked_by(&terms(50, None), &samples), found, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_threshold_that_many_messages_exceed_is_left_out_and_the_next_one_decides() {
+        // A third of the messages, one at a time, is a little slower than the others; a disturbance is slower still.
+        for (jitter_ms, disturbance_ms) in [(8, 15), (15, 30)] {
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for sample in samples.iter_mut().step_by(3) {
+                hold_up(sample, Layer::Network, jitter_ms * MS);
+            }
+            let with_jitter = asked_by(&terms(50, None), &samples);
+            assert_eq!(with_jitter, (1, AskedBy::Deadline), "{jitter_ms} ms");
+            for sequence in 401..408 {
+                samples[sequence] = prompt(sequence as u64);
+                hold_up(&mut samples[sequence], Layer::Network, disturbance_ms * MS);
+            }
+            let found = asked_by(&terms(50, None), &samples);
+            assert_eq!(found, (7, AskedBy::Disturbance), "{disturbance_ms} ms");
+        }
+    }
+
+    #[test]
+    fn lost_messages_next_to_each_other_are_a_disturbance() {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in &mut samples[400..407] {
+            sample.flags.lost = true;
+        }
+        let found = asked_by(&terms(50, None), &samples);
+        assert_eq!(found, (7, AskedBy::Disturbance));
+    }
+
+    #[test]
+    fn a_flow_that_is_usually_late_shows_no_near_miss() {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in &mut samples[..7] {
+            hold_up(sample, Layer::Network, 30 * MS);
+        }
+        // The median latency is 4 ms.
+        assert_eq!(asked_by(&terms(4, None), &samples).0, 1);
+        assert_eq!(asked_by(&terms(3, None), &samples).0, 1);
     }
 
     #[test]

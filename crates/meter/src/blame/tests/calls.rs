@@ -98,3 +98,20 @@ fn calls_through_a_middleware_hold_up_only_their_own_destination() {
         );
     }
 }
+
+#[test]
+fn a_call_that_awaits_no_reply_is_not_charged_to_what_its_message_meets_after_it_left() {
+    for road in [RAW, Road::MIDDLEWARE] {
+        let mut first = prompt(0);
+        hold_up(&mut first, Layer::Network, 70 * MS);
+        first.returned_ns = 90 * MS;
+        let mut second = prompt(1);
+        hold_up(&mut second, Layer::Sender, 42 * MS);
+        // Due at 50 ms; the call before returned at 90 ms; sent at 93 ms.
+        let parts = split_on(road, &[first, second], 1);
+        assert_eq!(
+            (parts.of(Layer::Sender), parts.of(Layer::Network)),
+            (43 * MS, MS)
+        );
+    }
+}

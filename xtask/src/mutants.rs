@@ -2,7 +2,8 @@
 //!
 //! cargo-mutants makes the changes and runs the tests. This command chooses the files (`xtask/mutants.toml`), keeps
 //! what was caught so that an interrupted run goes on, and compares the survivors with the listed ones: each needs a
-//! reason. The counts of the last run of each file go to `xtask/mutants-last.toml`.
+//! reason. The counts of the last run of each file go to `xtask/mutants-last.toml`, and so does the number of mutants
+//! that were not tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -62,6 +63,14 @@ struct Scope {
     tests: Vec<String>,
 }
 
+impl Scope {
+    /// Returns what chooses test programs, and the rest, which begins with `--`.
+    fn tests_divided(&self) -> (&[String], &[String]) {
+        let programs = self.tests.iter().position(|word| word == "--");
+        self.tests.split_at(programs.unwrap_or(self.tests.len()))
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Survivor {
@@ -87,6 +96,23 @@ struct Last {
     survived: usize,
     /// Mutants that do not compile.
     unviable: usize,
+    /// Mutants that were not tried.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    not_run: usize,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Last {
+    const fn tried(&self) -> usize {
+        self.caught + self.survived + self.unviable
+    }
 }
 
 /// Runs the mutants of the chosen crates and compares the survivors with the list.
@@ -131,10 +157,13 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;
+    for (file, last) in last.iter().filter(|(_, last)| last.not_run > 0) {
+        eprintln!("{file}: {} mutants were not tried", last.not_run);
+    }
     for name in list.crates.keys() {
         let prefix = format!("crates/{name}/");
         if !last.keys().any(|file| file.starts_with(&prefix)) {
-            eprintln!("{name}: never run as a whole");
+            eprintln!("{name}: never run");
         }
     }
     if complaints.is_empty() {
@@ -155,8 +184,15 @@ struct Outcomes {
     caught: Vec<String>,
     survived: Vec<String>,
     unviable: Vec<String>,
-    /// Whether every mutant of the chosen files was tried.
-    is_whole: bool,
+    /// All mutants of the chosen files.
+    all: Vec<String>,
+}
+
+impl Outcomes {
+    /// Returns true if every mutant of the chosen files was tried.
+    const fn is_whole(&self) -> bool {
+        self.caught.len() + self.survived.len() + self.unviable.len() >= self.all.len()
+    }
 }
 
 fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcomes> {
@@ -165,22 +201,35 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
         let _ = std::fs::remove_dir_all(&output); // Absent before the first run.
     }
     std::fs::create_dir_all(&output)?;
+    let mut listing = Command::new("cargo");
+    listing.args(["mutants", "--list"]).current_dir(root);
+    choose(&mut listing, name, scope, wish);
+    let listed = listing.output().context("cannot start cargo mutants")?;
+    let listed = String::from_utf8(listed.stdout)?;
+    let all: Vec<String> = listed.lines().filter_map(without_place).collect();
+    let files: BTreeSet<&str> = all.iter().map(|mutant| file_of(mutant)).collect();
     let status = command(root, &output, name, scope, wish)
         .status()
         .context("cannot start cargo mutants")?;
-    // 2 and 3: some survived, some ran out of time. 124: `timeout` has ended it.
-    let is_whole = match status.code() {
-        Some(0 | 2 | 3) => true,
-        Some(124) => false,
+    // 2 and 3: some survived, some ran out of time. 124: `timeout` has ended it. 1: so has Ctrl-C, or it could not begin.
+    match status.code() {
+        Some(0 | 2 | 3) => {}
+        Some(124) => {
+            eprintln!("{name}: time is up; the same command goes on where this run ended");
+        }
         _ => bail!(
             "cargo mutants ended with {status}; its log is in {}",
             output.display()
         ),
-    };
+    }
     let folder = output.join("mutants.out");
     let read = |file: &str| -> Vec<String> {
         let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
-        text.lines().filter_map(without_place).collect()
+        let mutants = text.lines().filter_map(without_place);
+        // What earlier runs caught may belong to other files than the chosen ones.
+        mutants
+            .filter(|mutant| files.contains(file_of(mutant)))
+            .collect()
     };
     // A mutant that never ends is noticed.
     let caught = [
@@ -189,14 +238,12 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
         read("previously_caught.txt"),
     ]
     .concat();
-    if !is_whole {
-        eprintln!("{name}: time is up; the same command goes on where this run ended");
-    }
+    let (survived, unviable) = (read("missed.txt"), read("unviable.txt"));
     Ok(Outcomes {
         caught,
-        survived: read("missed.txt"),
-        unviable: read("unviable.txt"),
-        is_whole,
+        survived,
+        unviable,
+        all,
     })
 }
 
@@ -211,8 +258,25 @@ fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -
     };
     command.args(["mutants", "--iterate", "--jobs", "1", "--colors", "never"]);
     command.args(["--cap-lints", "true", "--minimum-test-timeout", "20"]);
-    command.args(["--package", &format!("deckwatch-{name}")]);
     command.arg("--output").arg(output);
+    choose(&mut command, name, scope, wish);
+    // The build gets the choice of test programs too, or it would build all of them.
+    let (programs, filters) = scope.tests_divided();
+    for program in programs {
+        command.arg(format!("--cargo-arg={program}"));
+    }
+    command.arg("--").args(filters);
+    // The copy of the tree is a new folder each time; what it is built from is kept.
+    command.env("CARGO_TARGET_DIR", target_of(root));
+    // Nobody looks at a backtrace of a mutant.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "false");
+    command.current_dir(root);
+    command
+}
+
+/// Restricts the mutants to the chosen files of a crate.
+fn choose(command: &mut Command, name: &str, scope: &Scope, wish: &Wish) {
+    command.args(["--package", &format!("deckwatch-{name}")]);
     let own = format!("crates/{name}/");
     let asked: Vec<&String> = wish
         .files
@@ -227,11 +291,6 @@ fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -
             command.arg("--file").arg(format!("{own}src/{file}"));
         }
     }
-    command.arg("--").args(&scope.tests);
-    // The copy of the tree is a new folder each time; what it is built from is kept.
-    command.env("CARGO_TARGET_DIR", target_of(root));
-    command.current_dir(root);
-    command
 }
 
 fn target_of(root: &Path) -> PathBuf {
@@ -247,6 +306,10 @@ fn without_place(line: &str) -> Option<String> {
     Some(format!("{file}.rs:{what}"))
 }
 
+fn file_of(mutant: &str) -> &str {
+    mutant.split(": ").next().unwrap_or(mutant)
+}
+
 /// Returns a complaint for each survivor without a reason, and for each listed one that was caught.
 fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
     let found = counted(&outcomes.survived);
@@ -258,7 +321,7 @@ fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
             complaints.push(format!("survived without a reason: {mutant} ({count})"));
         }
     }
-    for one in listed.iter().filter(|_| outcomes.is_whole) {
+    for one in listed.iter().filter(|_| outcomes.is_whole()) {
         let mutant = one.mutant.as_str();
         let survived = found.get(mutant).copied().unwrap_or(0);
         if survived < one.count && caught.contains_key(mutant) {
@@ -276,11 +339,8 @@ fn counted(names: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Notes the counts of each file that was tried as a whole.
+/// Notes the counts of each file. A file of which nothing was tried keeps its earlier counts.
 fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
-    if !outcomes.is_whole {
-        return Ok(());
-    }
     let mut all = last_of(root)?;
     let (date, commit) = (
         said(root, "date", &["--utc", "+%F"])?,
@@ -288,7 +348,9 @@ fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
     );
     for (file, mut last) in sums(outcomes) {
         (last.date, last.commit) = (date.clone(), commit.clone());
-        all.insert(file, last);
+        if last.tried() > 0 || !all.contains_key(&file) {
+            all.insert(file, last);
+        }
     }
     std::fs::write(root.join("xtask/mutants-last.toml"), toml::to_string(&all)?)?;
     Ok(())
@@ -298,13 +360,16 @@ fn sums(outcomes: &Outcomes) -> BTreeMap<String, Last> {
     let mut files: BTreeMap<String, Last> = BTreeMap::new();
     let mut add = |names: &[String], count: fn(&mut Last) -> &mut usize| {
         for name in names {
-            let file = name.split(": ").next().unwrap_or(name).to_owned();
-            *count(files.entry(file).or_default()) += 1;
+            *count(files.entry(file_of(name).to_owned()).or_default()) += 1;
         }
     };
+    add(&outcomes.all, |last| &mut last.not_run);
     add(&outcomes.caught, |last| &mut last.caught);
     add(&outcomes.survived, |last| &mut last.survived);
     add(&outcomes.unviable, |last| &mut last.unviable);
+    for last in files.values_mut() {
+        last.not_run = last.not_run.saturating_sub(last.tried());
+    }
     files
 }
 
@@ -330,7 +395,7 @@ mod tests {
             caught: owned(caught),
             survived: owned(survived),
             unviable: Vec::new(),
-            is_whole: true,
+            all: owned(&[caught, survived].concat()),
         }
     }
 
@@ -366,16 +431,19 @@ mod tests {
         assert_eq!(compare(&found, &listed(LESS, 1)).len(), 1);
         // One that was not tried is left alone.
         assert!(compare(&outcomes(&[MORE], &[]), &listed(LESS, 1)).is_empty());
-        found.is_whole = false;
+        found.all.push(MORE.to_owned());
         assert!(compare(&found, &listed(LESS, 1)).is_empty());
     }
 
     #[test]
     fn the_counts_are_those_of_each_file() {
-        let files = sums(&outcomes(&[LESS, MORE, MORE], &[LESS]));
+        let mut found = outcomes(&[LESS, MORE, MORE], &[LESS]);
+        found.all.extend([LESS, LESS].map(str::to_owned));
+        let files = sums(&found);
         let judge = &files["crates/meter/src/judge.rs"];
-        assert_eq!((judge.caught, judge.survived), (1, 1));
-        assert_eq!(files["crates/meter/src/words.rs"].caught, 2);
+        assert_eq!((judge.caught, judge.survived, judge.not_run), (1, 1, 2));
+        let words = &files["crates/meter/src/words.rs"];
+        assert_eq!((words.caught, words.not_run), (2, 0));
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Message<'_> {
             Reader::of_divided(&divided, self.order, HEADER_SIZE)
         }
         .with_codec(utf8());
-        let Ok(values) = share_read(&mut reader, |r| Values::<T>::parse(r)) else {
+        let Ok(values) = share_read(&mut reader, parse_all::<T>) else {
             return false;
         };
         for order in [self.order.opposite(), self.order] {
@@ -117,6 +117,10 @@ impl Message<'_> {
     }
 }
 
+fn parse_all<T: Valuetype + ?Sized>(r: &mut Reader<'_>) -> Result<Values<T>, DecodeError> {
+    Values::parse(r)
+}
+
 fn utf8() -> Codec {
     Codec::DEFAULT.with_chars(CharSet::Utf8)
 }
@@ -130,7 +134,7 @@ fn written<T: Valuetype + ?Sized>(values: &Values<T>, order: ByteOrder) -> Vec<u
 
 fn read<T: Valuetype + ?Sized>(octets: &[u8], order: ByteOrder) -> Values<T> {
     let mut r = Reader::new(octets, order).with_codec(utf8());
-    let values = share_read(&mut r, |r| Values::<T>::parse(r)).expect("what was written is read");
+    let values = share_read(&mut r, parse_all::<T>).expect("what was written is read");
     r.finish().expect("it is read whole");
     values
 }

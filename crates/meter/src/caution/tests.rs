@@ -2,8 +2,20 @@
 
 use super::*;
 
+fn text() -> String {
+    "X".to_owned()
+}
+
 fn cautions() -> Vec<Caution> {
-    let text = || "X".to_owned();
+    [
+        of_machine_and_destinations(),
+        of_run_and_parts(),
+        of_files(),
+    ]
+    .concat()
+}
+
+fn of_machine_and_destinations() -> Vec<Caution> {
     let (hosts, number) = (text, text);
     let time = Duration::from_millis(5);
     vec![
@@ -42,6 +54,11 @@ fn cautions() -> Vec<Caution> {
             hosts: hosts(),
             layers: text(),
         },
+    ]
+}
+
+fn of_run_and_parts() -> Vec<Caution> {
+    vec![
         Caution::Loopback {
             reason: "So.".to_owned(),
         },
@@ -80,6 +97,11 @@ fn cautions() -> Vec<Caution> {
             packets: 1,
             cause: Some(TapLoss::FileFull),
         },
+    ]
+}
+
+fn of_files() -> Vec<Caution> {
+    vec![
         Caution::RecordsFull {
             host: text(),
             messages: 1,
@@ -98,7 +120,7 @@ fn cautions() -> Vec<Caution> {
         Caution::StampsMissing {
             flow: text(),
             carrier: "udp",
-            hosts: hosts(),
+            hosts: text(),
             messages: 1,
         },
         Caution::StampsDisagree {

@@ -134,9 +134,9 @@ mod tests {
             }
             let with_jitter = asked_by(&terms(50, None), &samples);
             assert_eq!(with_jitter, (1, AskedBy::Deadline), "{jitter_ms} ms");
-            for sequence in 401..408 {
-                samples[sequence] = prompt(sequence as u64);
-                hold_up(&mut samples[sequence], Layer::Network, disturbance_ms * MS);
+            for (sequence, sample) in (401..).zip(&mut samples[401..408]) {
+                *sample = prompt(sequence);
+                hold_up(sample, Layer::Network, disturbance_ms * MS);
             }
             let found = asked_by(&terms(50, None), &samples);
             assert_eq!(found, (7, AskedBy::Disturbance), "{disturbance_ms} ms");

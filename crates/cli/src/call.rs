@@ -7,20 +7,20 @@ mod signature;
 mod talk;
 mod world;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use deckwatch_idl::Model;
 use deckwatch_idl::notation::Notation;
-use deckwatch_idl::{Model, Options};
 use deckwatch_orb::Orb;
 
 use crate::exit;
+use crate::idl_args::IdlArgs;
 use crate::mission_args::duration;
 use crate::output::err;
 use signature::Signature;
-use world::Surroundings;
+pub(crate) use world::Surroundings;
 
 /// Call any operation of any CORBA object
 #[derive(clap::Args)]
@@ -55,15 +55,8 @@ pub(crate) struct Args {
     /// Values of its parameters
     #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
-    /// The IDL file that has the object's interface
-    #[arg(long, value_name = "FILE")]
-    idl: Option<PathBuf>,
-    /// Look for included IDL files in this folder too
-    #[arg(short = 'I', long = "include", value_name = "FOLDER")]
-    include: Vec<PathBuf>,
-    /// Define a name in the IDL, as `#define NAME VALUE` would
-    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
-    define: Vec<String>,
+    #[command(flatten)]
+    idl: IdlArgs,
     /// Take the object to be of this interface, whatever its reference says
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
@@ -91,22 +84,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let model = match &args.idl {
-        Some(file) => {
-            let options = Options {
-                include_paths: args.include.clone(),
-                defines: args
-                    .define
-                    .iter()
-                    .map(|text| crate::idl::pair(text))
-                    .collect(),
-            };
-            match Model::load_with(file, &options) {
-                Ok(model) => model,
-                Err(errors) => return Ok(crate::idl::refused(&errors)),
-            }
-        }
-        None => Model::parse("none", "")?,
+    let model = match args.idl.model() {
+        Ok(model) => model,
+        Err(status) => return Ok(status),
     };
     let orb = orb(&args)?;
     let status = with(&args, &model, &orb);
@@ -143,7 +123,7 @@ fn with(args: &Args, model: &Model, orb: &Orb) -> anyhow::Result<ExitCode> {
     let target = crate::reference::target(orb, reference)?;
     let signature = match Signature::of_every_object(operation) {
         Some(signature) => signature,
-        None if args.idl.is_none() => {
+        None if args.idl.idl.is_none() => {
             bail!("`--idl FILE` is needed: the file that has the interface of `{operation}`")
         }
         None => {

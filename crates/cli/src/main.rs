@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod idl_args;
 mod laboratory;
 mod live;
 mod mission_args;
@@ -22,6 +23,7 @@ mod channel;
 mod check;
 mod costs;
 mod doctor;
+mod events;
 mod idl;
 mod invert;
 mod invoke;
@@ -107,6 +109,7 @@ subcommands! {
     "CORBA tools" {
         Names => names,
         Channel => channel,
+        Events => events,
         Call => call,
         Ior => ior,
         Idl => idl,

@@ -1,6 +1,6 @@
 //! `deckwatch names`: serves a naming service, and calls one.
 
-mod at;
+pub(crate) mod at;
 mod bind;
 mod list;
 

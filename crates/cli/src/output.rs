@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 
@@ -16,10 +17,21 @@ pub(crate) fn stdout() -> Output {
     Output(anstream::stdout())
 }
 
+/// Whether the reader of standard output has closed the pipe.
+static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of standard output has closed the pipe. A command without an end of its own ends then.
+pub(crate) fn reader_is_gone() -> bool {
+    READER_IS_GONE.load(Ordering::Relaxed)
+}
+
 /// Replaces a broken pipe by `otherwise`: a reader such as `head` closes the pipe when it has read enough.
 fn unless_gone<T>(written: io::Result<T>, otherwise: T) -> io::Result<T> {
     written.or_else(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Ok(otherwise),
+        io::ErrorKind::BrokenPipe => {
+            READER_IS_GONE.store(true, Ordering::Relaxed);
+            Ok(otherwise)
+        }
         kind => {
             let words = format!("standard output cannot be written: {error}");
             Err(io::Error::new(kind, words))

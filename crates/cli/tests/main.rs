@@ -9,6 +9,7 @@ mod call;
 mod channel;
 mod check;
 mod deaths;
+mod events;
 mod experiments;
 mod idl;
 mod names;

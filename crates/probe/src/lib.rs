@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod counters;
 pub mod doctor;
+pub mod events;
 pub mod experiment;
 pub mod laboratory;
 pub mod limits;

@@ -45,3 +45,38 @@ pub const END_PATIENCE: Duration = Duration::from_secs(20);
 /// Threads of one process that are counted. Each needs a descriptor for each kind of event. A system has at most one
 /// thread for each connection.
 pub const COUNTED_THREADS_MAX: usize = 4_096;
+
+/// Events that wait for the thread that prints or records them. At 10,000 events a second a reader may stop for 0.4 s.
+pub const EVENTS_QUEUED_MAX: usize = 4_096;
+
+/// Octets of the events that wait: four times the largest message that an ORB accepts by default.
+pub const EVENTS_QUEUED_SIZE_MAX: usize = 64 << 20;
+
+/// Octets of an event that is printed. A hostile event of so many octets has as many parts, of about 100 octets each
+/// when they are printed: 25 MB.
+pub const EVENT_SHOWN_SIZE_MAX: usize = 256 << 10;
+
+/// An inter-arrival time above so many periods is a gap: half-way between a late event and a lost one.
+pub const GAP_PERIODS: f64 = 1.5;
+
+/// Nanoseconds after its due time at which a send is late. The timers of a loaded machine without real-time scheduling
+/// wake within this.
+pub const LATE_SEND_NS: i64 = 1_000_000;
+
+/// Longest sleep without a look at the signals, nanoseconds.
+pub const WAIT_STEP_NS: i64 = 50_000_000;
+
+/// The longest time for a connection to a channel.
+pub const CHANNEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest time for one call to a channel. A push may wait for a slow channel.
+pub const CHANNEL_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time without events after which a consumer asks the channel whether it is still connected.
+pub const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The longest time for the answer.
+pub const CHANNEL_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest time for disconnecting. A user who has pressed Ctrl-C waits for it.
+pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);

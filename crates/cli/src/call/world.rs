@@ -8,8 +8,8 @@ use deckwatch_giop::ior::TaggedProfile;
 use deckwatch_idl::notation::World;
 use deckwatch_orb::Orb;
 
-pub(super) struct Surroundings<'o> {
-    pub(super) orb: &'o Orb,
+pub(crate) struct Surroundings<'o> {
+    pub(crate) orb: &'o Orb,
 }
 
 impl World for Surroundings<'_> {

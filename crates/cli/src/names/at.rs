@@ -9,7 +9,7 @@ use crate::serve::client_orb;
 
 /// The naming service to use.
 #[derive(clap::Args)]
-pub(super) struct At {
+pub(crate) struct At {
     /// Reference of the naming service, or a file that holds it
     #[arg(
         long,
@@ -19,13 +19,13 @@ pub(super) struct At {
     names: String,
     /// Print each message sent or received, and what was tried before a failure
     #[arg(long)]
-    trace: bool,
+    pub(crate) trace: bool,
 }
 
 /// A name in a service.
-pub(super) struct Place {
-    pub(super) orb: Orb,
-    pub(super) root: NamingContextRef,
+pub(crate) struct Place {
+    pub(crate) orb: Orb,
+    pub(crate) root: NamingContextRef,
     pub(super) path: Vec<NameComponent>,
     /// The name as the user wrote it.
     pub(super) name: String,
@@ -33,7 +33,7 @@ pub(super) struct Place {
 
 impl At {
     /// Splits a name into service and path: `corbaname:ADDRESS#NAME` holds both; any other name belongs to `--names`.
-    pub(super) fn place(&self, name: &str) -> anyhow::Result<Place> {
+    pub(crate) fn place(&self, name: &str) -> anyhow::Result<Place> {
         let (place, path) = self.place_or_root(Some(name))?;
         if path {
             Ok(place)
@@ -115,7 +115,7 @@ fn unescaped(text: &str) -> anyhow::Result<String> {
 
 impl Place {
     /// Resolves the name.
-    pub(super) fn resolve(&self) -> anyhow::Result<ObjectRef> {
+    pub(crate) fn resolve(&self) -> anyhow::Result<ObjectRef> {
         let found = self
             .root
             .resolve(&self.path)

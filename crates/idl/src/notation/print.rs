@@ -46,6 +46,14 @@ impl Printed {
         }
     }
 
+    /// Creates an enumerator: bare in the notation if it is a word, and quoted in JSON.
+    fn enumerator(name: &str) -> Self {
+        Self::Leaf {
+            text: name_text(name),
+            json: quote(name, '"'),
+        }
+    }
+
     /// Creates a text that is bare in the notation and quoted in JSON.
     fn bare(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -142,8 +150,32 @@ fn new_line(index: usize, indent: usize, out: &mut String) {
 }
 
 fn write_name(name: &str, json: bool, out: &mut String) {
-    let mark = if json { "\"" } else { "" };
-    let _ = write!(out, "{mark}{name}{mark}: ");
+    out.push_str(&if json {
+        quote(name, '"')
+    } else {
+        name_text(name)
+    });
+    out.push_str(": ");
+}
+
+/// Returns the name of a member in a value; `_0`, `_1` and so on for members without names: some ORBs send TypeCodes
+/// without them.
+pub(super) fn shown_name(name: &str, index: usize) -> String {
+    if name.is_empty() {
+        format!("_{index}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Returns a name bare if it is a word, else in quotes: a TypeCode from a peer may contain any text as a name.
+pub(super) fn name_text(name: &str) -> String {
+    let is_word = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_word {
+        name.to_owned()
+    } else {
+        quote(name, '"')
+    }
 }
 
 /// Quotes a text as JSON does, with `mark` as the quotation mark.
@@ -213,7 +245,7 @@ pub(super) fn print(
                 let member = plain
                     .member_type(index)
                     .ok_or_else(|| mismatch(type_code))?;
-                Ok((name.to_owned(), print(notation, &member, part)?))
+                Ok((shown_name(name, index), print(notation, &member, part)?))
             });
             Printed::Members(members.collect::<Result<_, String>>()?)
         }
@@ -248,7 +280,7 @@ pub(super) fn print(
         Value::Reference(reference) => Printed::bare(notation.world.reference_text(reference)),
         Value::Enum(number) => {
             let name = plain.member_name(*number as usize);
-            Printed::bare(name.ok_or_else(|| mismatch(type_code))?)
+            Printed::enumerator(name.ok_or_else(|| mismatch(type_code))?)
         }
         Value::Fixed(units) => {
             let (_, scale) = plain
@@ -365,7 +397,7 @@ pub(super) fn label(discriminator: &TypeCode, number: i64) -> Printed {
             let name = usize::try_from(number)
                 .ok()
                 .and_then(|index| plain.member_name(index));
-            name.map_or_else(|| Printed::plain(number.to_string()), Printed::bare)
+            name.map_or_else(|| Printed::plain(number.to_string()), Printed::enumerator)
         }
         Kind::Boolean => Printed::plain((number != 0).to_string()),
         Kind::Char => character(char::from(number as u8)),

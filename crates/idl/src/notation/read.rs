@@ -5,6 +5,7 @@ use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Reference, Value};
 use deckwatch_cdr::{Any, TypeCode};
 
+use super::print::shown_name;
 use super::scan::{Scanner, Token};
 use super::{Notation, NotationError, leaf};
 
@@ -399,12 +400,13 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the index of the member with this name. Case is ignored: no two IDL names of a scope differ only in case.
+/// Returns the index of the member that is printed with this name. Case is ignored: no two IDL names of a scope differ
+/// only in case.
 fn member_index(plain: &TypeCode, name: &str) -> Option<usize> {
     (0..plain.member_count()).find(|&index| {
-        plain
-            .member_name(index)
-            .is_some_and(|known| known.eq_ignore_ascii_case(name))
+        plain.member_name(index).is_some_and(|known| {
+            known.eq_ignore_ascii_case(name) || known.is_empty() && shown_name(known, index) == name
+        })
     })
 }
 

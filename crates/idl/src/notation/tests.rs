@@ -3,7 +3,7 @@
 
 mod random;
 
-use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
 use deckwatch_cdr::value::{Instance, Reference, Value, read_value, write_value};
 use deckwatch_cdr::{ByteOrder, CharSet, Codec, Reader, TypeCode, Write, Writer};
 
@@ -71,6 +71,40 @@ fn octets(code: &TypeCode, value: &Value) -> Vec<u8> {
         .with_codec(codec);
     write_value(code, value, &mut w).unwrap();
     octets
+}
+
+#[test]
+fn names_that_are_no_words_are_escaped_and_read_back() {
+    let model = Model::parse("none", "").unwrap_or_else(|errors| panic!("{errors}"));
+    let notation = Notation::new(&model, &Isolated);
+    let colour = TypeCode::enumeration("IDL:C:1.0", "", &["red\r", "a, b"]);
+    let member = |name| Member {
+        name,
+        type_code: &colour,
+    };
+    let hostile = ["\u{1b}[2J", "x\ny", "\u{202e}", "", "", "plain"].map(member);
+    let code = TypeCode::structure("IDL:S\u{7}:1.0", "n\u{9b}m", &hostile);
+    let values = [0, 1, 0, 1, 0, 1].map(Value::Enum).to_vec();
+    let value = Value::Struct(values);
+    let printed = notation.print(&code, &value).unwrap();
+    for text in [printed.text(1_000), printed.json(1_000)] {
+        assert!(
+            text.is_ascii() && !text.contains(char::is_control),
+            "{text}"
+        );
+        assert_eq!(notation.read(&code, &text), Ok(value.clone()), "{text}");
+    }
+    assert!(
+        printed.text(1_000).contains("_3: \"a, b\", _4: "),
+        "{}",
+        printed.text(1_000)
+    );
+    let text = notation.type_text(&code);
+    assert!(
+        text.is_ascii() && !text.contains(char::is_control),
+        "{text}"
+    );
+    assert_eq!(notation.type_code(&text), Ok(code), "{text}");
 }
 
 #[test]

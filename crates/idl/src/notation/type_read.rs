@@ -237,11 +237,19 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Reads a name, if one starts here; a name that is no word stands in quotes.
+    fn name(&mut self) -> Read<Option<Token<'a>>> {
+        match self.scan.quoted()? {
+            Some(name) => Ok(Some(name)),
+            None => Ok(self.scan.word()),
+        }
+    }
+
     /// Reads `"id" Name`; the name is optional.
     fn head(&mut self) -> Read<(String, String)> {
         let id = self.id()?;
         let before = self.scan;
-        match self.scan.word() {
+        match self.name()? {
             Some(name) if name.text != "switch" => Ok((id, name.text.into_owned())),
             _ => {
                 self.scan = before;
@@ -252,7 +260,7 @@ impl<'a> Reading<'a> {
 
     fn member(&mut self) -> Read<(TypeCode, String)> {
         let code = self.with_dimensions()?;
-        let Some(name) = self.scan.word() else {
+        let Some(name) = self.name()? else {
             return Err(self.scan.expected("a member's name"));
         };
         self.scan.expect(';')?;
@@ -333,7 +341,7 @@ impl<'a> Reading<'a> {
         self.scan.expect('{')?;
         let mut names = Vec::new();
         loop {
-            let Some(word) = self.scan.word() else {
+            let Some(word) = self.name()? else {
                 return Err(self.scan.expected("an enumerator"));
             };
             names.push(word.text.into_owned());

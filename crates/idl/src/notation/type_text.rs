@@ -6,7 +6,7 @@ use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::limits::NESTING_MAX;
 use deckwatch_cdr::typecode::Kind;
 
-use super::print::quote;
+use super::print::{name_text, quote};
 use crate::Model;
 use crate::limits::TYPE_TEXT_MAX;
 
@@ -94,8 +94,8 @@ impl Writing<'_> {
             Kind::Union => self.union(code),
             Kind::Enum => {
                 self.head(code);
-                let names: Vec<&str> = (0..code.member_count())
-                    .filter_map(|index| code.member_name(index))
+                let names: Vec<String> = (0..code.member_count())
+                    .filter_map(|index| code.member_name(index).map(name_text))
                     .collect();
                 let _ = write!(self.out, " {{ {} }}", names.join(", "));
             }
@@ -116,7 +116,7 @@ impl Writing<'_> {
         let (id, name) = (code.id().unwrap_or(""), code.name().unwrap_or(""));
         let _ = write!(self.out, "{} {}", code.kind().idl_name(), quote(id, '"'));
         if !name.is_empty() {
-            let _ = write!(self.out, " {name}");
+            let _ = write!(self.out, " {}", name_text(name));
         }
     }
 
@@ -143,7 +143,7 @@ impl Writing<'_> {
     fn member(&mut self, code: &TypeCode, index: usize) {
         if let (Some(name), Some(member)) = (code.member_name(index), code.member_type(index)) {
             self.write(&member);
-            let _ = write!(self.out, " {name};");
+            let _ = write!(self.out, " {};", name_text(name));
         }
     }
 

@@ -1,0 +1,50 @@
+//! `deckwatch events`: looks into any event channel.
+
+mod at;
+mod echo;
+mod hz;
+mod publish;
+mod types;
+mod watching;
+
+use std::process::ExitCode;
+
+/// Look into any event channel: print its events, measure their rate, send events
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch events echo NAV --names corbaloc::ship:2809/NameService
+  deckwatch events echo --ior nav.ior --type Nav::NavData --json --count 10
+  deckwatch events hz NAV --window 10s
+  deckwatch events publish NAV '{type: \"unsigned long\", value: 7}'
+  deckwatch events publish NAV --type Nav::NavData --idl idl/deckwatch/nav.idl --rate 20/s < events.jsonl
+
+The channel is any COS event channel, ours or that of another ORB. A consumer listens at the address of this host that leads \
+to the channel; `--listen` names another. Ctrl-C and SIGTERM disconnect and leave no proxy in the channel.
+
+Exit status: 0 done, also when a signal ends a command without `--count` and `--for`; 1 fewer events than `--count` asked for;
+2 bad input, or the channel does not answer; 130 if Ctrl-C ended it before `--count` or `--for` (128 plus the signal's number).")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Print events, decoded by their TypeCode or by an IDL file
+    Echo(echo::EchoArgs),
+    /// Measure rate, inter-arrival times and gaps
+    Hz(hz::HzArgs),
+    /// Send events, given as arguments or as lines of standard input
+    Publish(publish::PublishArgs),
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    // Before anything is connected: from here on a signal only ends the loops.
+    deckwatch_os::signal::catch_ending()?;
+    match &args.action {
+        Action::Echo(args) => echo::run(args),
+        Action::Hz(args) => hz::run(args),
+        Action::Publish(args) => publish::run(args),
+    }
+}

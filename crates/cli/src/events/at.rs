@@ -1,0 +1,100 @@
+//! The channel that an argument names.
+
+use anyhow::{Context as _, bail};
+use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_probe::events::subscription::Subscription;
+
+use super::types::TypeArgs;
+use crate::names::at::At;
+use crate::reference;
+use crate::serve::client_orb;
+
+/// The channel to look into.
+#[derive(clap::Args)]
+pub(super) struct ChannelArgs {
+    /// The channel: its name in the naming service, or IOR:, corbaloc: or corbaname:
+    #[arg(required_unless_present = "ior")]
+    channel: Option<String>,
+    /// The channel's reference, or a file that holds it
+    #[arg(long, value_name = "REFERENCE")]
+    ior: Option<String>,
+    #[command(flatten)]
+    at: At,
+}
+
+/// A consumer of the channel.
+#[derive(clap::Args)]
+pub(super) struct ConsumerArgs {
+    #[command(flatten)]
+    channel: ChannelArgs,
+    /// Address and port at which the channel reaches this consumer
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+}
+
+/// A channel that was found.
+pub(super) struct Found {
+    /// Keeps the ORB alive: a reference does not own its ORB.
+    _orb: Orb,
+    pub(super) object: ObjectRef,
+}
+
+impl ChannelArgs {
+    /// Finds the channel, which is named once.
+    pub(super) fn find(&self) -> anyhow::Result<Found> {
+        match self.split()? {
+            (found, None) => Ok(found),
+            (_, Some(_)) => bail!("give the channel once: by its name, or by `--ior`"),
+        }
+    }
+
+    /// Finds the channel. With `--ior`, the first argument is something else and is returned.
+    pub(super) fn split(&self) -> anyhow::Result<(Found, Option<&str>)> {
+        let channel = self.channel.as_deref();
+        let (text, rest) = match (&self.ior, channel) {
+            (Some(ior), rest) => (reference::read(ior)?, rest),
+            (None, Some(name)) if is_address(name) => (name.to_owned(), None),
+            (None, Some(name)) => return Ok((self.resolve(name)?, None)),
+            (None, None) => bail!("a channel is needed: its name, or `--ior REFERENCE`"),
+        };
+        let orb = client_orb(self.at.trace)?;
+        let object = reference::target(&orb, &text)?;
+        Ok((Found { _orb: orb, object }, rest))
+    }
+
+    fn resolve(&self, name: &str) -> anyhow::Result<Found> {
+        let place = self.at.place(name)?;
+        let object = place.resolve().with_context(|| {
+            format!(
+                "no event channel is found under {name}; `deckwatch names list -r` lists the names"
+            )
+        })?;
+        Ok(Found {
+            _orb: place.orb,
+            object,
+        })
+    }
+}
+
+/// Whether a text is a reference that needs no naming service.
+fn is_address(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.starts_with("ior:") || text.starts_with("corbaloc:")
+}
+
+impl ConsumerArgs {
+    /// Connects a consumer for events of these types.
+    pub(super) fn subscribe(
+        &self,
+        types: &TypeArgs,
+        model: &deckwatch_idl::Model,
+    ) -> anyhow::Result<Subscription> {
+        let wanted = types.selection(model)?;
+        let found = self.channel.find()?;
+        Ok(Subscription::connect(
+            &found.object,
+            self.listen.as_deref(),
+            wanted,
+        )?)
+    }
+}

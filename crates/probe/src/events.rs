@@ -1,0 +1,69 @@
+//! Looking into an event channel: receiving, sending, recording and replaying events of any type.
+//!
+//! Everything here is a client of the channel, so the channel may be ours or that of another ORB. A kind of channel is
+//! one implementation of [`Channel`], with a [`Source`] for its consumers and a [`Sink`] for its suppliers; all else
+//! does not know the kind.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`channel`] | the traits, and which kind a reference leads to |
+//! | [`inbox`] | the bounded queue between the servant that receives and the thread that reads |
+//! | [`subscription`] | a consumer: connected, read, disconnected |
+//! | [`selection`] | which events are wanted |
+//! | [`shown`] | an event as text and as JSON |
+//! | [`rate`] | rate, inter-arrival times and gaps |
+//! | [`sending`] | sending by an absolute schedule |
+
+pub mod channel;
+mod cos;
+pub mod error;
+pub mod inbox;
+pub mod rate;
+pub mod selection;
+pub mod sending;
+pub mod shown;
+pub mod subscription;
+
+use std::time::SystemTime;
+
+use deckwatch_cdr::Any;
+use deckwatch_os::clock::monotonic_ns;
+
+pub use channel::{Channel, Sink, Source};
+pub use error::EventsError;
+
+/// One event, received or to be sent.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What the event holds.
+    pub data: Any,
+}
+
+/// An event and when it was received.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The event.
+    pub event: Event,
+    /// When our servant had decoded it.
+    pub at: Moment,
+}
+
+/// One moment on both clocks of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub monotonic_ns: i64,
+    /// The same moment in UTC.
+    pub utc: SystemTime,
+}
+
+impl Moment {
+    /// Reads both clocks.
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            monotonic_ns: monotonic_ns(),
+            utc: SystemTime::now(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The kinds of channel, behind one trait.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
+
+use deckwatch_orb::{ObjectRef, Orb};
+
+use super::cos::CosChannel;
+use super::inbox::Inbox;
+use super::{Event, EventsError};
+
+/// A channel of one kind.
+pub trait Channel: Send {
+    /// Returns the name of the kind, for the user.
+    fn kind(&self) -> &'static str;
+
+    /// Connects a consumer. The events that it receives go to `inbox`. The servant is active in `orb`, which listens.
+    ///
+    /// # Errors
+    /// [`EventsError`] if the channel does not answer or refuses.
+    fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError>;
+
+    /// Connects a supplier.
+    ///
+    /// # Errors
+    /// [`EventsError`] if the channel does not answer or refuses.
+    fn supply(&self) -> Result<Box<dyn Sink>, EventsError>;
+}
+
+/// A connected consumer. Dropping it disconnects it, so that no proxy stays in the channel.
+pub trait Source: Send {
+    /// Asks the channel whether it still has this consumer.
+    ///
+    /// # Errors
+    /// [`EventsError::Gone`] if it has not, or does not answer.
+    fn check(&self) -> Result<(), EventsError>;
+}
+
+/// A connected supplier. Dropping it disconnects it, so that no proxy stays in the channel.
+pub trait Sink: Send {
+    /// Sends one event, and returns once the channel has taken it.
+    ///
+    /// # Errors
+    /// [`EventsError`] if the channel has not taken it.
+    fn push(&mut self, event: &Event) -> Result<(), EventsError>;
+}
+
+/// Finds the kind of a channel: from the type in its reference, else by `_is_a`.
+///
+/// # Errors
+/// [`EventsError::NotAChannel`]; [`EventsError::Unreachable`] if the object does not answer.
+pub fn open(object: &ObjectRef) -> Result<Box<dyn Channel>, EventsError> {
+    if let Some(channel) = CosChannel::of(object)? {
+        return Ok(Box::new(channel));
+    }
+    Err(EventsError::NotAChannel(match object.type_id() {
+        "" => "no type".to_owned(),
+        id => id.escape_debug().to_string(),
+    }))
+}
+
+/// Returns the address of this host from which packets to an object's host leave. A consumer that listens there can be
+/// reached by a channel there. An object that only a socket of this host leads to gets the loopback address.
+#[must_use]
+pub fn address_towards(object: &ObjectRef) -> IpAddr {
+    let profile = object.ior().iiop_profiles().flatten().next();
+    let towards = profile
+        .filter(|profile| profile.port != 0)
+        .and_then(|profile| (profile.host.as_str(), profile.port).to_socket_addrs().ok())
+        .and_then(|mut addresses| addresses.next());
+    let own = towards.and_then(|towards| {
+        let any: IpAddr = if towards.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        // Connecting a datagram socket sends nothing; the kernel chooses the route.
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(towards).ok()?;
+        socket.local_addr().ok()
+    });
+    own.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+}

@@ -1,0 +1,114 @@
+//! An event as text and as JSON.
+//!
+//! What a peer sends cannot harm a terminal or exhaust memory: texts are escaped, nesting is bounded where octets are
+//! decoded, and an event above [`EVENT_SHOWN_SIZE_MAX`] is described, not printed.
+
+use deckwatch_cdr::value::{Value, read_value};
+use deckwatch_cdr::{CharSet, Codec, Reader, TypeCode};
+use deckwatch_idl::notation::{Notation, Printed};
+
+use super::Event;
+use super::selection::{is_octets, scoped_name};
+use crate::limits::EVENT_SHOWN_SIZE_MAX;
+
+/// Decodes events, by their own TypeCode or by a type of an IDL file.
+pub struct Shown<'n> {
+    notation: &'n Notation<'n>,
+    /// The types that events may have; see [`Shown::with_types`].
+    known: Vec<TypeCode>,
+}
+
+/// A decoded event.
+pub struct Decoded {
+    /// The type's repository id, or its IDL if it has none.
+    pub type_name: String,
+    /// The value, or why it is not printed.
+    pub value: Result<Printed, String>,
+}
+
+impl<'n> Shown<'n> {
+    /// Returns a decoder that uses the names of the notation's model.
+    #[must_use]
+    pub const fn new(notation: &'n Notation<'n>) -> Self {
+        Self {
+            notation,
+            known: Vec::new(),
+        }
+    }
+
+    /// Decodes by these types where they fit: an event with an equivalent TypeCode gets the names of the IDL, which its
+    /// own TypeCode may lack; octets are read as an encapsulation, the form in which CORBA's Codec encodes a value.
+    #[must_use]
+    pub fn with_types(self, known: Vec<TypeCode>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Decodes an event.
+    #[must_use]
+    pub fn decode(&self, event: &Event) -> Decoded {
+        let own = event.data.type_code();
+        let (code, value) = match self.by_known(event) {
+            Some((code, value)) => (code, Ok(value)),
+            None => (own, self.by_own(event)),
+        };
+        Decoded {
+            type_name: self.type_name(code),
+            value: value.and_then(|value| self.notation.print(code, &value)),
+        }
+    }
+
+    fn by_own(&self, event: &Event) -> Result<Value, String> {
+        let size = event.data.size();
+        if size > EVENT_SHOWN_SIZE_MAX {
+            return Err(format!("{size} octets, too many to print"));
+        }
+        event.data.to_dynamic().map_err(|error| error.to_string())
+    }
+
+    /// Returns the first known type by which the event can be read whole, and its value.
+    fn by_known(&self, event: &Event) -> Option<(&TypeCode, Value)> {
+        if event.data.size() > EVENT_SHOWN_SIZE_MAX {
+            return None;
+        }
+        let own = event.data.type_code();
+        self.known.iter().find_map(|known| {
+            let value = if own.equivalent(known) {
+                read_value(known, &mut event.data.reader()).ok()
+            } else if is_octets(own) {
+                let octets: Vec<u8> = event.data.extract().ok()?;
+                encapsulated(known, &octets)
+            } else {
+                None
+            };
+            Some((known, value?))
+        })
+    }
+
+    fn type_name(&self, code: &TypeCode) -> String {
+        match code.id().filter(|id| !id.is_empty()) {
+            Some(id) => id.to_owned(),
+            None => self.notation.type_text(code),
+        }
+    }
+}
+
+/// Returns a type's name for a line of text: the scoped name of a repository id. A name with other characters than those
+/// of IDL is quoted, with escapes.
+#[must_use]
+pub fn plain_name(type_name: &str) -> String {
+    let name = scoped_name(type_name);
+    if name.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+        name
+    } else {
+        Printed::quoted(&name).text(usize::MAX)
+    }
+}
+
+/// Reads a value that takes a whole encapsulation.
+fn encapsulated(known: &TypeCode, octets: &[u8]) -> Option<Value> {
+    let reader = Reader::new(octets, deckwatch_cdr::ByteOrder::Big);
+    let mut inner = reader.into_encapsulation().ok()?;
+    inner = inner.with_codec(Codec::DEFAULT.with_chars(CharSet::Utf8));
+    let value = read_value(known, &mut inner).ok()?;
+    (inner.remaining() == 0).then_some(value)
+}

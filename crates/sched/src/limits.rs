@@ -1,0 +1,32 @@
+//! The limits of this crate, each with its reason.
+
+/// Operations of one schedule. A ship's mission computer has some hundreds; the analysis is quadratic in their number.
+pub const OPERATIONS_MAX: usize = 4096;
+
+/// Dependencies of one schedule: eight for each operation.
+pub const DEPENDENCIES_MAX: usize = 8 * OPERATIONS_MAX;
+
+/// Octets of an entry point. It is a scoped name of IDL or a method of a program.
+pub const ENTRY_POINT_BYTES_MAX: usize = 1024;
+
+/// Pairs of an operation and a timer that triggers it. A chain of events from hundreds of timers through hundreds of
+/// operations reaches this number; a larger one is a mistake in the dependencies.
+pub const STREAMS_MAX: usize = 65_536;
+
+/// Work of one analysis, in terms of its sums. A term takes a few nanoseconds, so that an analysis ends within a
+/// second. Task sets that need more have periods that are far apart and a utilisation next to one.
+pub const WORK_MAX: u64 = 50_000_000;
+
+/// Combinations of first releases that the exact analysis of offsets tries for one task. Beyond it, the bound of each
+/// transaction is used.
+pub const COMBINATIONS_MAX: u64 = 4096;
+
+/// Rounds in which release jitter is passed along chains of events. Each round lengthens at least one response time;
+/// chains that need more do not converge.
+pub const ROUNDS_MAX: u32 = 256;
+
+/// Execution intervals of one picture of a critical instant. A picture of 1,000 pixels cannot show more.
+pub const INTERVALS_MAX: usize = 4096;
+
+/// Tasks for which the sensitivity of a schedule is searched. Each takes about a hundred analyses.
+pub const SENSITIVITY_TASKS_MAX: usize = 256;

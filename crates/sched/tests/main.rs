@@ -1,0 +1,7 @@
+//! The analysis against simulation, and against a second implementation of the theory.
+
+mod dynamic;
+mod fixed;
+mod operations;
+mod prosa;
+mod random;

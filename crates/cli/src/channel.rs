@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_event::{ChannelCounts, ChannelOptions, EventChannel, EventChannelFactory, limits};
+use deckwatch_event::{
+    ChannelCounts, ChannelOptions, EventChannel, EventChannelFactory, WhenFull, limits,
+};
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::ObjectRef;
 use deckwatch_orb::cos_naming::NamingContextRef;
@@ -21,6 +23,7 @@ Examples:
   deckwatch channel --factory --listen 0.0.0.0:11169 --bind EventChannelFactory \\
       --names corbaloc::ship:2809/NameService
   eventc -n NAV corbaloc::ship:11169/omniEvents
+  deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
 
 A factory has the interfaces of omniEvents': `eventc` and any client of CosLifeCycle::GenericFactory create channels.
 
@@ -37,9 +40,17 @@ pub(crate) struct Args {
     /// Serve a factory, whose clients create channels; `corbaloc::HOST:PORT/omniEvents` leads to it
     #[arg(long)]
     factory: bool,
-    /// Events that wait for one consumer before the oldest gives way
+    /// Events that wait for one consumer
     #[arg(long, value_name = "COUNT", default_value_t = limits::QUEUE_LEN_DEFAULT)]
     queue: usize,
+    /// What happens when a consumer's queue is full: drop-oldest, drop-newest, or disconnect:SECONDS (drop the oldest,
+    /// and disconnect a consumer that has taken no event for so long)
+    #[arg(long, value_name = "POLICY", default_value = "drop-oldest", value_parser = when_full)]
+    when_full: WhenFull,
+    /// MiB that the events of all consumers may take together; the oldest queued event is dropped first
+    #[arg(long, value_name = "MIB", default_value_t = limits::CHANNEL_SIZE_DEFAULT as u64 >> 20,
+        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    memory: u64,
     /// Seconds that one push to a consumer may take
     #[arg(long, value_name = "SECONDS", default_value_t = limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..))]
@@ -79,10 +90,26 @@ impl Served {
     }
 }
 
+/// Parses a policy for full queues.
+fn when_full(text: &str) -> Result<WhenFull, String> {
+    let expected = "write drop-oldest, drop-newest, or disconnect:30 for 30 seconds".to_owned();
+    let seconds = |text: &str| text.parse().ok().filter(|seconds| *seconds > 0);
+    match text.split_once(':') {
+        None if text == "drop-oldest" => Ok(WhenFull::DropOldest),
+        None if text == "drop-newest" => Ok(WhenFull::DropNewest),
+        Some(("disconnect", after)) => seconds(after)
+            .map(|after| WhenFull::Disconnect(Duration::from_secs(after)))
+            .ok_or(expected),
+        _ => Err(expected),
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let orb = args.serve.orb()?;
     let options = ChannelOptions {
         queue_len: args.queue,
+        when_full: args.when_full,
+        size_max: usize::try_from(args.memory << 20).unwrap_or(usize::MAX),
         push_timeout: Duration::from_secs(args.push_timeout),
         pull_period: Duration::from_millis(args.pull_period),
     };

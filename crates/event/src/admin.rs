@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deckwatch_cdr::Any;
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::delivery::Outlet;
+use deckwatch_orb::{Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use crate::cos::{PullConsumerProxy, PullSupplierProxy};
@@ -19,10 +20,11 @@ use crate::cos_event_comm::{
     Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
     PushSupplierRef,
 };
+use crate::event::Event;
 use crate::omni_events::EventChannel as OmniEventsChannel;
 use crate::omni_events::ft::PullMonitorable;
 use crate::raise::raise;
-use crate::shared::{Connected, Shared};
+use crate::shared::Shared;
 use crate::suppliers::Activity;
 
 /// Numbers of proxies and administrations, unique in the process.
@@ -96,14 +98,14 @@ pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
         let number = next_number();
-        let proxy = ConsumerProxy {
+        let proxy = Arc::new(ConsumerProxy {
             shared: self.0.clone(),
             number,
             state: PiMutex::new(State::Waiting),
-        };
+        });
         let reference = self
             .0
-            .offer_proxy(number, Arc::new(ProxyPushConsumerSkeleton::new(proxy)))?;
+            .offer_proxy(number, Arc::new(Undecoded::new(proxy)))?;
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 
@@ -134,13 +136,56 @@ struct ConsumerProxy {
     state: PiMutex<State<Activity>>,
 }
 
-impl PushConsumer for ConsumerProxy {
-    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+impl ConsumerProxy {
+    /// The supplier pushes.
+    fn note_push(&self) -> Result<(), Disconnected> {
         match &*self.state.lock("event.proxy") {
             State::Connected(has_pushed) => has_pushed.store(true, Ordering::Relaxed),
-            State::Waiting | State::Disconnected => return Err(Disconnected {}.into()),
+            State::Waiting | State::Disconnected => return Err(Disconnected {}),
         }
-        Ok(self.shared.push(data)?)
+        Ok(())
+    }
+}
+
+/// The servant of a [`ConsumerProxy`]: hands on the octets of a push as they came, and leaves all else to the skeleton.
+struct Undecoded {
+    proxy: Arc<ConsumerProxy>,
+    skeleton: ProxyPushConsumerSkeleton<Arc<ConsumerProxy>>,
+}
+
+impl Undecoded {
+    fn new(proxy: Arc<ConsumerProxy>) -> Self {
+        Self {
+            skeleton: ProxyPushConsumerSkeleton::new(proxy.clone()),
+            proxy,
+        }
+    }
+}
+
+impl Servant for Undecoded {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        self.skeleton.repository_ids()
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if request.operation() != b"push" {
+            return self.skeleton.dispatch(request);
+        }
+        if let Err(disconnected) = self.proxy.note_push() {
+            return request.raise(&disconnected);
+        }
+        let shared = &self.proxy.shared;
+        let mut event = Event::pushed(&shared.deliveries, request.arguments())?;
+        shared.push(&mut event)?;
+        request.reply().map(drop)
+    }
+}
+
+impl PushConsumer for ConsumerProxy {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        self.note_push()?;
+        let mut event = Event::decoded(&self.shared.deliveries, data.clone());
+        Ok(self.shared.push(&mut event)?)
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
@@ -178,14 +223,14 @@ impl ProxyPushConsumer for ConsumerProxy {
 struct SupplierProxy {
     shared: Arc<Shared>,
     number: u64,
-    state: PiMutex<State<Connected>>,
+    state: PiMutex<State<Arc<Outlet>>>,
 }
 
 impl PushSupplier for SupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
         let before = std::mem::replace(&mut *self.state.lock("event.proxy"), State::Disconnected);
         match before {
-            State::Connected(connected) => self.shared.disconnect_consumer(self.number, &connected),
+            State::Connected(outlet) => self.shared.disconnect_consumer(self.number, &outlet),
             State::Waiting | State::Disconnected => self.shared.retire(self.number),
         }
         Ok(())

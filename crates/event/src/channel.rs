@@ -18,8 +18,6 @@ use crate::shared::{ChannelOptions, Shared};
 /// What a channel is built of.
 pub(crate) struct Built {
     pub(crate) options: ChannelOptions,
-    /// Run on each consumer's thread before its first event.
-    pub(crate) prepare: Arc<dyn Fn() + Send + Sync>,
     /// Shared by the channels of an ORB that a factory makes.
     pub(crate) permits: Arc<PullPermits>,
     /// Consumers that may pull; 1 to [`limits::PULLERS_MAX`].
@@ -35,7 +33,6 @@ impl Built {
     pub(crate) fn of(options: ChannelOptions) -> Self {
         Self {
             options,
-            prepare: Arc::new(|| {}),
             permits: Arc::default(),
             pullers_max: limits::PULLERS_MAX,
             type_id: None,
@@ -51,40 +48,21 @@ pub struct EventChannel {
 }
 
 impl EventChannel {
-    /// Activates a channel in the ORB's root adapter.
+    /// Activates a channel in the ORB's root adapter. Its thread, which serves all consumers, inherits the scheduling of
+    /// the calling thread.
     ///
     /// # Errors
-    /// BAD_PARAM for a queue length or a period out of bounds; the exceptions of the adapter.
+    /// BAD_PARAM for a queue length, a period or a bound of octets out of bounds; NO_RESOURCES without a thread; the
+    /// exceptions of the adapter.
     pub fn start(orb: &Orb, options: ChannelOptions) -> Result<Self, SystemException> {
-        Self::start_prepared(orb, options, || {})
-    }
-
-    /// [`EventChannel::start`], with `prepare` run on each consumer's thread before its first event. `prepare` can set
-    /// the thread's scheduling. One of the ORB's threads creates the consumer's thread, which does not inherit that
-    /// thread's scheduling.
-    ///
-    /// # Errors
-    /// As [`EventChannel::start`].
-    pub fn start_prepared(
-        orb: &Orb,
-        options: ChannelOptions,
-        prepare: impl Fn() + Send + Sync + 'static,
-    ) -> Result<Self, SystemException> {
-        let prepare = Arc::new(prepare);
-        Self::build(
-            orb,
-            Built {
-                prepare,
-                ..Built::of(options)
-            },
-        )
+        Self::build(orb, Built::of(options))
     }
 
     pub(crate) fn build(orb: &Orb, built: Built) -> Result<Self, SystemException> {
         built.options.check()?;
         let poa = orb.root_poa()?;
         let is_monitored = built.is_monitored;
-        let shared = Shared::new(poa, orb, built);
+        let shared = Shared::new(poa, orb, built)?;
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
         let consumers = shared.activate(next_number(), consumers)?;
         let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(shared.clone())));
@@ -113,7 +91,19 @@ impl EventChannel {
     /// The channel's counters.
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
-        self.shared.counters.read()
+        self.shared.counters.read(self.shared.deliveries.counts())
+    }
+
+    /// Octets of all events that are alive: queued for a consumer, or being written to one.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.shared.deliveries.size()
+    }
+
+    /// The count of connections to consumers; those of one process share one.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.deliveries.connections()
     }
 
     /// Number of `pull` calls that wait for an event now. At [`limits::PULLS_WAITING_MAX`] further ones are refused.

@@ -3,12 +3,17 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deckwatch_orb::delivery::DeliveryCounts;
+
 /// Live counts, written only by threads that run the channel's code.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) received: AtomicU64,
+    /// To consumers that pull; outlets have counters of their own.
     pub(crate) delivered: AtomicU64,
+    /// From the queues of consumers that pull.
     pub(crate) displaced: AtomicU64,
+    /// For consumers that pull.
     pub(crate) failed: AtomicU64,
     pub(crate) consumers_lost: AtomicU64,
     pub(crate) suppliers_lost: AtomicU64,
@@ -22,7 +27,7 @@ pub struct ChannelCounts {
     pub received: u64,
     /// Events that consumers have received, counted once for each consumer.
     pub delivered: u64,
-    /// Events dropped from a full queue.
+    /// Events dropped by the policy of a full queue, or by the bound on the octets of all events.
     pub displaced: u64,
     /// Pushes to a consumer that failed, including events that could not be encoded for it.
     pub failed: u64,
@@ -53,12 +58,13 @@ impl ChannelCounts {
 }
 
 impl Counters {
-    pub(crate) fn read(&self) -> ChannelCounts {
+    /// The sums with those of the outlets.
+    pub(crate) fn read(&self, deliveries: DeliveryCounts) -> ChannelCounts {
         ChannelCounts {
             received: self.received.load(Relaxed),
-            delivered: self.delivered.load(Relaxed),
-            displaced: self.displaced.load(Relaxed),
-            failed: self.failed.load(Relaxed),
+            delivered: deliveries.delivered + self.delivered.load(Relaxed),
+            displaced: deliveries.dropped + self.displaced.load(Relaxed),
+            failed: deliveries.failed + self.failed.load(Relaxed),
             consumers_lost: self.consumers_lost.load(Relaxed),
             suppliers_lost: self.suppliers_lost.load(Relaxed),
             pulls_refused: self.pulls_refused.load(Relaxed),

@@ -1,18 +1,19 @@
 //! The COS event channel (OMG Event Service 1.2). Any number of suppliers push events of any type, or the channel pulls
 //! them; the channel pushes them to any number of consumers, or the consumers pull them.
 //!
-//! A supplier's push never waits for a consumer: each consumer has a bounded queue. A consumer that is pushed to has a
-//! thread of its own; one thread asks all suppliers that the channel pulls from.
+//! A supplier's push never waits for a consumer: each consumer has a bounded queue. One thread serves all consumers that
+//! are pushed to ([`deckwatch_orb::delivery`]); one thread asks all suppliers that the channel pulls from.
 
 #![forbid(unsafe_code)]
 
 mod admin;
 mod channel;
+mod consumers;
 mod cos;
 mod counters;
+mod event;
 pub mod filter;
 pub mod limits;
-mod outlet;
 mod raise;
 mod shared;
 mod suppliers;
@@ -20,6 +21,7 @@ mod suppliers;
 pub use channel::EventChannel;
 pub use cos::EventChannelFactory;
 pub use counters::ChannelCounts;
+pub use deckwatch_orb::delivery::WhenFull;
 pub use shared::ChannelOptions;
 
 /// Generated from `idl/omg`, `idl/omnievents` and `idl/rtec`.

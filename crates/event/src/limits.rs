@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Consumers of one channel; each has a thread and a queue.
-pub const CONSUMERS_MAX: usize = 512;
+/// Consumers of one channel. An idle one takes less than 4 KiB and no thread.
+pub const CONSUMERS_MAX: usize = 16_384;
 
 /// Suppliers of one channel; each is an active object of some hundred octets. At this limit, a new supplier replaces
 /// one that is gone.
@@ -25,16 +25,23 @@ pub const SUPPLIER_ASK_TIMEOUT: Duration = Duration::from_millis(250);
 /// moment.
 pub const PROXIES_WAITING_MAX: usize = 1_024;
 
-/// Octets of the events queued for one consumer, whatever their number. The value is four times the largest message
-/// that an ORB accepts by default.
+/// Octets of the events queued for one consumer, whatever their number: four of the largest messages that an ORB accepts
+/// by default. A quarter of the channel's bound, if that is less.
 pub const QUEUE_SIZE_MAX: usize = 64 << 20;
+
+/// Default bound on the octets of all events of one channel that are alive: queued for any consumer, or being written to
+/// one. All consumers share an event's octets.
+pub const CHANNEL_SIZE_DEFAULT: usize = 256 << 20;
+
+/// The smallest such bound.
+pub const CHANNEL_SIZE_MIN: usize = 1 << 20;
 
 /// Time limit of notifying one supplier that the channel ends. One separate thread notifies the suppliers, one after
 /// the other.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Default number of events queued for one consumer: 12 s of a 20 Hz flow. Beyond it the oldest is dropped. All queues
-/// share the body of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
+/// share the octets of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
 pub const QUEUE_LEN_DEFAULT: usize = 256;
 
 /// The longest queue that the options may request.
@@ -46,7 +53,7 @@ pub const QUEUE_LEN_MAX: usize = 65_536;
 pub const FAILURES_MAX: u32 = 3;
 
 /// Default time limit of one push to a consumer. A consumer that was stopped for some seconds is still served; one that
-/// never answers blocks only its own thread.
+/// never answers delays its own events only.
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Entries of one consumer's filter. The largest that an application is known to use has some hundred.

@@ -6,27 +6,33 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use deckwatch_cdr::Any;
+use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
 use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
     ObjectId, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind as Kind,
 };
-use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
+use deckwatch_sync::PiMutex;
 
 use crate::channel::Built;
+use crate::consumers::Consumers;
 use crate::cos::{PullPermits, Pullers, Sources, farewell_pulls};
-use crate::cos_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::cos_event_comm::PushSupplierRef;
 use crate::counters::Counters;
+use crate::event::Event;
 use crate::limits;
-use crate::outlet::{Ended, Outlet};
 use crate::raise::{raise, system};
 use crate::suppliers::{Activity, SupplierList};
 
 /// Options of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelOptions {
-    /// Events queued for one consumer before the oldest is dropped; 1 to [`limits::QUEUE_LEN_MAX`].
+    /// Events queued for one consumer; 1 to [`limits::QUEUE_LEN_MAX`].
     pub queue_len: usize,
+    /// What happens to an event for which a consumer's queue has no place.
+    pub when_full: WhenFull,
+    /// Octets of all events that are alive; at least [`limits::CHANNEL_SIZE_MIN`]. At the bound the oldest queued event
+    /// is dropped first.
+    pub size_max: usize,
     /// Time limit of one push to a consumer.
     pub push_timeout: Duration,
     /// Time between two `try_pull` calls to a supplier that had no event.
@@ -35,11 +41,12 @@ pub struct ChannelOptions {
 
 impl ChannelOptions {
     /// # Errors
-    /// BAD_PARAM for a queue length or a period out of bounds.
+    /// BAD_PARAM for a queue length, a period or a bound of octets out of bounds.
     pub(crate) fn check(&self) -> Result<(), SystemException> {
         let is_length = (1..=limits::QUEUE_LEN_MAX).contains(&self.queue_len);
         let period = self.pull_period;
-        if is_length && !period.is_zero() && period <= limits::PULL_PERIOD_MAX {
+        let is_size = self.size_max >= limits::CHANNEL_SIZE_MIN;
+        if is_length && is_size && !period.is_zero() && period <= limits::PULL_PERIOD_MAX {
             Ok(())
         } else {
             Err(raise(Kind::BadParam))
@@ -51,6 +58,8 @@ impl Default for ChannelOptions {
     fn default() -> Self {
         Self {
             queue_len: limits::QUEUE_LEN_DEFAULT,
+            when_full: WhenFull::DropOldest,
+            size_max: limits::CHANNEL_SIZE_DEFAULT,
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
             pull_period: limits::PULL_PERIOD_DEFAULT,
         }
@@ -66,11 +75,9 @@ pub(crate) struct Shared {
     options: ChannelOptions,
     /// The repository id of the events that the channel passes on; `None` for all.
     type_id: Option<String>,
-    /// Run on each consumer's thread before its first event.
-    prepare: Arc<dyn Fn() + Send + Sync>,
-    /// Read for each event, without a lock.
-    outlets: SlotTable<Arc<Outlet>>,
-    /// The active objects. A push takes neither this lock nor those of the next two fields.
+    pub(crate) deliveries: Deliveries,
+    pub(crate) consumers: Consumers,
+    /// The active objects. A push takes neither this lock nor that of the next field.
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
     /// The consumers that pull.
@@ -79,9 +86,7 @@ pub(crate) struct Shared {
     pub(crate) permits: Arc<PullPermits>,
     /// The suppliers that the channel pulls from.
     pub(crate) sources: Arc<Sources>,
-    /// Number of consumer threads. The lock is also held while a consumer connects and while the channel is destroyed.
-    consumers: PiMutex<usize>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Counters,
     destroyed: AtomicBool,
     /// Set after `destroyed`, once the suppliers have been notified. No client can connect any more then.
     suppliers_told: AtomicBool,
@@ -95,62 +100,53 @@ struct Proxies {
     waiting: VecDeque<u64>,
 }
 
-/// The state of a connected consumer that its proxy keeps.
-pub(crate) struct Connected {
-    slot: SlotKey,
-    outlet: Arc<Outlet>,
-}
-
-/// Cleans up when a consumer's thread ends, also by a panic. The reference to the channel is weak, so that the thread
-/// does not keep the channel alive. If the ORB ends and the channel with it, the thread ends too.
-struct ConsumerThread {
-    shared: Weak<Shared>,
-    slot: SlotKey,
-    proxy: u64,
-}
-
-impl Drop for ConsumerThread {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.outlets.remove(self.slot);
-            shared.retire(self.proxy);
-            *shared.consumers.lock("event.consumers") -= 1;
-        }
-    }
-}
-
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.outlets.for_each(|_, outlet| outlet.close());
         self.sources.close();
     }
 }
 
 impl Shared {
-    pub(crate) fn new(poa: Poa, orb: &Orb, built: Built) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self {
+    pub(crate) fn new(poa: Poa, orb: &Orb, built: Built) -> Result<Arc<Self>, SystemException> {
+        let options = built.options;
+        let deliveries = Deliveries::start(
+            orb,
+            DeliveryOptions {
+                size_max: options.size_max,
+                reply_timeout: options.push_timeout,
+            },
+        )?;
+        Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
             poa,
             transport: Arc::clone(orb.transport()),
-            options: built.options,
-            prepare: built.prepare,
+            options,
             type_id: built.type_id,
-            outlets: SlotTable::new(),
+            deliveries,
+            consumers: Consumers::default(),
             proxies: PiMutex::default(),
             suppliers: SupplierList::default(),
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
             sources: Arc::default(),
-            consumers: PiMutex::new(0),
-            counters: Arc::default(),
+            counters: Counters::default(),
             destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
-        })
+        }))
     }
 
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
     pub(crate) fn has_ended(&self) -> bool {
-        self.suppliers_told.load(Acquire) && *self.consumers.lock("event.consumers") == 0
+        self.suppliers_told.load(Acquire) && self.consumers.is_empty()
+    }
+
+    pub(crate) const fn options(&self) -> &ChannelOptions {
+        &self.options
+    }
+
+    /// The channel as the owner of its outlets.
+    pub(crate) fn as_owner(&self) -> Weak<dyn OutletOwner> {
+        self.own.clone()
     }
 
     /// The time now.
@@ -160,10 +156,6 @@ impl Shared {
 
     pub(crate) fn is_orb_alive(&self) -> bool {
         self.poa.is_orb_alive()
-    }
-
-    pub(crate) fn options(&self) -> &ChannelOptions {
-        &self.options
     }
 
     pub(crate) fn weak(&self) -> &Weak<Self> {
@@ -246,15 +238,14 @@ impl Shared {
         }
     }
 
-    /// Queues one event for every consumer; never waits. Ignores an event of a type that the channel does not pass on.
-    pub(crate) fn push(&self, event: &Any) -> Result<(), SystemException> {
+    /// Offers one event to every consumer; never waits. Ignores an event of a type that the channel does not pass on.
+    pub(crate) fn push(&self, event: &mut Event<'_>) -> Result<(), SystemException> {
         self.check_alive()?;
-        if self.type_id.is_some() && event.type_code().id() != self.type_id.as_deref() {
+        if self.type_id.is_some() && event.any()?.type_code().id() != self.type_id.as_deref() {
             return Ok(());
         }
         self.counters.received.fetch_add(1, Relaxed);
-        self.outlets
-            .for_each(|_, outlet| outlet.offer(event, &self.counters));
+        self.consumers.offer(event);
         self.pullers.offer(event, &self.counters);
         Ok(())
     }
@@ -294,69 +285,13 @@ impl Shared {
         proxies.active.values().any(|own| *own == id)
     }
 
-    /// Creates the queue and the thread of a consumer.
-    pub(crate) fn connect_consumer(
-        &self,
-        proxy: u64,
-        reference: &PushConsumerRef,
-    ) -> Result<Connected, SystemException> {
-        let mut consumers = self.consumers.lock("event.consumers");
-        self.check_alive()?;
-        if *consumers >= limits::CONSUMERS_MAX {
-            return Err(raise(Kind::NoResources));
-        }
-        self.settle(proxy)?;
-        let outlet = Arc::new(Outlet::new(self.options.queue_len));
-        // `settle` has taken the proxy off the waiting list, so a failure must retire it.
-        let refuse = || {
-            self.retire(proxy);
-            raise(Kind::NoResources)
-        };
-        let slot = self.outlets.insert(outlet.clone());
-        let slot = slot.map_err(|_| refuse())?;
-        let consumer = PushConsumerRef::unchecked_narrow(
-            reference
-                .object()
-                .with_round_trip_timeout(Some(self.options.push_timeout)),
-        );
-        let (shared, road) = (self.own.clone(), outlet.clone());
-        let (prepare, counters) = (self.prepare.clone(), self.counters.clone());
-        let thread = std::thread::Builder::new()
-            .name(format!("consumer-{proxy}"))
-            .spawn(move || {
-                let _ended = ConsumerThread {
-                    shared,
-                    slot,
-                    proxy,
-                };
-                prepare();
-                serve_consumer(&road, &consumer, &counters);
-            });
-        if thread.is_err() {
-            self.outlets.remove(slot);
-            return Err(refuse());
-        }
-        *consumers += 1;
-        Ok(Connected { slot, outlet })
-    }
-
-    pub(crate) fn disconnect_consumer(&self, proxy: u64, connected: &Connected) {
-        self.outlets.remove(connected.slot);
-        connected.outlet.leave();
-        self.retire(proxy);
-    }
-
-    /// Ends the channel and deactivates all its objects. Each consumer is notified by its own thread, after its queued
-    /// events. The suppliers are notified by a separate thread that no caller waits for.
+    /// Ends the channel and deactivates all its objects. Each consumer is notified after its queued events. The
+    /// suppliers are notified by a separate thread that no caller waits for.
     pub(crate) fn destroy(&self) -> Result<(), SystemException> {
         if self.destroyed.swap(true, AcqRel) {
             return Err(raise(Kind::ObjectNotExist));
         }
-        {
-            // A concurrent connect has either finished or will find the channel destroyed.
-            let _nobody_connects = self.consumers.lock("event.consumers");
-            self.outlets.for_each(|_, outlet| outlet.close());
-        }
+        self.consumers.close();
         let suppliers = self.suppliers.take();
         let (pullers, sources) = (self.pullers.take(), self.sources.close());
         let active: Vec<u64> = {
@@ -386,15 +321,5 @@ impl Shared {
             self.suppliers_told.store(true, Release);
         }
         Ok(())
-    }
-}
-
-/// The body of a consumer's thread.
-fn serve_consumer(outlet: &Outlet, consumer: &PushConsumerRef, counters: &Counters) {
-    match outlet.run(consumer, counters) {
-        Ended::Left => {}
-        Ended::ConsumerGone => _ = counters.consumers_lost.fetch_add(1, Relaxed),
-        // A consumer that does not answer is gone already.
-        Ended::Closed => _ = consumer.disconnect_push_consumer(),
     }
 }

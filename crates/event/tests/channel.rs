@@ -75,27 +75,6 @@ fn every_consumer_gets_every_event_in_order() {
 }
 
 #[test]
-fn each_consumers_thread_is_prepared_before_its_first_event() {
-    let (prepared, threads) = channel();
-    let world = World::prepared(move || {
-        let name = std::thread::current().name().map(str::to_owned);
-        prepared.send(name).expect("the test listens");
-    });
-    let takers: Vec<_> = (0..2).map(|_| world.consumer()).collect();
-    for (reference, _) in &takers {
-        world.connect(reference.clone());
-    }
-    world.supplier().push(&number(7)).unwrap();
-    for (_, events) in &takers {
-        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
-    }
-    let threads: Vec<_> = threads.try_iter().flatten().collect();
-    assert_eq!(threads.len(), 2);
-    assert!(threads.iter().all(|name| name.starts_with("consumer-")));
-    world.end();
-}
-
-#[test]
 fn slow_consumer_loses_its_oldest_events_and_holds_up_nobody() {
     let world = World::with(ChannelOptions {
         queue_len: 4,

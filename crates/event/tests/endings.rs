@@ -1,9 +1,9 @@
 //! How an event channel, its threads and its programs end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::around::Around;
 use crate::support::{PATIENCE, World, number, wait_for};
 use deckwatch_event::cos_event_channel_admin::EventChannelRef;
 
@@ -34,37 +34,16 @@ fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
 }
 
 #[test]
-fn a_consumers_thread_that_panics_takes_its_proxy_with_it_and_nobody_else() {
-    let first = AtomicBool::new(true);
-    let world = World::prepared(move || {
-        assert!(
-            !first.swap(false, Ordering::SeqCst),
-            "the first is not to be prepared, as the test asked for"
-        );
-    });
-    let (unlucky, _nothing) = world.consumer();
-    let (lucky, events) = world.consumer();
-    let proxy = world.connect(unlucky);
-    wait_for(|| proxy.object().is_a("IDL:nobody/Asks:1.0").is_err());
-    world.connect(lucky);
-    world.supplier().push(&number(7)).unwrap();
-    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
-    world.end();
-}
-
-#[test]
-fn the_end_of_the_orb_ends_the_threads_of_a_channel_that_nobody_has_destroyed() {
-    let held = Arc::new(());
-    let of_threads = held.clone();
-    let world = World::prepared(move || {
-        let _prepared = &of_threads;
-    });
+fn the_end_of_the_orb_ends_the_thread_of_a_channel_that_nobody_has_destroyed() {
+    // The thread holds the transport.
+    let held = Arc::new(Around::default());
+    let world = World::over(held.clone());
     let (reference, events) = world.consumer();
     world.connect(reference);
     world.supplier().push(&number(7)).unwrap();
     assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
     world.server.shutdown(true).expect("it ends");
-    drop(world.served);
-    wait_for(|| Arc::strong_count(&held) == 1);
     world.user.shutdown(true).expect("it ends");
+    drop(world);
+    wait_for(|| Arc::strong_count(&held) == 1);
 }

@@ -2,6 +2,8 @@
 
 #[path = "../../orb/tests/support/around.rs"]
 mod around;
+#[path = "../../orb/tests/support/counting.rs"]
+mod counting;
 mod support;
 
 mod channel;
@@ -9,9 +11,13 @@ mod connecting;
 mod endings;
 mod factory;
 mod failures;
+mod many;
 mod pull_protocol;
 mod pulled_suppliers;
 mod pulling;
+mod raw;
+mod serving;
+mod slow;
 mod suppliers;
 mod unwritten;
 mod wire;

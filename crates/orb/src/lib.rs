@@ -144,6 +144,7 @@ mod contexts;
 pub mod cos_naming;
 mod counters;
 mod current;
+pub mod delivery;
 mod forward_request;
 #[doc(hidden)]
 pub mod generated;

@@ -115,6 +115,10 @@ pub const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a caller without a timeout of its own waits to connect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection to a unix socket or through shared memory may take where the caller must not wait for its peer:
+/// a listener of this host accepts at once unless it is stopped or its backlog is full.
+pub const LOCAL_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How long a one-way without a timeout of its own waits to be written to a peer that does not read.
 pub const ONEWAY_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -284,3 +288,32 @@ pub const REQUEST_QUEUE_TURN: u32 = 16;
 
 /// How long the keeper of a lane waits between two checks whether a thread that has just served a request is back.
 pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);
+
+/// Messages that one vectored write of a delivery takes; each has two parts, its header and the shared body. The kernel
+/// accepts 1,024 parts. A fan-out to 35 consumers of one process is one call.
+pub const DELIVERY_MESSAGES_MAX: usize = 64;
+
+/// Octets that a delivery connection takes out of its outlets' queues for one write. They can no longer be dropped, so
+/// that it is little; an event is taken whole, whatever its size.
+pub const DELIVERY_WRITE_SIZE: usize = 64 << 10;
+
+/// Requests under way to the consumers of one delivery connection: the lower half of a request id counts them.
+pub const DELIVERIES_UNDER_WAY_MAX: usize = 1 << 16;
+
+/// Buffers of marshalled events that are kept for later events.
+pub const DELIVERY_BODIES_KEPT: usize = 64;
+
+/// Outlets of one delivery engine, counted over all its connections: 16,384 consumers of one channel, and as many that
+/// are about to end.
+pub const OUTLETS_MAX: usize = 32_768;
+
+/// The longest time between two checks of a delivery engine for requests without a reply and connections that are not
+/// made. A check is due every eighth of the reply timeout.
+pub const DELIVERY_CHECK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// The shortest such time.
+pub const DELIVERY_CHECK_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// Default bound on the octets of all bodies of a delivery engine: sixteen of the largest messages that an ORB accepts
+/// by default.
+pub const DELIVERY_SIZE_MAX: usize = 256 << 20;

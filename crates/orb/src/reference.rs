@@ -181,6 +181,11 @@ impl ObjectRef {
         self.0.current().key()
     }
 
+    /// Whether its server is called over the bidirectional connection that it arrived over.
+    pub(crate) fn has_way_back(&self) -> bool {
+        self.0.current().way_back.is_some()
+    }
+
     /// Whether it leads to a listener of the ORB that holds it.
     #[must_use]
     pub fn is_local(&self) -> bool {

@@ -10,6 +10,7 @@ mod socket;
 mod spin;
 
 use std::fmt;
+use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -130,6 +131,23 @@ pub trait Transport: Send + Sync + 'static {
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError>;
 
+    /// Connects to `endpoint` without waiting for the peer. The stream may still be connecting: until it is connected,
+    /// it has no room to write and nothing to read. A read reports why the peer could not be reached.
+    ///
+    /// By default it is [`Transport::connect`] with a limit of [`crate::limits::LOCAL_CONNECT_TIMEOUT`], for
+    /// transports that connect at once.
+    ///
+    /// # Errors
+    /// As [`Transport::connect`].
+    fn begin_connect(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let deadline = self.now().after(crate::limits::LOCAL_CONNECT_TIMEOUT);
+        self.connect(endpoint, options, Some(deadline))
+    }
+
     /// Listens at `endpoint`, an address of this host, for connections with these options. A transport without options
     /// ignores them.
     ///
@@ -216,6 +234,23 @@ pub trait Stream: Send + Sync {
     /// # Errors
     /// The fault of the connection.
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError>;
+
+    /// Writes as much of `parts`, one behind the other, as is possible without waiting, with one call if the transport
+    /// can. Returns how many octets that was.
+    ///
+    /// # Errors
+    /// The fault of the connection.
+    fn write_parts_now(&self, parts: &[IoSlice<'_>]) -> Result<usize, TransportError> {
+        let mut written = 0;
+        for part in parts {
+            let count = self.write_now(part)?;
+            written += count;
+            if count < part.len() {
+                break;
+            }
+        }
+        Ok(written)
+    }
 
     /// Ends both directions. A thread that waits in a read returns.
     fn shutdown(&self);

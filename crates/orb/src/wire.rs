@@ -24,6 +24,7 @@ pub(crate) use arguments::{Arguments, By};
 use deckwatch_cdr::{Parse, Write};
 pub(crate) use profile::{
     Address, Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
+    write_request_before,
 };
 
 /// The repository id for which `_is_a` is true for every object.

@@ -104,6 +104,26 @@ impl StreamSocket {
         Ok(stream)
     }
 
+    /// Begins to connect by TCP to `address`, with these options, and does not wait for the peer. Until it has accepted,
+    /// the socket has no room to write. A read reports why the peer could not be reached.
+    ///
+    /// # Errors
+    /// The kernel's error, also for an option.
+    pub fn begin_connect(address: SocketAddr, options: &StreamOptions) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
+        options.set_buffers(&fd)?;
+        options.set_route(&fd)?;
+        match net::connect(&fd, &address) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        rustix::io::ioctl_fionbio(&fd, false)?;
+        let stream = Self::adopt_tcp(fd)?;
+        stream.keep_options(options)?;
+        Ok(stream)
+    }
+
     fn adopt_tcp(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
         // Limits how long a peer that has vanished silently keeps its connection open.
@@ -288,6 +308,22 @@ impl StreamSocket {
         Ok(written)
     }
 
+    /// Writes what fits of `parts` without waiting, with one call. Returns the number of octets, which may be 0.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn write_parts_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        loop {
+            match net::sendmsg(&self.fd, parts, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Ends both directions; a [`StreamSocket::read`] that waits returns 0.
     pub fn shutdown(&self) {
         let _ = net::shutdown(&self.fd, net::Shutdown::Both); // It may have ended already.
@@ -412,6 +448,36 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert!(monotonic_ns() >= deadline_ns);
         }
+    }
+
+    #[test]
+    fn parts_are_written_behind_each_other_and_a_full_peer_takes_none() {
+        let (near, far) = pair();
+        let parts = [&b"ab"[..], b"", b"cde"].map(IoSlice::new);
+        assert_eq!(near.write_parts_now(&parts).unwrap(), 5);
+        let mut octets = [0; 8];
+        assert_eq!(far.read(&mut octets, None).unwrap(), 5);
+        assert_eq!(&octets[..5], b"abcde");
+        let large = vec![0; 1 << 20];
+        while near.write_parts_now(&[IoSlice::new(&large)]).unwrap() != 0 {}
+        assert_eq!(near.write_parts_now(&parts).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_connection_that_is_begun_has_room_once_it_is_accepted_and_a_refusal_is_read() {
+        let listener = TcpListener::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let address = listener.local_address().unwrap();
+        let near = StreamSocket::begin_connect(address, &StreamOptions::default()).unwrap();
+        wait_for(&near.fd, PollFlags::OUT, None).unwrap();
+        assert_eq!(near.write_now(b"abc").unwrap(), 3);
+        let _taken = listener.accept().unwrap().unwrap();
+        drop(listener);
+        let refused = StreamSocket::begin_connect(address, &StreamOptions::default());
+        let error = refused.and_then(|stream| {
+            wait_for(&stream.fd, PollFlags::OUT, None)?;
+            stream.read_now(&mut [0; 8])
+        });
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

@@ -66,11 +66,16 @@ pub(super) fn play_channel(
     if let Some(queue_len) = plan.queue_len {
         options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
     }
-    let scheduling = plan.scheduling.clone();
-    // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
-    let prepare = move || drop(scheduling::prepare_thread(&scheduling));
-    let channel =
-        EventChannel::start_prepared(&orb, options, prepare).map_err(|error| unserved(&error))?;
+    // The channel's thread inherits the scheduling of the thread that starts the channel.
+    let start = || {
+        // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
+        let _ = scheduling::prepare_thread(&plan.scheduling);
+        EventChannel::start(&orb, options)
+    };
+    let started = std::thread::scope(|scope| scope.spawn(start).join());
+    let channel = started
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        .map_err(|error| unserved(&error))?;
     let root = orb.root_poa().map_err(|error| unserved(&error))?;
     root.the_poa_manager()
         .activate()

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
-use deckwatch_cdr::Any;
 use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
@@ -13,6 +12,7 @@ use super::notify;
 use super::pull_queue::PullQueue;
 use crate::cos_event_comm::PullConsumerRef;
 use crate::counters::Counters;
+use crate::event::Event;
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
@@ -115,9 +115,11 @@ impl Pullers {
     }
 
     /// Queues an event for every consumer that pulls; never waits.
-    pub(crate) fn offer(&self, event: &Any, counters: &Counters) {
-        self.queues
-            .for_each(|_, queue| queue.offer(event, counters));
+    pub(crate) fn offer(&self, event: &Event<'_>, counters: &Counters) {
+        self.queues.for_each(|_, queue| match event.any() {
+            Ok(any) => queue.offer(any, counters),
+            Err(_) => _ = counters.failed.fetch_add(1, Relaxed),
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use deckwatch_sync::{Bell, PiMutex};
 
 use super::notify;
 use crate::cos_event_comm::{Disconnected, PullSupplierRef, PullSupplierTryPullError};
+use crate::event::Event;
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
@@ -241,8 +242,10 @@ impl Shared {
                 self.counters.suppliers_lost.fetch_add(1, Relaxed);
                 self.retire(proxy);
             }
-            // The channel may be destroyed meanwhile; the event is lost with it.
-            (Noted::Kept, Outcome::Event(event)) => drop(self.push(&event)),
+            (Noted::Kept, Outcome::Event(event)) => {
+                // The channel may be destroyed meanwhile; the event is lost with it.
+                let _ = self.push(&mut Event::decoded(&self.deliveries, event));
+            }
             (Noted::Kept | Noted::Unknown, _) => {}
         }
     }

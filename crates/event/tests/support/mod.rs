@@ -48,30 +48,22 @@ impl World {
     }
 
     pub fn with(options: ChannelOptions) -> Self {
-        Self::of(serving_orb(), options, || {})
-    }
-
-    /// A world whose consumer threads run `prepare` before their first event.
-    pub fn prepared(prepare: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::of(serving_orb(), ChannelOptions::default(), prepare)
+        Self::of(serving_orb(), options)
     }
 
     /// A world whose server gets its sockets and its clock from `transport`.
     pub fn over(transport: Arc<dyn Transport>) -> Self {
-        Self::of(
-            serving_orb_over(transport),
-            ChannelOptions::default(),
-            || {},
-        )
+        Self::over_with(transport, ChannelOptions::default())
     }
 
-    fn of(
-        server: Orb,
-        options: ChannelOptions,
-        prepare: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
+    /// The same with these options.
+    pub fn over_with(transport: Arc<dyn Transport>, options: ChannelOptions) -> Self {
+        Self::of(serving_orb_over(transport), options)
+    }
+
+    pub fn of(server: Orb, options: ChannelOptions) -> Self {
         let user = serving_orb();
-        let served = EventChannel::start_prepared(&server, options, prepare).expect("a channel");
+        let served = EventChannel::start(&server, options).expect("a channel");
         let text = server.object_to_string(served.reference().object());
         let channel = EventChannelRef::unchecked_narrow(
             user.string_to_object(&text)

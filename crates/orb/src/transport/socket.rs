@@ -1,6 +1,6 @@
 //! The operating-system form of the transport: TCP, unix sockets, shared memory, and epoll.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{
     Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, StreamOptions,
     Transport, TransportError, shared_memory,
 };
-use crate::limits::LISTEN_BACKLOG;
+use crate::limits::{CONNECT_TIMEOUT, LISTEN_BACKLOG, LOCAL_CONNECT_TIMEOUT};
 
 /// TCP over IPv4 and IPv6, unix sockets and shared memory; time from CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +60,27 @@ impl Transport for SocketTransport {
             Endpoint::SharedMemory { path, .. } => return shared_memory::connect(path, deadline),
         }
         .map(|stream| Box::new(stream) as Box<dyn Stream>)
+    }
+
+    /// A host name is resolved first, which may take up to [`CONNECT_TIMEOUT`]. Unix sockets and shared memory connect
+    /// at once, or not within [`LOCAL_CONNECT_TIMEOUT`].
+    fn begin_connect(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let Endpoint::Tcp { host, port } = endpoint else {
+            let deadline = self.now().after(LOCAL_CONNECT_TIMEOUT);
+            return self.connect(endpoint, options, Some(deadline));
+        };
+        let mut failure = TransportError::UnknownHost;
+        for address in addresses(host, *port, Some(self.now().after(CONNECT_TIMEOUT)))? {
+            match StreamSocket::begin_connect(address, options) {
+                Ok(stream) => return Ok(Box::new(stream)),
+                Err(error) => failure = fact(&error),
+            }
+        }
+        Err(failure)
     }
 
     fn listen(
@@ -226,6 +247,10 @@ impl Stream for StreamSocket {
         deadline: Option<Instant64>,
     ) -> Result<(), TransportError> {
         Self::write_both(self, first, second, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
+    fn write_parts_now(&self, parts: &[IoSlice<'_>]) -> Result<usize, TransportError> {
+        Self::write_parts_now(self, parts).map_err(|error| fact(&error))
     }
 
     fn peer(&self) -> String {

@@ -11,7 +11,8 @@ use deckwatch_giop::{
     Target, Version, write_cancel_request,
 };
 
-use super::{Arguments, Sizes, addresses};
+use super::{Arguments, PADDING_CONTEXT, Sizes, addresses};
+use crate::contexts::ContextList;
 use crate::rt::{self, Priority};
 use crate::transport::Endpoint;
 
@@ -174,6 +175,7 @@ impl Clone for Profile {
 }
 
 /// What differs from request to request.
+#[derive(Clone, Copy)]
 pub(crate) struct RequestHead<'a> {
     pub(crate) id: u32,
     pub(crate) response: Response,
@@ -212,6 +214,49 @@ pub(crate) fn write_request<'c>(
     }
     let open = begin_otherwise(buffer, profile, head, format)?;
     write_arguments(buffer, open, arguments)
+}
+
+/// Appends a request up to its body, which is marshalled already, in `order` and aligned as from a multiple of 8, and
+/// which is sent behind it. Before GIOP 1.2 a service context without meaning pads the header to that alignment.
+pub(crate) fn write_request_before(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    head: &RequestHead<'_>,
+    order: ByteOrder,
+    body: &[u8],
+    sizes: Sizes,
+) -> Result<(), EncodeError> {
+    let format = Format {
+        order,
+        fragment_size: None,
+        ..sizes.format(profile.codec)
+    };
+    let start = buffer.len();
+    let open = begin_otherwise(buffer, profile, head, format)?;
+    let is_aligned = (open.body() - start).is_multiple_of(8);
+    let open = if is_aligned || body.is_empty() {
+        open
+    } else {
+        buffer.truncate(start);
+        let padding = ServiceContext {
+            id: PADDING_CONTEXT,
+            data: &[0; 4],
+        };
+        let mut contexts = ContextList::new();
+        for context in head.contexts {
+            contexts.push(context.id, context.data);
+        }
+        contexts.push(padding.id, padding.data);
+        let padded = RequestHead {
+            contexts: contexts.as_slice(),
+            ..*head
+        };
+        begin_otherwise(buffer, profile, &padded, format)?
+    };
+    if buffer.len() - start + body.len() > format.size_max {
+        return Err(EncodeError::MessageTooLarge);
+    }
+    open.finish_before(buffer, body.into()).map(drop)
 }
 
 /// The header of a request with another addressing or with service contexts.

@@ -1,0 +1,143 @@
+//! What an event costs a channel that serves: no allocation, and few system calls. Each count is also checked to detect
+//! one more.
+//!
+//! The tests have processes of their own, because whole processes are counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::counting;
+use crate::raw::{Answering, Supplier};
+use crate::support::{World, number, wait_for};
+use deckwatch_event::ChannelOptions;
+use deckwatch_orb::{Orb, Scheduling};
+use deckwatch_os::perf::{Event, EventCount};
+use deckwatch_testkit::alone;
+
+/// A channel with a supplier and consumers of bare sockets.
+struct Served {
+    world: World,
+    supplier: Supplier,
+    taken: Arc<AtomicUsize>,
+    consumers: usize,
+    pushed: usize,
+}
+
+impl Served {
+    fn new(consumers: usize) -> Self {
+        let fixed = Orb::builder()
+            .listen("127.0.0.1:0")
+            .unwrap()
+            .threads(1)
+            .dynamic_threads(0)
+            .scheduling(Scheduling::Other)
+            .build()
+            .unwrap();
+        fixed
+            .root_poa()
+            .unwrap()
+            .the_poa_manager()
+            .activate()
+            .unwrap();
+        let world = World::of(fixed, ChannelOptions::default());
+        let taken = Arc::new(AtomicUsize::new(0));
+        for _ in 0..consumers {
+            let consumer = Answering::new();
+            let object = consumer.object(&world.user);
+            consumer.run(taken.clone());
+            drop(world.connect(object));
+        }
+        let supplier = Supplier::new(world.supplier().object(), &number(7));
+        world.server.seal();
+        let mut served = Self {
+            world,
+            supplier,
+            taken,
+            consumers,
+            pushed: 0,
+        };
+        served.push(200);
+        served
+    }
+
+    /// Pushes events, each once all consumers have answered the one before.
+    fn push(&mut self, count: usize) {
+        for _ in 0..count {
+            self.supplier.push();
+            self.pushed += 1;
+            let all = self.pushed * self.consumers;
+            wait_for(|| self.taken.load(Ordering::SeqCst) == all);
+            wait_for(|| self.world.served.counts().delivered == all as u64);
+        }
+    }
+}
+
+#[test]
+fn channel_that_serves_allocates_nothing_and_an_allocation_is_counted() {
+    const EVENTS: usize = 1_000;
+    alone(|| {
+        counting::start();
+        for consumers in [1, 3] {
+            let mut served = Served::new(consumers);
+            let before = counting::allocations();
+            served.push(EVENTS);
+            assert_eq!(counting::allocations() - before, 0, "{consumers} consumers");
+            let before = counting::allocations();
+            served.push(EVENTS);
+            drop(std::hint::black_box(vec![1_u8]));
+            assert_eq!(counting::allocations() - before, 1);
+            served.world.end();
+        }
+    });
+}
+
+/// Counters of the system calls of the threads that serve the channel; `None`: the host does not permit them.
+fn counts_of_threads() -> Option<Vec<EventCount>> {
+    let mut counts = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task").unwrap() {
+        let thread = thread.unwrap();
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if !name.starts_with("orb-") {
+            continue;
+        }
+        let number = thread.file_name().into_string().unwrap().parse().unwrap();
+        match EventCount::of_thread(Event::SystemCalls, number) {
+            Ok(count) => counts.push(count),
+            Err(error) => {
+                deckwatch_testkit::skip("perf events", &error.to_string());
+                return None;
+            }
+        }
+    }
+    Some(counts)
+}
+
+#[test]
+fn an_event_takes_few_system_calls_however_many_consumers_a_process_has() {
+    const BATCH: u64 = 10;
+    const BATCHES: u64 = 100;
+    alone(|| {
+        let mut served = Served::new(1);
+        let Some(counts) = counts_of_threads() else {
+            return;
+        };
+        let sum = || {
+            counts
+                .iter()
+                .map(|count| count.read().unwrap())
+                .sum::<u64>()
+        };
+        let batch = |served: &mut Served| {
+            let before = sum();
+            served.push(BATCH as usize);
+            sum() - before
+        };
+        let least = (0..BATCHES).map(|_| batch(&mut served)).min().unwrap();
+        // The lane: wait, read, write to the consumer, read on, answer the supplier. The I/O thread: wait, read the
+        // reply, read on.
+        let calls = (least + BATCH / 2) / BATCH;
+        println!("{calls} system calls for an event");
+        assert!((3..=9).contains(&calls), "{calls} system calls");
+        served.world.end();
+    });
+}

@@ -1,0 +1,167 @@
+//! Consumers that read slowly or not at all: what the policies do, and that the octets of all events are bounded.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use crate::around::Around;
+use crate::raw::Silent;
+use crate::support::{PATIENCE, World, number, wait_for};
+use deckwatch_cdr::Any;
+use deckwatch_event::{ChannelOptions, WhenFull, limits};
+
+const QUEUE_LEN: usize = 4;
+
+fn options(when_full: WhenFull) -> ChannelOptions {
+    ChannelOptions {
+        queue_len: QUEUE_LEN,
+        when_full,
+        ..ChannelOptions::default()
+    }
+}
+
+#[test]
+fn consumer_that_stops_reading_loses_events_by_count_and_delays_nobody() {
+    let world = World::with(options(WhenFull::DropOldest));
+    let silent = Silent::new();
+    world.connect(silent.object(&world.user));
+    let (fast, events) = world.consumer();
+    world.connect(fast);
+    let supplier = world.supplier();
+    supplier.push(&number(0)).unwrap();
+    silent
+        .first
+        .recv_timeout(PATIENCE)
+        .expect("its first event");
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(0)));
+    for value in 1..20 {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    // One push is under way, and a queue is full.
+    let counts = world.served.counts();
+    assert_eq!(
+        (counts.displaced, counts.consumers_lost),
+        (19 - QUEUE_LEN as u64, 0)
+    );
+    world.end();
+}
+
+#[test]
+fn full_queue_that_drops_the_newest_keeps_the_beginning() {
+    let world = World::with(options(WhenFull::DropNewest));
+    let (leave, gate) = channel();
+    let (slow, slow_events) = world.slow_consumer(gate);
+    let (fast, events) = world.consumer();
+    world.connect(slow);
+    world.connect(fast);
+    let supplier = world.supplier();
+    for value in 0..20 {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    for _ in 0..=QUEUE_LEN {
+        leave.send(()).unwrap();
+    }
+    for value in 0..=QUEUE_LEN as u32 {
+        assert_eq!(slow_events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    assert_eq!(world.served.counts().displaced, 19 - QUEUE_LEN as u64);
+    world.end();
+}
+
+#[test]
+fn consumer_whose_queue_stays_full_is_disconnected_after_the_time_of_the_policy() {
+    const PATIENT: Duration = Duration::from_secs(5);
+    let clock = Arc::new(Around::default());
+    let world = World::over_with(clock.clone(), options(WhenFull::Disconnect(PATIENT)));
+    let silent = Silent::new();
+    let proxy = world.connect(silent.object(&world.user));
+    let supplier = world.supplier();
+    supplier.push(&number(0)).unwrap();
+    silent
+        .first
+        .recv_timeout(PATIENCE)
+        .expect("its first event");
+    for value in 0..=QUEUE_LEN as u32 {
+        supplier.push(&number(value)).unwrap();
+    }
+    assert_eq!(world.served.counts().consumers_lost, 0, "it has its time");
+    clock.pass(PATIENT);
+    supplier.push(&number(9)).unwrap();
+    wait_for(|| world.served.counts().consumers_lost == 1);
+    wait_for(|| proxy.object().is_a("IDL:nobody/Asks:1.0").is_err());
+    world.end();
+}
+
+/// An event with so many octets.
+fn large(size: usize) -> Any {
+    Any::from_value(&vec![7_u8; size]).expect("it fits")
+}
+
+#[test]
+fn events_of_hundreds_of_silent_consumers_stay_within_the_channels_bound() {
+    const CONSUMERS: usize = 420;
+    const SIZE_MAX: usize = limits::CHANNEL_SIZE_MIN;
+    let world = World::with(ChannelOptions {
+        size_max: SIZE_MAX,
+        ..ChannelOptions::default()
+    });
+    let silent: Vec<_> = (0..16).map(|_| Silent::new()).collect();
+    for index in 0..CONSUMERS {
+        world.connect(silent[index % silent.len()].object(&world.user));
+    }
+    let supplier = world.supplier();
+    let event = large(SIZE_MAX / 10);
+    for _ in 0..50 {
+        supplier.push(&event).unwrap();
+        let size = world.served.size();
+        assert!(size <= SIZE_MAX, "{size} octets are held");
+    }
+    let counts = world.served.counts();
+    assert!(counts.displaced >= 30 * CONSUMERS as u64, "{counts:?}");
+    assert!(world.served.size() > SIZE_MAX / 8, "queues hold something");
+    world.end();
+}
+
+#[test]
+fn events_that_are_written_in_part_are_given_up_at_the_bound() {
+    const EVENT: usize = 14 << 20;
+    const SIZE_MAX: usize = 3 * EVENT;
+    let world = World::with(ChannelOptions {
+        size_max: SIZE_MAX,
+        ..ChannelOptions::default()
+    });
+    let (supplier, event) = (world.supplier(), large(EVENT));
+    // Each holds another event in the middle of its octets, beside what all have in their queues.
+    let silent: Vec<_> = (0..6).map(|_| Silent::new()).collect();
+    for silent in &silent {
+        world.connect(silent.object(&world.user));
+        supplier.push(&event).unwrap();
+        silent.first.recv_timeout(PATIENCE).expect("it begins");
+        assert!(world.served.size() <= SIZE_MAX);
+    }
+    world.end();
+}
+
+#[test]
+fn event_above_the_bound_is_refused_and_costs_nobody_an_event() {
+    let world = World::with(ChannelOptions {
+        size_max: limits::CHANNEL_SIZE_MIN,
+        ..ChannelOptions::default()
+    });
+    let (leave, gate) = channel();
+    let (slow, events) = world.slow_consumer(gate);
+    world.connect(slow);
+    let supplier = world.supplier();
+    for value in 0..3 {
+        supplier.push(&number(value)).unwrap();
+    }
+    assert!(supplier.push(&large(limits::CHANNEL_SIZE_MIN)).is_err());
+    for value in 0..3 {
+        leave.send(()).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    assert_eq!(world.served.counts().displaced, 0);
+    world.end();
+}

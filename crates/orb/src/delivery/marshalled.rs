@@ -1,0 +1,272 @@
+//! Bodies of requests that are marshalled once, and the one bound on their octets.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use deckwatch_cdr::{ByteOrder, Codec, EncodeError, Version, Writer};
+use deckwatch_sync::Pool;
+
+use crate::budget::Budget;
+use crate::limits::{BUFFER_RETAINED_MAX, DELIVERY_BODIES_KEPT};
+
+/// How a body is marshalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The byte order, which any receiver reads.
+    pub order: ByteOrder,
+    /// GIOP version and code sets, which are those of the receiver's connection.
+    pub codec: Codec,
+}
+
+impl Form {
+    /// This codec in the byte order of this machine.
+    #[must_use]
+    pub const fn native(codec: Codec) -> Self {
+        Self {
+            order: ByteOrder::NATIVE,
+            codec,
+        }
+    }
+}
+
+/// The arguments of a request, marshalled once for any number of receivers. Cheap to clone.
+///
+/// Its octets count against the bound of their [`super::Deliveries`] until the last clone is dropped. The memory is then
+/// used for a later body.
+pub struct Marshalled(Option<Arc<Body>>);
+
+struct Body {
+    /// The number of handles. It is exact, unlike the count of the `Arc`, which another thread may be about to lower.
+    handles: AtomicUsize,
+    octets: Vec<u8>,
+    form: Form,
+    /// The place in the order in which bodies were made.
+    number: u64,
+    /// What was taken of the bound.
+    charged: usize,
+    store: Weak<Store>,
+}
+
+/// Where the bodies of one engine come from.
+pub(super) struct Store {
+    kept: Pool<Arc<Body>>,
+    bound: Budget,
+    numbers: AtomicU64,
+}
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MarshalError {
+    /// The arguments cannot be marshalled in this form.
+    Encode(EncodeError),
+    /// It does not fit the bound on octets, although all that could be dropped was dropped.
+    NoRoom,
+}
+
+impl std::fmt::Display for MarshalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Encode(error) => std::fmt::Display::fmt(error, f),
+            Self::NoRoom => f.write_str("The bound on the octets of all events is reached."),
+        }
+    }
+}
+
+impl std::error::Error for MarshalError {}
+
+impl Marshalled {
+    fn body(&self) -> &Body {
+        self.0
+            .as_ref()
+            .expect("a handle has its body until it is dropped")
+    }
+
+    /// The octets, aligned as from a multiple of 8.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.body().octets
+    }
+
+    /// How they are marshalled.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.body().form
+    }
+
+    /// The octets of memory that it holds.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.body().charged
+    }
+
+    /// The place in the order in which bodies were made.
+    pub(super) fn number(&self) -> u64 {
+        self.body().number
+    }
+}
+
+impl Clone for Marshalled {
+    fn clone(&self) -> Self {
+        self.body().handles.fetch_add(1, Ordering::Relaxed);
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Marshalled {
+    fn drop(&mut self) {
+        let Some(body) = self.0.take() else {
+            return;
+        };
+        // SYNC: pairs with itself: the last handle sees what all others have read.
+        if body.handles.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(store) = body.store.upgrade()
+        {
+            store.bound.give(body.charged);
+            // A full pool drops it.
+            let _ = store.kept.put(body);
+        }
+    }
+}
+
+impl std::fmt::Debug for Marshalled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Marshalled")
+            .field("form", &self.form())
+            .field("len", &self.octets().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    pub(super) fn new(size_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            kept: Pool::with_capacity(DELIVERY_BODIES_KEPT),
+            bound: Budget::new(size_max),
+            numbers: AtomicU64::new(0),
+        })
+    }
+
+    /// Octets of all bodies.
+    pub(super) fn held(&self) -> usize {
+        self.bound.held()
+    }
+
+    pub(super) const fn size_max(&self) -> usize {
+        self.bound.max()
+    }
+
+    /// Makes a body of what `write` writes. `make_room` drops something, or returns false.
+    pub(super) fn marshal(
+        self: &Arc<Self>,
+        form: Form,
+        size_max: usize,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+        make_room: impl FnMut() -> bool,
+    ) -> Result<Marshalled, MarshalError> {
+        let mut body = self.empty();
+        // Nothing else holds an empty body.
+        let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
+        let mut writer = Writer::new(&mut inside.octets)
+            .with_order(form.order)
+            .with_codec(form.codec)
+            .with_limit(size_max);
+        write(&mut writer).map_err(MarshalError::Encode)?;
+        inside.form = form;
+        self.charge(body, make_room)
+    }
+
+    /// Makes a body of these octets.
+    pub(super) fn copy(
+        self: &Arc<Self>,
+        form: Form,
+        octets: &[u8],
+        make_room: impl FnMut() -> bool,
+    ) -> Result<Marshalled, MarshalError> {
+        let mut body = self.empty();
+        let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
+        inside.octets.extend_from_slice(octets);
+        inside.form = form;
+        self.charge(body, make_room)
+    }
+
+    fn charge(
+        self: &Arc<Self>,
+        mut body: Arc<Body>,
+        mut make_room: impl FnMut() -> bool,
+    ) -> Result<Marshalled, MarshalError> {
+        let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
+        let size = inside.octets.capacity();
+        if size > self.bound.max() {
+            // Nothing that is dropped would help.
+            return Err(MarshalError::NoRoom);
+        }
+        while !self.bound.take(size) {
+            if !make_room() {
+                return Err(MarshalError::NoRoom);
+            }
+        }
+        inside.charged = size;
+        inside.number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        *inside.handles.get_mut() = 1;
+        Ok(Marshalled(Some(body)))
+    }
+
+    /// A body that nothing else holds, without octets.
+    fn empty(self: &Arc<Self>) -> Arc<Body> {
+        // A body whose last but one handle is being dropped right now is left to that thread.
+        if let Some(mut kept) = self.kept.take()
+            && let Some(inside) = Arc::get_mut(&mut kept)
+        {
+            inside.octets.clear();
+            inside.octets.shrink_to(BUFFER_RETAINED_MAX);
+            return kept;
+        }
+        Arc::new(Body {
+            handles: AtomicUsize::new(0),
+            octets: Vec::new(),
+            form: Form::native(Codec::DEFAULT.with_version(Version::V1_2)),
+            number: 0,
+            charged: 0,
+            store: Arc::downgrade(self),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: Form = Form::native(Codec::DEFAULT);
+
+    #[test]
+    fn octets_count_until_the_last_handle_is_dropped_and_their_memory_is_used_again() {
+        let store = Store::new(1_000);
+        let first = store.copy(FORM, &[7; 600], || false).unwrap();
+        let second = first.clone();
+        assert_eq!(
+            store.copy(FORM, &[8; 600], || false).unwrap_err(),
+            MarshalError::NoRoom
+        );
+        let place = first.octets().as_ptr();
+        drop(first);
+        assert_eq!(store.held(), 600);
+        drop(second);
+        assert_eq!(store.held(), 0);
+        let again = store.copy(FORM, &[9; 600], || false).unwrap();
+        assert_eq!(
+            (again.octets().as_ptr(), again.octets()),
+            (place, &[9; 600][..])
+        );
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_dropped_until_there_is_room() {
+        let store = Store::new(1_000);
+        let mut held: Vec<_> = (0..2)
+            .map(|_| store.copy(FORM, &[0; 500], || false).unwrap())
+            .collect();
+        let made = store.copy(FORM, &[0; 900], || held.pop().is_some());
+        assert!(made.is_ok() && held.is_empty());
+    }
+}

@@ -1,0 +1,178 @@
+//! Replies to deliveries, as they arrive: matched with their requests by id.
+
+use std::sync::Arc;
+
+use deckwatch_cdr::{Divided, Parse};
+use deckwatch_giop::{Message, ProtocolError, ReplyStatus};
+
+use super::connection::Connection;
+use super::outlet::{Outcome, Outlet};
+use crate::SystemExceptionKind as Kind;
+use crate::connection::inbound::Inbound;
+use crate::counters::Counter;
+use crate::trace::{CallNumber, Direction};
+use crate::transport::{Source, TransportError};
+use crate::wire;
+use crate::{SystemException, SystemExceptionKind};
+
+/// Why a connection ends after a message.
+enum Fault {
+    /// The server closes it in order: what it has not answered it has not served.
+    Closed,
+    /// The octets are no message of a server, or the server could not read ours.
+    Misread,
+}
+
+impl Connection {
+    /// The I/O thread: reads until nothing more has arrived, and writes what the replies have made ready. `has_ended`: the
+    /// poller has reported the end.
+    pub(super) fn read(self: &Arc<Self>, has_ended: bool) {
+        let Some(stream) = self.stream() else { return };
+        // A socket that returns less than it could has nothing more; what arrives later is reported again.
+        let is_socket = matches!(stream.source(), Source::Descriptor(_));
+        let slab = &self.worker.calls.client.slab;
+        let mut inbound = self.inbound.lock("delivery.read");
+        let failure = loop {
+            let Ok(space) = inbound.space(slab) else {
+                break TransportError::Exhausted;
+            };
+            let room = space.len();
+            let count = match stream.read_now(space) {
+                Ok(None) => None,
+                Ok(Some(0)) => break TransportError::Broken,
+                Err(error) => break error,
+                Ok(Some(count)) => Some(count),
+            };
+            if let Some(count) = count {
+                inbound.handle_bytes(count);
+                match self.take_messages(&mut inbound) {
+                    Ok(()) => {}
+                    Err(Fault::Closed) => {
+                        self.give_back();
+                        break TransportError::Broken;
+                    }
+                    Err(Fault::Misread) => break TransportError::Broken,
+                }
+            }
+            let is_all = count.is_none_or(|count| is_socket && !has_ended && count < room);
+            if is_all {
+                inbound.rest(slab);
+                drop(inbound);
+                return self.flush();
+            }
+        };
+        inbound.discard(slab);
+        *inbound = Inbound::new(self.worker.calls.client.sizes.message_max, None);
+        drop(inbound);
+        self.fail(failure);
+    }
+
+    fn take_messages(&self, inbound: &mut Inbound) -> Result<(), Fault> {
+        let client = &self.worker.calls.client;
+        let number = self.sending.lock("delivery.number").number;
+        let misread = |fault: ProtocolError| {
+            client.trace.misread(number, fault);
+            client.counters.count(wire::counter_of(fault));
+            Fault::Misread
+        };
+        while let Some(place) = inbound.poll_message().map_err(misread)? {
+            let octets = inbound.message(place.clone());
+            client
+                .trace
+                .message(number, CallNumber::default(), Direction::In, octets);
+            if let Some(id) = deckwatch_giop::Reply::plain_id(octets) {
+                self.end_flight(id, |_| Outcome::Delivered);
+            } else if wire::is_fragmented(octets) {
+                if let Some(joined) = inbound.join(place, &client.slab).map_err(misread)? {
+                    let taken = self.take_message(&joined.message());
+                    client.slab.take_back(joined.buffer);
+                    taken.map_err(misread)??;
+                }
+            } else {
+                self.take_message(&Divided::new(octets, &[]))
+                    .map_err(misread)??;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn take_message(&self, message: &Divided<'_>) -> Result<Result<(), Fault>, ProtocolError> {
+        let reply = match Message::parse_joined(message)? {
+            Message::Reply(reply) => reply,
+            Message::CloseConnection => return Ok(Err(Fault::Closed)),
+            _ => {
+                self.worker
+                    .calls
+                    .client
+                    .counters
+                    .count(Counter::MalformedReplies);
+                return Ok(Err(Fault::Misread));
+            }
+        };
+        self.end_flight(reply.id, |outlet| {
+            let codec = outlet.form().codec.with_version(reply.version);
+            let mut body = reply.body.with_codec(codec);
+            match reply.status {
+                ReplyStatus::NoException => Outcome::Delivered,
+                ReplyStatus::UserException => {
+                    let id = body.read_string_octets().unwrap_or_default();
+                    let finals = outlet.options.final_exceptions;
+                    if finals.iter().any(|last| last.as_bytes() == id) {
+                        Outcome::Final
+                    } else {
+                        Outcome::Failed
+                    }
+                }
+                ReplyStatus::SystemException => {
+                    let raised = SystemException::parse(&mut body);
+                    outcome_of(raised.map_or(SystemExceptionKind::Unknown, |raised| raised.kind))
+                }
+                ReplyStatus::LocationForward
+                | ReplyStatus::LocationForwardPerm
+                | ReplyStatus::NeedsAddressingMode => Outcome::Redirected,
+            }
+        });
+        Ok(Ok(()))
+    }
+
+    /// The server has not served what is under way.
+    fn give_back(&self) {
+        let mut sending = self.sending.lock("delivery.closed");
+        let mut unserved = Vec::new();
+        sending
+            .flights
+            .end_where(|_| true, |flight| unserved.push(flight));
+        for flight in unserved {
+            self.settle_flight(&mut sending, flight, Outcome::Unserved);
+        }
+    }
+
+    fn end_flight(&self, id: u32, outcome: impl FnOnce(&Outlet) -> Outcome) {
+        let mut sending = self.sending.lock("delivery.reply");
+        match sending.flights.end(id) {
+            Some(flight) => {
+                let outcome = outcome(&flight.outlet);
+                self.settle_flight(&mut sending, flight, outcome);
+            }
+            None => self
+                .worker
+                .calls
+                .client
+                .counters
+                .count(Counter::LateReplies),
+        }
+    }
+}
+
+/// What a system exception of the receiver says of the receiver. One that says that it could not read the event says
+/// nothing: the event was forwarded as its sender wrote it.
+pub(super) fn outcome_of(kind: SystemExceptionKind) -> Outcome {
+    match kind {
+        Kind::ObjectNotExist | Kind::InvObjref | Kind::BadOperation => Outcome::Final,
+        Kind::Marshal | Kind::DataConversion | Kind::CodesetIncompatible | Kind::BadTypecode => {
+            Outcome::Blameless
+        }
+        _ => Outcome::Failed,
+    }
+}

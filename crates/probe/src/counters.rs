@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use deckwatch_os::perf::{Event, EventCount};
+use deckwatch_os::perf::{Entries, Event, EventCount};
 use serde::Serialize;
 use symbols::Table;
 
@@ -135,8 +135,16 @@ pub enum CannotCount {
 /// A thread that starts at the same time may be missed or counted twice: begin while the process is idle.
 #[derive(Debug)]
 pub struct Watch {
-    counts: BTreeMap<Counted, Vec<EventCount>>,
+    counts: BTreeMap<Counted, Counting>,
     missing: BTreeMap<Counted, CannotCount>,
+}
+
+/// The running counts of one kind.
+#[derive(Debug)]
+struct Counting {
+    of_threads: Vec<EventCount>,
+    /// Dropped after its counts: the kernel keeps an event that is counted.
+    _entries: Option<Entries>,
 }
 
 impl Watch {
@@ -160,8 +168,9 @@ impl Watch {
     /// The counts until now.
     #[must_use]
     pub fn read(&self) -> Counts {
-        let sum = |(what, counts): (&Counted, &Vec<EventCount>)| {
-            let read: Result<Vec<u64>, _> = counts.iter().map(EventCount::read).collect();
+        let sum = |(what, counting): (&Counted, &Counting)| {
+            let counts = counting.of_threads.iter();
+            let read: Result<Vec<u64>, _> = counts.map(EventCount::read).collect();
             Some((*what, read.ok()?.iter().sum()))
         };
         Counts(self.counts.iter().filter_map(sum).collect())
@@ -195,11 +204,11 @@ impl Counts {
     }
 }
 
-fn begin(process: u32, what: Counted) -> Result<Vec<EventCount>, CannotCount> {
+fn begin(process: u32, what: Counted) -> Result<Counting, CannotCount> {
     match what {
-        Counted::SystemCalls => count_each(process, what, &[Event::SystemCalls]),
-        Counted::FutexWaits => count_each(process, what, &[Event::FutexWaits]),
-        Counted::FutexCalls => count_each(process, what, &[Event::FutexCalls]),
+        Counted::SystemCalls => count_each(process, what, Event::SystemCalls),
+        Counted::FutexWaits => count_each(process, what, Event::FutexWaits),
+        Counted::FutexCalls => count_each(process, what, Event::FutexCalls),
         Counted::Allocations | Counted::MutexLocks => {
             let library = library(process)?;
             let is_wanted = |name: &[u8]| {
@@ -228,42 +237,29 @@ fn count_entries(
     what: Counted,
     file: &Path,
     offsets: &[u64],
-) -> Result<Vec<EventCount>, CannotCount> {
-    count_each(process, what, &entry_events(file, offsets))
+) -> Result<Counting, CannotCount> {
+    let refused = |source| CannotCount::Refused { what, source };
+    let entries = Entries::of(file, offsets).map_err(refused)?;
+    let counting = count_each(process, what, Event::Entries(&entries))?;
+    Ok(Counting {
+        _entries: Some(entries),
+        ..counting
+    })
 }
 
-fn entry_events<'f>(file: &'f Path, offsets: &[u64]) -> Vec<Event<'f>> {
-    let entry = |offset: &u64| Event::Entries {
-        file,
-        offset: *offset,
-    };
-    offsets.iter().map(entry).collect()
-}
-
-fn count_each(
-    process: u32,
-    what: Counted,
-    events: &[Event<'_>],
-) -> Result<Vec<EventCount>, CannotCount> {
-    count_in(&threads(process)?, what, events)
-}
-
-fn count_in(
-    threads: &[u32],
-    what: Counted,
-    events: &[Event<'_>],
-) -> Result<Vec<EventCount>, CannotCount> {
-    let mut counts = Vec::new();
-    for &thread in threads {
-        for event in events {
-            match EventCount::of_thread(*event, thread) {
-                Ok(count) => counts.push(count),
-                Err(source) if source.raw_os_error() == Some(NO_SUCH_THREAD) => {}
-                Err(source) => return Err(CannotCount::Refused { what, source }),
-            }
+fn count_each(process: u32, what: Counted, event: Event<'_>) -> Result<Counting, CannotCount> {
+    let mut of_threads = Vec::new();
+    for thread in threads(process)? {
+        match EventCount::of_thread(event, thread) {
+            Ok(count) => of_threads.push(count),
+            Err(source) if source.raw_os_error() == Some(NO_SUCH_THREAD) => {}
+            Err(source) => return Err(CannotCount::Refused { what, source }),
         }
     }
-    Ok(counts)
+    Ok(Counting {
+        of_threads,
+        _entries: None,
+    })
 }
 
 /// ESRCH: the thread has ended meanwhile.

@@ -3,13 +3,17 @@
 mod at;
 mod echo;
 mod hz;
+mod progress;
 mod publish;
+mod record;
+mod replay;
+mod sending;
 mod types;
 mod watching;
 
 use std::process::ExitCode;
 
-/// Look into any event channel: print its events, measure their rate, send events
+/// Look into any event channel: print, measure, send, record and replay events
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,6 +41,10 @@ enum Action {
     Hz(hz::HzArgs),
     /// Send events, given as arguments or as lines of standard input
     Publish(publish::PublishArgs),
+    /// Write events to a file that survives a crash
+    Record(record::RecordArgs),
+    /// Send the events of such a file, with their gaps, faster or slower
+    Replay(replay::ReplayArgs),
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -46,5 +54,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Echo(args) => echo::run(args),
         Action::Hz(args) => hz::run(args),
         Action::Publish(args) => publish::run(args),
+        Action::Record(args) => record::run(args),
+        Action::Replay(args) => replay::run(args),
     }
 }

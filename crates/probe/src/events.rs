@@ -12,6 +12,8 @@
 //! | [`selection`] | which events are wanted |
 //! | [`shown`] | an event as text and as JSON |
 //! | [`rate`] | rate, inter-arrival times and gaps |
+//! | [`recording`] | events in a file that survives a crash of the recorder |
+//! | [`replay`] | the due times of recorded events |
 //! | [`sending`] | sending by an absolute schedule |
 
 pub mod channel;
@@ -19,6 +21,8 @@ mod cos;
 pub mod error;
 pub mod inbox;
 pub mod rate;
+pub mod recording;
+pub mod replay;
 pub mod selection;
 pub mod sending;
 pub mod shown;

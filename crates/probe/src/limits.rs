@@ -80,3 +80,9 @@ pub const CHANNEL_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest time for disconnecting. A user who has pressed Ctrl-C waits for it.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Octets of one record of a recording: the largest event that the decoder of an `any` keeps, and some for its head.
+pub const RECORD_SIZE_MAX: usize = (64 << 20) + 1_024;
+
+/// Period of a replay that repeats one event, which has no gap of its own.
+pub const LONE_EVENT_PERIOD: Duration = Duration::from_secs(1);

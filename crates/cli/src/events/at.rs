@@ -13,7 +13,6 @@ use crate::serve::client_orb;
 #[derive(clap::Args)]
 pub(super) struct ChannelArgs {
     /// The channel: its name in the naming service, or IOR:, corbaloc: or corbaname:
-    #[arg(required_unless_present = "ior")]
     channel: Option<String>,
     /// The channel's reference, or a file that holds it
     #[arg(long, value_name = "REFERENCE")]
@@ -83,6 +82,16 @@ fn is_address(text: &str) -> bool {
 }
 
 impl ConsumerArgs {
+    /// Returns the channel as the user named it.
+    pub(super) fn name(&self) -> &str {
+        let given = self
+            .channel
+            .channel
+            .as_deref()
+            .or(self.channel.ior.as_deref());
+        given.unwrap_or("")
+    }
+
     /// Connects a consumer for events of these types.
     pub(super) fn subscribe(
         &self,

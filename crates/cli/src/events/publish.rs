@@ -3,21 +3,17 @@
 mod input;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use anyhow::Context as _;
 use deckwatch_idl::notation::Notation;
 use deckwatch_probe::events::channel::open;
-use deckwatch_probe::events::sending::{Pacer, SendCounts, SendRate};
+use deckwatch_probe::events::sending::SendRate;
 
 use super::at::ChannelArgs;
 use super::types::type_code;
-use super::watching::{End, UntilArgs};
+use super::watching::UntilArgs;
 use crate::call::Surroundings;
 use crate::idl_args::IdlArgs;
-use crate::output::{errln, outln};
-use crate::words;
-use input::{Input, Values};
+use input::Values;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -65,34 +61,11 @@ pub(super) fn run(args: &PublishArgs) -> anyhow::Result<ExitCode> {
         .chain(args.values.iter().map(String::as_str))
         .collect();
     let mut values = Values::new(&notation, code, &texts, args.is_repeated())?;
-    let mut sink = open(&found.object)?.supply()?;
-    let (started, mut pacer) = (Instant::now(), Pacer::start());
-    let end = loop {
-        if let Some(end) = args.until.end(started) {
-            break end;
-        }
-        let sent = pacer.counts().sent;
-        if args.until.count == Some(sent) {
-            break End::Done;
-        }
-        let event = match values.next()? {
-            Input::Event(event) => event,
-            Input::Nothing => continue,
-            Input::End => break End::Done,
-        };
+    let sink = open(&found.object)?.supply()?;
+    args.until.send(sink, args.json, |sent| {
         let due = args.rate.map(|rate| rate.due(sent));
-        let is_over = || args.until.end(started).is_some();
-        if due.is_some_and(|due| !pacer.wait(due, is_over)) {
-            continue;
-        }
-        pacer.count(due);
-        let pushed = sink.push(&event);
-        pushed.with_context(|| format!("event {} was not sent", sent + 1))?;
-    };
-    // The supplier disconnects before the counts are printed.
-    drop(sink);
-    tell(args, pacer.counts())?;
-    Ok(args.until.finish(end, pacer.counts().sent))
+        values.next(due)
+    })
 }
 
 impl PublishArgs {
@@ -100,20 +73,4 @@ impl PublishArgs {
     const fn is_repeated(&self) -> bool {
         self.until.count.is_some() || self.until.time.is_some()
     }
-}
-
-fn tell(args: &PublishArgs, counts: SendCounts) -> anyhow::Result<()> {
-    if args.json {
-        return outln!("{}", serde_json::to_string(&counts)?);
-    }
-    let schedule = match args.rate {
-        None => String::new(),
-        Some(_) => format!(
-            ", {} of them late; at most {} after the due time",
-            words::count(counts.late),
-            words::latency(u64::try_from(counts.lateness_ns_max).unwrap_or(0))
-        ),
-    };
-    errln!("Sent {} events{schedule}.", words::count(counts.sent));
-    Ok(())
 }

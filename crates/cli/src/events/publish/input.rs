@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, Read as _};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use deckwatch_cdr::value::Value;
@@ -9,16 +10,8 @@ use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_idl::notation::Notation;
 use deckwatch_probe::events::Event;
 
+use crate::events::sending::Input;
 use crate::events::watching::STEP;
-
-/// What [`Values::next`] found.
-pub(super) enum Input {
-    Event(Event),
-    /// No line within a step of waiting.
-    Nothing,
-    /// There are no more events.
-    End,
-}
 
 /// The events, in order.
 pub(super) struct Values<'n> {
@@ -72,8 +65,8 @@ impl<'n> Values<'n> {
         Ok(Self { form, origin })
     }
 
-    /// Returns the next event.
-    pub(super) fn next(&mut self) -> anyhow::Result<Input> {
+    /// Returns the next event, which is due then.
+    pub(super) fn next(&mut self, due: Option<Duration>) -> anyhow::Result<Input> {
         match &mut self.origin {
             Origin::Arguments {
                 events,
@@ -85,14 +78,15 @@ impl<'n> Values<'n> {
                 }
                 let event = events.get(*next).cloned();
                 *next += 1;
-                Ok(event.map_or(Input::End, Input::Event))
+                Ok(event.map_or(Input::End, |event| Input::Event(event, due)))
             }
             Origin::Lines { lines, number } => match lines.recv_timeout(STEP) {
                 Ok(line) => {
                     *number += 1;
                     let place = format!("standard input, line {number}");
-                    self.form
-                        .line(&line.context("cannot read standard input")?, &place)
+                    let line = line.context("cannot read standard input")?;
+                    let event = self.form.line(&line, &place)?;
+                    Ok(event.map_or(Input::Nothing, |event| Input::Event(event, due)))
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(Input::Nothing),
                 Err(RecvTimeoutError::Disconnected) => Ok(Input::End),
@@ -102,8 +96,8 @@ impl<'n> Values<'n> {
 }
 
 impl Form<'_> {
-    /// Reads a line, which may be blank.
-    fn line(&self, line: &[u8], place: &str) -> anyhow::Result<Input> {
+    /// Reads a line; `None` for a blank one.
+    fn line(&self, line: &[u8], place: &str) -> anyhow::Result<Option<Event>> {
         if line.len() as u64 > LINE_SIZE_MAX {
             bail!("{place}: it has more than {LINE_SIZE_MAX} octets");
         }
@@ -111,9 +105,9 @@ impl Form<'_> {
             .with_context(|| place.to_owned())?
             .trim();
         if text.is_empty() {
-            return Ok(Input::Nothing);
+            return Ok(None);
         }
-        self.event(text, place).map(Input::Event)
+        self.event(text, place).map(Some)
     }
 
     /// Reads one event. The error has the place of the fault.

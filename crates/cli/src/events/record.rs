@@ -1,0 +1,102 @@
+//! `deckwatch events record`: writes events to a file.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use deckwatch_meter::provenance::{machine, rfc3339};
+use deckwatch_os::clock::monotonic_ns;
+use deckwatch_probe::events::recording::{Head, Recorder};
+
+use super::at::ConsumerArgs;
+use super::progress::Progress;
+use super::types::TypeArgs;
+use super::watching::UntilArgs;
+use crate::output::errln;
+use crate::words;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch events record NAV -o nav.events
+  deckwatch events record NAV -o nav.events --for 10min --type Nav::NavData
+
+Each event is one write: a recorder that is killed has lost nothing that it had received, and at most the last record is torn. \
+`deckwatch events replay` finds that. Ctrl-C ends the recording in order.")]
+pub(super) struct RecordArgs {
+    #[command(flatten)]
+    consumer: ConsumerArgs,
+    /// The file, which must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    types: TypeArgs,
+    #[command(flatten)]
+    until: UntilArgs,
+}
+
+pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    let model = match args.types.idl.model() {
+        Ok(model) => model,
+        Err(status) => return Ok(status),
+    };
+    let file = args.output.display();
+    let cannot_write = || format!("cannot write {file}");
+    let mut subscription = args.consumer.subscribe(&args.types, &model)?;
+    let head = head(args.consumer.name());
+    let mut recorder =
+        Recorder::create(&args.output, &head, monotonic_ns()).with_context(cannot_write)?;
+    let mut progress = Progress::new(None);
+    let watched = args.until.watch(&mut subscription, |received| {
+        if let Some(received) = received {
+            recorder.add(received).with_context(cannot_write)?;
+        }
+        progress.show(recorder.events(), || {
+            format!(
+                "{} events, {} octets",
+                words::count(recorder.events()),
+                words::count(recorder.size_bytes())
+            )
+        });
+        Ok(())
+    });
+    drop(progress);
+    // Whatever ended it, the file gets its end and the channel its proxy back.
+    let counts = subscription.counts();
+    drop(subscription);
+    let (kept, size) = (recorder.events(), recorder.size_bytes());
+    let status = watched.with_context(|| {
+        format!(
+            "the recording has ended; {} events are kept in {file}",
+            words::count(kept)
+        )
+    })?;
+    let end = recorder
+        .finish(counts.dropped, counts.unwanted)
+        .with_context(cannot_write)?;
+    let events = usize::try_from(end.events).unwrap_or(usize::MAX);
+    errln!(
+        "Recorded {} {} ({} octets) in {file}.",
+        words::count(end.events),
+        words::plural("event", events),
+        words::count(size)
+    );
+    if end.unwritten > 0 {
+        errln!(
+            "{} events have a state that cannot be written; they are not in the file.",
+            words::count(end.unwritten)
+        );
+    }
+    Ok(status)
+}
+
+fn head(channel: &str) -> Head {
+    let mut facts = machine();
+    Head {
+        started: rfc3339(SystemTime::now()),
+        channel: channel.to_owned(),
+        host: facts.remove("host_name").unwrap_or_default(),
+        deckwatch: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}

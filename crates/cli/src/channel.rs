@@ -1,9 +1,12 @@
 //! `deckwatch channel`: an event channel for anyone's suppliers and consumers.
 
+mod real_time;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use deckwatch_event::rt::RtEventChannel;
 use deckwatch_event::{
     ChannelCounts, ChannelOptions, EventChannel, EventChannelFactory, WhenFull, limits,
 };
@@ -14,7 +17,7 @@ use deckwatch_orb::cos_naming::NamingContextRef;
 use crate::output::errln;
 use crate::serve::ServeArgs;
 
-/// Serve a COS event channel, push and pull model on both sides, or a factory of channels
+/// Serve a COS event channel, push and pull model on both sides, a real-time channel, or a factory of channels
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +27,8 @@ Examples:
       --names corbaloc::ship:2809/NameService
   eventc -n NAV corbaloc::ship:11169/omniEvents
   deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
+  deckwatch channel --real-time --dispatching lanes:10,40 --order deadline --rt-info 3:40:50000:2000 \\
+      --bind NAV --names corbaloc::ship:2809/NameService
 
 A factory has the interfaces of omniEvents': `eventc` and any client of CosLifeCycle::GenericFactory create channels.
 
@@ -59,12 +64,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = limits::PULL_PERIOD_DEFAULT.as_millis() as u64,
         value_parser = clap::value_parser!(u64).range(1..=limits::PULL_PERIOD_MAX.as_millis() as u64))]
     pull_period: u64,
+    #[command(flatten)]
+    real_time: real_time::RealTimeArgs,
 }
 
 /// What is served.
 enum Served {
     Channel(EventChannel),
     Factory(EventChannelFactory),
+    RealTime(RtEventChannel),
 }
 
 impl Served {
@@ -72,6 +80,7 @@ impl Served {
         match self {
             Self::Channel(channel) => channel.reference().object(),
             Self::Factory(factory) => factory.reference().object(),
+            Self::RealTime(channel) => channel.reference().object(),
         }
     }
 
@@ -79,13 +88,15 @@ impl Served {
         match self {
             Self::Channel(channel) => channel.has_ended(),
             Self::Factory(_) => false,
+            Self::RealTime(channel) => channel.has_ended(),
         }
     }
 
-    fn counts(&self) -> ChannelCounts {
+    fn print_counts(&self) {
         match self {
-            Self::Channel(channel) => channel.counts(),
-            Self::Factory(factory) => factory.counts(),
+            Self::Channel(channel) => print_counts(&channel.counts()),
+            Self::Factory(factory) => print_counts(&factory.counts()),
+            Self::RealTime(channel) => real_time::print_counts(channel),
         }
     }
 }
@@ -114,10 +125,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         pull_period: Duration::from_millis(args.pull_period),
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
-    let served = if args.factory {
-        EventChannelFactory::start(&orb, options).map(Served::Factory)
-    } else {
-        EventChannel::start(&orb, options).map(Served::Channel)
+    let served = match args.real_time.start(&orb, &options)? {
+        Some(channel) => Ok(Served::RealTime(channel)),
+        None if args.factory => EventChannelFactory::start(&orb, options).map(Served::Factory),
+        None => EventChannel::start(&orb, options).map(Served::Channel),
     };
     let served = served.with_context(out_of_bounds)?;
     if let (Some(name), Some(names)) = (&args.bind, &args.names) {
@@ -132,7 +143,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     args.serve
         .serve(&orb, served.reference(), || served.has_ended())?;
-    print_counts(&served.counts());
+    served.print_counts();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,6 +14,7 @@ mod experiments;
 mod idl;
 mod names;
 mod output;
+mod real_time_channel;
 mod run;
 mod unprivileged;
 mod verdicts;

@@ -11,10 +11,13 @@ mod channel;
 mod consumers;
 mod cos;
 mod counters;
+pub mod dispatch;
 mod event;
 pub mod filter;
 pub mod limits;
+mod objects;
 mod raise;
+pub mod rt;
 mod shared;
 mod suppliers;
 

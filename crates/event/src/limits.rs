@@ -109,3 +109,26 @@ pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.
 pub const CHANNELS_MAX: usize = 64;
+
+/// Lanes of one channel: more priorities than that are not told apart on a ship.
+pub const DISPATCH_LANES_MAX: usize = 64;
+
+/// Dispatching threads of one channel.
+pub const DISPATCH_THREADS_MAX: usize = 256;
+
+/// Places of one dispatching queue; all are allocated when the channel starts.
+pub const DISPATCH_QUEUE_MAX: usize = 65_536;
+
+/// Observers of one real-time channel. One thread calls them in turn.
+pub const OBSERVERS_MAX: usize = 64;
+
+/// Time limit of one call to an observer. An observer that does not answer delays the others by that.
+pub const OBSERVER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Headers that an observer is told. Beyond it observers are told that anything is wanted or published: a gateway then
+/// forwards more than is needed, never less.
+pub const OBSERVED_HEADERS_MAX: usize = 4_096;
+
+/// The highest `ttl` with which an event leaves for another channel: longer than any chain of channels, and the bound on
+/// the rounds of an event in a circle.
+pub const TTL_MAX: i32 = 64;

@@ -16,6 +16,7 @@ mod pull_protocol;
 mod pulled_suppliers;
 mod pulling;
 mod raw;
+mod realtime;
 mod serving;
 mod slow;
 mod suppliers;

@@ -24,7 +24,7 @@ pub struct Index<T> {
 }
 
 /// In the order of their numbers.
-type List<T> = Arc<Vec<(u32, T)>>;
+type List<T> = Arc<Vec<(u64, T)>>;
 
 /// Subscribers that may match one event, each once, in the order of their numbers.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl<T> Default for Index<T> {
 
 impl<T: Clone> Index<T> {
     /// Enters a subscriber. `number` is its own.
-    pub fn insert(&mut self, number: u32, filter: &Filter, subscriber: &T) {
+    pub fn insert(&mut self, number: u64, filter: &Filter, subscriber: &T) {
         for (source, event_type) in keys(filter) {
             enter(
                 self.exact.entry((source, event_type)).or_default(),
@@ -65,7 +65,7 @@ impl<T: Clone> Index<T> {
     }
 
     /// Removes the subscriber with this number, which was entered with this filter.
-    pub fn remove(&mut self, number: u32, filter: &Filter) {
+    pub fn remove(&mut self, number: u64, filter: &Filter) {
         for (source, event_type) in keys(filter) {
             leave(&mut self.exact, (source, event_type), number);
             leave(&mut self.by_source, source, number);
@@ -119,7 +119,7 @@ impl<T> Candidates<T> {
 
     /// Calls `visit` for each candidate.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
-        let mut lists: [&[(u32, T)]; 4] = self
+        let mut lists: [&[(u64, T)]; 4] = self
             .0
             .each_ref()
             .map(|list| list.as_ref().map_or(&[][..], |list| list));
@@ -151,19 +151,19 @@ fn keys(filter: &Filter) -> BTreeSet<(i32, i32)> {
 }
 
 /// Puts a subscriber into a list, unless it is there.
-fn enter<T: Clone>(list: &mut List<T>, number: u32, subscriber: &T) {
+fn enter<T: Clone>(list: &mut List<T>, number: u64, subscriber: &T) {
     if let Err(place) = list.binary_search_by_key(&number, |entry| entry.0) {
         Arc::make_mut(list).insert(place, (number, subscriber.clone()));
     }
 }
 
-fn take_out<T: Clone>(list: &mut List<T>, number: u32) {
+fn take_out<T: Clone>(list: &mut List<T>, number: u64) {
     if let Ok(place) = list.binary_search_by_key(&number, |entry| entry.0) {
         Arc::make_mut(list).remove(place);
     }
 }
 
-fn leave<K: Eq + Hash, T: Clone>(lists: &mut HashMap<K, List<T>>, key: K, number: u32) {
+fn leave<K: Eq + Hash, T: Clone>(lists: &mut HashMap<K, List<T>>, key: K, number: u64) {
     if let Some(list) = lists.get_mut(&key) {
         take_out(list, number);
         if list.is_empty() {

@@ -258,7 +258,7 @@ fn index_visits_each_subscriber_that_may_match_once_and_no_other() {
     }
     let wide = Filter::build(&[of(A), entry(20, 0), entry(0, 1), entry(NULL, 0)]).unwrap();
     index.insert(1_000, &wide, &1_000);
-    let visited = |index: &Index<u32>, event| {
+    let visited = |index: &Index<u64>, event| {
         let mut visited = Vec::new();
         index
             .candidates(event)

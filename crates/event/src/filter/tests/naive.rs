@@ -193,7 +193,7 @@ proptest! {
     fn index_finds_all_that_match(
         trees in prop::collection::vec(tree(), 1..12),
         stream in prop::collection::vec(small(), 1..20),
-        gone in prop::collection::btree_set(0..12_u32, 0..6),
+        gone in prop::collection::btree_set(0..12_u64, 0..6),
     ) {
         let filters: Vec<Filter> = trees.iter().map(built).collect();
         let mut index = Index::default();
@@ -208,7 +208,7 @@ proptest! {
         for event in stream {
             let mut found = Vec::new();
             index.candidates(event).for_each(|number| found.push(*number));
-            let once: BTreeSet<u32> = found.iter().copied().collect();
+            let once: BTreeSet<u64> = found.iter().copied().collect();
             prop_assert_eq!(found.len(), once.len(), "each once");
             for (number, filter) in (0..).zip(&filters) {
                 let matches = filter.matches(Input::Event(event)) && !gone.contains(&number);

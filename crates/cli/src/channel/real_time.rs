@@ -1,0 +1,264 @@
+//! `deckwatch channel --real-time`: its options and its counts.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use deckwatch_event::ChannelOptions;
+use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
+use deckwatch_event::limits::{
+    DISPATCH_LANES_MAX, DISPATCH_QUEUE_MAX, DISPATCH_THREADS_MAX, QUEUE_LEN_DEFAULT,
+};
+use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel, RtInfo};
+use deckwatch_orb::{Orb, Priority};
+
+use crate::output::errln;
+
+/// Options of a real-time channel.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Real-time channel")]
+pub(super) struct RealTimeArgs {
+    /// Serve a real-time channel, wire-compatible with TAO's (RtecEventChannelAdmin)
+    #[arg(long, conflicts_with = "factory")]
+    real_time: bool,
+    /// Which threads send: reactive (those that serve pushes), pool:THREADS, or lanes:PRIORITY[,PRIORITY...]
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "reactive",
+        requires = "real_time"
+    )]
+    dispatching: How,
+    /// Which event leaves the queue of a pool or a lane first
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "arrival",
+        requires = "real_time"
+    )]
+    order: Order,
+    /// Events that wait in the queue of a pool or a lane
+    #[arg(long, value_name = "COUNT", default_value_t = QUEUE_LEN_DEFAULT, requires = "real_time")]
+    lane_queue: usize,
+    /// Which event a full queue of a pool or a lane drops: the first to leave, or the new one
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "first",
+        requires = "real_time"
+    )]
+    lane_full: LaneFull,
+    /// RT_Info that dependencies may name, times in microseconds; may be repeated
+    #[arg(
+        long = "rt-info",
+        value_name = "HANDLE:PRIORITY:DEADLINE:WORST",
+        requires = "real_time"
+    )]
+    rt_infos: Vec<Info>,
+    /// Start even if the host refuses a lane its priority
+    #[arg(long, requires = "real_time")]
+    priority_fallback: bool,
+    /// Let a connected client connect again to change its QoS
+    #[arg(long, requires = "real_time")]
+    reconnect: bool,
+    /// Call a client back that disconnects by itself
+    #[arg(long, requires = "real_time")]
+    disconnect_callbacks: bool,
+}
+
+/// `--dispatching`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum How {
+    Reactive,
+    Pool(usize),
+    Lanes(Vec<Priority>),
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Order {
+    Arrival,
+    Deadline,
+    Laxity,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LaneFull {
+    First,
+    New,
+}
+
+/// `--rt-info`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Info {
+    handle: i32,
+    info: RtInfo,
+}
+
+impl FromStr for How {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let unknown = || {
+            format!("`{word}` is none of reactive, pool:THREADS and lanes:PRIORITY[,PRIORITY...]")
+        };
+        if word == "reactive" {
+            return Ok(Self::Reactive);
+        }
+        match word.split_once(':') {
+            Some(("pool", threads)) => threads.parse().map(Self::Pool).map_err(|_| unknown()),
+            Some(("lanes", list)) => {
+                let priorities: Option<_> = list.split(',').map(priority).collect();
+                priorities.map(Self::Lanes).ok_or_else(unknown)
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl FromStr for Info {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = word.split(':').collect();
+        let parsed = || {
+            let [handle, level, deadline, worst] = parts[..] else {
+                return None;
+            };
+            let micros = |text: &str| Some(Duration::from_micros(text.parse::<u32>().ok()?.into()));
+            let handle: i32 = handle.parse().ok().filter(|handle| *handle != 0)?;
+            let info = RtInfo {
+                priority: priority(level)?,
+                deadline: micros(deadline)?,
+                worst_case: micros(worst)?,
+            };
+            Some(Self { handle, info })
+        };
+        parsed().ok_or_else(|| {
+            "write a handle that is not 0, a priority of 0 to 32767 and two times in microseconds: 3:40:50000:2000"
+                .to_owned()
+        })
+    }
+}
+
+fn priority(text: &str) -> Option<Priority> {
+    text.parse().ok().and_then(Priority::new)
+}
+
+impl RealTimeArgs {
+    /// Starts the channel, if one was asked for. What it has in common with other channels is in `common`.
+    pub(super) fn start(
+        &self,
+        orb: &Orb,
+        common: &ChannelOptions,
+    ) -> anyhow::Result<Option<RtEventChannel>> {
+        if !self.real_time {
+            return Ok(None);
+        }
+        let queue = QueueOptions {
+            len: self.lane_queue,
+            order: match self.order {
+                Order::Arrival => QueueOrder::Arrival,
+                Order::Deadline => QueueOrder::Deadline,
+                Order::Laxity => QueueOrder::Laxity,
+            },
+            when_full: match self.lane_full {
+                LaneFull::First => QueueFull::DropFirst,
+                LaneFull::New => QueueFull::DropNew,
+            },
+        };
+        let dispatching = match &self.dispatching {
+            How::Reactive => Dispatching::Reactive,
+            How::Pool(threads) => Dispatching::Pool {
+                threads: *threads,
+                queue,
+            },
+            How::Lanes(priorities) => {
+                let lane = |priority: &Priority| LaneOptions {
+                    priority: *priority,
+                    threads: 1,
+                    queue,
+                };
+                Dispatching::Lanes(priorities.iter().map(lane).collect())
+            }
+        };
+        let infos = self.rt_infos.iter().map(|each| (each.handle, each.info));
+        let options = RtChannelOptions {
+            queue_len: common.queue_len,
+            when_full: common.when_full,
+            size_max: common.size_max,
+            dispatching,
+            allow_priority_fallback: self.priority_fallback,
+            reconnect: self.reconnect,
+            disconnect_callbacks: self.disconnect_callbacks,
+            rt_infos: infos.collect::<HashMap<_, _>>(),
+        };
+        let channel = RtEventChannel::start(orb, options).with_context(|| {
+            format!(
+                "cannot start the dispatching: a queue holds 1 to {DISPATCH_QUEUE_MAX} events, there are at most \
+                 {DISPATCH_LANES_MAX} lanes of different priorities and {DISPATCH_THREADS_MAX} threads, and the host \
+                 must allow the priorities (or --priority-fallback)"
+            )
+        })?;
+        Ok(Some(channel))
+    }
+}
+
+/// Prints what the channel has done, and each loss with its reason.
+pub(super) fn print_counts(channel: &RtEventChannel) {
+    let counts = channel.counts();
+    errln!(
+        "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}; consumers lost {}, \
+         observers lost {}, priorities without a lane {}, priorities refused by the host {}",
+        counts.received,
+        counts.unwanted,
+        counts.timeouts,
+        counts.delivered,
+        counts.dropped,
+        counts.failed,
+        counts.consumers_lost,
+        counts.observers_lost,
+        counts.priorities_missed,
+        counts.priority_fallbacks
+    );
+    let print = |whose: &str, lost: [u64; Loss::ALL.len()]| {
+        for (why, count) in Loss::ALL.iter().zip(lost).filter(|(_, count)| *count > 0) {
+            errln!("{whose} lost {count}: {}", why.name());
+        }
+    };
+    print("all consumers", counts.lost);
+    for consumer in channel.consumers() {
+        print(&format!("consumer {}", consumer.number), consumer.lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispatching_is_written_in_one_word() {
+        let at = |value| Priority::new(value).expect("a priority");
+        assert_eq!("reactive".parse(), Ok(How::Reactive));
+        assert_eq!("pool:4".parse(), Ok(How::Pool(4)));
+        assert_eq!("lanes:5,40".parse(), Ok(How::Lanes(vec![at(5), at(40)])));
+        for wrong in ["lanes:", "lanes:-1", "pool:x", "threads"] {
+            assert!(
+                wrong
+                    .parse::<How>()
+                    .is_err_and(|error| error.contains(wrong))
+            );
+        }
+    }
+
+    #[test]
+    fn rt_info_has_four_numbers() {
+        let read: Info = "3:40:50000:2000".parse().expect("four numbers");
+        assert_eq!(read.handle, 3);
+        assert_eq!(read.info.deadline, Duration::from_millis(50));
+        assert_eq!(read.info.worst_case, Duration::from_millis(2));
+        for wrong in ["3:40:5", "0:40:1:1", "3:-4:1:1", "3:40:1:1:1"] {
+            assert!(wrong.parse::<Info>().is_err(), "{wrong}");
+        }
+    }
+}

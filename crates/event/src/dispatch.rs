@@ -1,0 +1,218 @@
+//! Dispatching: which thread sends an event, and which event goes first.
+//!
+//! | dispatching | the event is sent by | order |
+//! | --- | --- | --- |
+//! | reactive | the thread that serves the supplier's push | arrival |
+//! | pool | one of N threads, from one queue | of the queue |
+//! | lanes | a thread of the lane of its priority, from the lane's queue | of the queue |
+//!
+//! A queue is bounded. What it has no place for is returned to its owner, who counts it: no event is lost silently.
+
+mod lane;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
+
+use crate::limits::{DISPATCH_LANES_MAX, DISPATCH_QUEUE_MAX, DISPATCH_THREADS_MAX};
+use crate::raise::raise;
+use lane::Lane;
+
+/// How a channel dispatches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Dispatching {
+    /// The thread that serves the supplier's push sends the event.
+    #[default]
+    Reactive,
+    /// Threads without a priority share one queue.
+    Pool {
+        /// Number of threads, at most [`DISPATCH_THREADS_MAX`]. With more than one, events may overtake each other.
+        threads: usize,
+        /// Their queue.
+        queue: QueueOptions,
+    },
+    /// Threads of its own for each priority.
+    Lanes(Vec<LaneOptions>),
+}
+
+/// One lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneOptions {
+    /// The CORBA priority of its threads. Each lane has another.
+    pub priority: Priority,
+    /// Number of threads. With more than one, events may overtake each other.
+    pub threads: usize,
+    /// The lane's queue.
+    pub queue: QueueOptions,
+}
+
+/// One queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Events for one consumer each; at most [`DISPATCH_QUEUE_MAX`].
+    pub len: usize,
+    /// Which event leaves first.
+    pub order: QueueOrder,
+    /// What happens when it is full.
+    pub when_full: QueueFull,
+}
+
+/// Which event leaves a queue first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// First in, first out.
+    #[default]
+    Arrival,
+    /// The earliest deadline: the arrival plus the deadline of the consumer's dependency.
+    Deadline,
+    /// The least laxity: the deadline minus the worst-case execution time.
+    Laxity,
+}
+
+/// What a full queue drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueFull {
+    /// The event that is due first: a late consumer needs the newest state.
+    #[default]
+    DropFirst,
+    /// The new event.
+    DropNew,
+}
+
+/// What is dispatched.
+pub(crate) trait Task: Send + 'static {
+    /// Sends the event.
+    fn run(self);
+    /// The queue was full, or the dispatching has ended.
+    fn drop_unsent(self, is_closed: bool);
+}
+
+/// The deadline of a task, for [`QueueOrder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Urgency {
+    pub(crate) deadline_ns: u64,
+    pub(crate) worst_case_ns: u64,
+}
+
+impl Urgency {
+    /// Tasks without a deadline come last.
+    pub(crate) const NONE: Self = Self {
+        deadline_ns: u64::MAX,
+        worst_case_ns: 0,
+    };
+}
+
+/// Dispatches tasks until it is closed.
+pub(crate) struct Dispatcher<T: Task> {
+    /// By rising priority. None: reactive.
+    lanes: Box<[Arc<Lane<T>>]>,
+    /// Tasks whose priority no lane has.
+    missed: AtomicU64,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        Self {
+            len: crate::limits::QUEUE_LEN_DEFAULT,
+            order: QueueOrder::default(),
+            when_full: QueueFull::default(),
+        }
+    }
+}
+
+impl Dispatching {
+    /// The lanes, by rising priority.
+    fn lanes(&self) -> Vec<(Option<Priority>, usize, QueueOptions)> {
+        let mut lanes = match self {
+            Self::Reactive => Vec::new(),
+            Self::Pool { threads, queue } => vec![(None, *threads, *queue)],
+            Self::Lanes(lanes) => lanes
+                .iter()
+                .map(|lane| (Some(lane.priority), lane.threads, lane.queue))
+                .collect(),
+        };
+        lanes.sort_by_key(|lane| lane.0);
+        lanes
+    }
+
+    /// # Errors
+    /// BAD_PARAM for lanes without a thread or a place, out of bounds, or two of one priority.
+    fn check(&self) -> Result<(), SystemException> {
+        let lanes = self.lanes();
+        let threads: usize = lanes.iter().map(|lane| lane.1).sum();
+        let is_sound = lanes.len() <= DISPATCH_LANES_MAX
+            && threads <= DISPATCH_THREADS_MAX
+            && (*self == Self::Reactive || !lanes.is_empty())
+            && lanes.iter().all(|(_, threads, queue)| {
+                *threads > 0 && (1..=DISPATCH_QUEUE_MAX).contains(&queue.len)
+            })
+            && lanes.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        is_sound.then_some(()).ok_or_else(|| raise(Kind::BadParam))
+    }
+}
+
+impl<T: Task> Dispatcher<T> {
+    /// Starts the threads. Each calls `prepare` with the priority of its lane before it serves.
+    ///
+    /// # Errors
+    /// BAD_PARAM for options out of bounds; what `prepare` returns; NO_RESOURCES without a thread.
+    pub(crate) fn start(
+        options: &Dispatching,
+        prepare: &Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync>,
+    ) -> Result<Self, SystemException> {
+        options.check()?;
+        let lanes = options.lanes();
+        let lanes: Result<Box<[_]>, _> = lanes
+            .into_iter()
+            .map(|(priority, threads, queue)| Lane::start(priority, threads, queue, prepare))
+            .collect();
+        Ok(Self {
+            lanes: lanes?,
+            missed: AtomicU64::new(0),
+        })
+    }
+
+    /// Sends a task, or queues it in the lane of its priority. A priority without a lane goes to the nearest lower
+    /// lane, else to the lowest, and is counted. A task without a priority goes to the lowest lane.
+    pub(crate) fn dispatch(&self, priority: Option<Priority>, urgency: Urgency, task: T) {
+        let Some(lowest) = self.lanes.first() else {
+            return task.run();
+        };
+        let not_above = self
+            .lanes
+            .partition_point(|lane| lane.priority <= priority)
+            .checked_sub(1);
+        let lane = not_above.map_or(lowest, |index| &self.lanes[index]);
+        if priority.is_some() && lane.priority.is_some() && lane.priority != priority {
+            self.missed.fetch_add(1, Relaxed);
+        }
+        lane.put(urgency, task);
+    }
+
+    /// Tasks whose priority no lane had.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed.load(Relaxed)
+    }
+
+    /// Returns true if no queue holds a task.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.is_idle())
+    }
+
+    /// Refuses further tasks. The threads send what is queued, and end.
+    pub(crate) fn close(&self) {
+        for lane in &self.lanes {
+            lane.close();
+        }
+    }
+}
+
+impl<T: Task> Drop for Dispatcher<T> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,157 @@
+//! The channel itself and its two administrations.
+
+use std::sync::{Arc, Weak};
+
+use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+
+use super::consumer::{ConsumerReport, SupplierProxy};
+use super::counters::RtCounts;
+use super::shared::{RtChannelOptions, Shared};
+use super::supplier::{ConsumerProxy, PushServant};
+use crate::admin::next_number;
+use crate::raise::raise;
+use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREMOVEOBSERVER};
+use crate::rtec_event_channel_admin::{
+    ConsumerAdmin, ConsumerAdminRef, ConsumerAdminSkeleton, EventChannel,
+    EventChannelAppendObserverError, EventChannelRef, EventChannelRemoveObserverError,
+    EventChannelSkeleton, ObserverRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+    ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
+};
+
+/// A real-time event channel that serves on an ORB until it is destroyed.
+pub struct RtEventChannel {
+    shared: Arc<Shared>,
+    reference: EventChannelRef,
+}
+
+impl RtEventChannel {
+    /// Activates a channel in the ORB's root adapter.
+    ///
+    /// # Errors
+    /// BAD_PARAM for options out of bounds; NO_PERMISSION for a lane whose priority the host refuses; NO_RESOURCES
+    /// without a thread; the exceptions of the adapter.
+    pub fn start(orb: &Orb, options: RtChannelOptions) -> Result<Self, SystemException> {
+        let shared = Shared::new(orb, options)?;
+        let weak = || Arc::downgrade(&shared);
+        let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(weak())));
+        let consumers = shared.objects.activate(next_number(), consumers)?;
+        let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(weak())));
+        let suppliers = shared.objects.activate(next_number(), suppliers)?;
+        let channel = Channel {
+            shared: weak(),
+            consumers: ConsumerAdminRef::unchecked_narrow(consumers),
+            suppliers: SupplierAdminRef::unchecked_narrow(suppliers),
+        };
+        let channel = Arc::new(EventChannelSkeleton::new(channel));
+        let reference = shared.objects.activate(next_number(), channel)?;
+        Ok(Self {
+            reference: EventChannelRef::unchecked_narrow(reference),
+            shared,
+        })
+    }
+
+    /// The channel's reference.
+    #[must_use]
+    pub fn reference(&self) -> &EventChannelRef {
+        &self.reference
+    }
+
+    /// The channel's counters.
+    #[must_use]
+    pub fn counts(&self) -> RtCounts {
+        self.shared.counts()
+    }
+
+    /// What became of each connected consumer's events, in the order in which their proxies were obtained.
+    #[must_use]
+    pub fn consumers(&self) -> Vec<ConsumerReport> {
+        self.shared.reports()
+    }
+
+    /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.shared.has_ended()
+    }
+}
+
+impl Drop for RtEventChannel {
+    fn drop(&mut self) {
+        // A client may have destroyed it.
+        let _ = self.shared.destroy();
+    }
+}
+
+fn alive(shared: &Weak<Shared>) -> Result<Arc<Shared>, SystemException> {
+    let shared = shared
+        .upgrade()
+        .ok_or_else(|| raise(Kind::ObjectNotExist))?;
+    shared.check_alive()?;
+    Ok(shared)
+}
+
+/// The channel's own servant.
+struct Channel {
+    shared: Weak<Shared>,
+    consumers: ConsumerAdminRef,
+    suppliers: SupplierAdminRef,
+}
+
+impl EventChannel for Channel {
+    fn for_consumers(&self) -> Result<Option<ConsumerAdminRef>, SystemException> {
+        alive(&self.shared)?;
+        Ok(Some(self.consumers.clone()))
+    }
+
+    fn for_suppliers(&self) -> Result<Option<SupplierAdminRef>, SystemException> {
+        alive(&self.shared)?;
+        Ok(Some(self.suppliers.clone()))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        alive(&self.shared)?.destroy()
+    }
+
+    fn append_observer(
+        &self,
+        gw: Option<&ObserverRef>,
+    ) -> Result<u32, EventChannelAppendObserverError> {
+        let observer = gw.ok_or_else(|| raise(Kind::BadParam))?;
+        let shared = alive(&self.shared)?;
+        let handle = shared.observers().append(&self.shared, observer)?;
+        handle.ok_or_else(|| CANTAPPENDOBSERVER {}.into())
+    }
+
+    fn remove_observer(&self, gw: u32) -> Result<(), EventChannelRemoveObserverError> {
+        if alive(&self.shared)?.observers().remove(gw) {
+            Ok(())
+        } else {
+            Err(CANTREMOVEOBSERVER {}.into())
+        }
+    }
+}
+
+/// `ConsumerAdmin`: creates the proxies that consumers connect to.
+struct Consumers(Weak<Shared>);
+
+impl ConsumerAdmin for Consumers {
+    fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
+        let (shared, number) = (alive(&self.0)?, next_number());
+        let proxy = SupplierProxy::new(self.0.clone(), number);
+        let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
+        let reference = shared.objects.offer(number, servant)?;
+        Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
+    }
+}
+
+/// `SupplierAdmin`: creates the proxies that suppliers connect to.
+struct Suppliers(Weak<Shared>);
+
+impl SupplierAdmin for Suppliers {
+    fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
+        let (shared, number) = (alive(&self.0)?, next_number());
+        let servant = Arc::new(PushServant::new(ConsumerProxy::new(self.0.clone(), number)));
+        let reference = shared.objects.offer(number, servant)?;
+        Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
+    }
+}

@@ -1,0 +1,352 @@
+//! A connected consumer: its filter, the state of its match, its outlet and its losses; and its proxy.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::{Arc, Weak};
+
+use deckwatch_orb::delivery::{Batch, Marshalled, Outlet};
+use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
+use deckwatch_sync::PiMutex;
+
+use super::counters::{Loss, Losses};
+use super::pushed::{Pushed, write_set};
+use super::qos::RtInfo;
+use super::shared::Shared;
+use crate::dispatch::{Task, Urgency};
+use crate::filter::designator::{DEADLINE_TIMEOUT, INTERVAL_TIMEOUT, TIMEOUT};
+use crate::filter::{Filter, Input, MatchState, TimerKind};
+use crate::raise::raise;
+use crate::rtec_event_channel_admin::{
+    AlreadyConnected, ConsumerQOS, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError,
+    TypeError,
+};
+use crate::rtec_event_comm::{Event, EventHeader, PushConsumerRef, PushSupplier};
+
+/// A connected consumer. Reconnecting replaces it.
+pub(super) struct Consumer {
+    /// The number of its proxy.
+    pub(super) number: u64,
+    pub(super) filter: Filter,
+    /// `None` for a filter that needs none.
+    state: Option<PiMutex<MatchState<Arc<Event>>>>,
+    pub(super) outlet: Arc<Outlet>,
+    pub(super) is_gateway: bool,
+    /// It is another channel.
+    is_hop: bool,
+    rt_info: Option<RtInfo>,
+    is_suspended: AtomicBool,
+    is_gone: AtomicBool,
+    pub(super) losses: Losses,
+}
+
+/// What became of a consumer's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerReport {
+    /// The number of its proxy in the channel.
+    pub number: u64,
+    /// Event sets that were sent to it.
+    pub delivered: u64,
+    /// Event sets dropped from its own queue.
+    pub dropped: u64,
+    /// Event sets that could not be sent.
+    pub failed: u64,
+    /// Event sets that were lost before, in the order of [`Loss::ALL`].
+    pub lost: [u64; Loss::ALL.len()],
+}
+
+/// One event set for one consumer.
+pub(super) struct Delivery {
+    pub(super) consumer: Arc<Consumer>,
+    pub(super) body: Marshalled,
+    pub(super) losses: Arc<super::counters::Counters>,
+}
+
+impl Delivery {
+    fn lose(&self, why: Loss) {
+        self.consumer.losses.count(why);
+        self.losses.losses.count(why);
+    }
+}
+
+impl Task for Delivery {
+    fn run(self) {
+        if self.consumer.is_gone.load(Acquire) {
+            return self.lose(Loss::Gone);
+        }
+        if self.consumer.is_suspended.load(Acquire) {
+            return self.lose(Loss::Suspended);
+        }
+        self.consumer.outlet.offer(&self.body);
+    }
+
+    fn drop_unsent(self, is_closed: bool) {
+        self.lose(if is_closed {
+            Loss::Gone
+        } else {
+            Loss::QueueFull
+        });
+    }
+}
+
+impl Consumer {
+    pub(super) fn new(
+        filter: Filter,
+        outlet: Arc<Outlet>,
+        qos: &ConsumerQOS,
+        (is_hop, rt_info): (bool, Option<RtInfo>),
+        now_ns: u64,
+    ) -> Self {
+        let state =
+            (!filter.is_stateless()).then(|| PiMutex::new(MatchState::new(&filter, now_ns)));
+        Self {
+            number: outlet.number(),
+            filter,
+            state,
+            outlet,
+            is_gateway: qos.is_gateway,
+            is_hop,
+            rt_info,
+            is_suspended: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
+            losses: Losses::default(),
+        }
+    }
+
+    /// When its next timeout fires.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        let state = self.state.as_ref()?.lock("rt.match");
+        state.next_due_ns()
+    }
+
+    /// What was queued for it is lost from now on. Returns false if it was gone before.
+    pub(super) fn leave(&self) -> bool {
+        !self.is_gone.swap(true, AcqRel)
+    }
+
+    pub(super) fn report(&self) -> ConsumerReport {
+        let counts = self.outlet.counts();
+        ConsumerReport {
+            number: self.number,
+            delivered: counts.delivered,
+            dropped: counts.dropped,
+            failed: counts.failed,
+            lost: self.losses.read(),
+        }
+    }
+
+    /// Takes an event that the index found for it.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        shared: &Shared,
+        pushed: &mut Pushed<'_>,
+        priority: Option<Priority>,
+        batch: &mut Batch,
+    ) {
+        let input = Input::Event(pushed.key());
+        if !self.filter.is_exact() && !self.filter.matches(input) {
+            return;
+        }
+        if self.is_suspended.load(Acquire) {
+            return shared.lose(self, Loss::Suspended);
+        }
+        if self.is_hop && pushed.header.ttl <= 0 {
+            return shared.lose(self, Loss::TtlExpired);
+        }
+        let body = match &self.state {
+            None => pushed.body(&shared.deliveries, &self.outlet, self.is_hop),
+            Some(state) => {
+                let Some(event) = pushed.event() else {
+                    return shared.lose(self, Loss::Unencodable);
+                };
+                let mut out = Vec::new();
+                let mut state = state.lock("rt.match");
+                let now_ns = shared.now_ns();
+                if !self
+                    .filter
+                    .offer(&mut state, input, &event, now_ns, &mut out)
+                {
+                    return;
+                }
+                drop(state);
+                let is_alone = matches!(&out[..], [only] if Arc::ptr_eq(only, &event));
+                if is_alone {
+                    pushed.body(&shared.deliveries, &self.outlet, self.is_hop)
+                } else {
+                    self.marshal(shared, out)
+                }
+            }
+        };
+        self.send(shared, body, priority, batch);
+    }
+
+    /// Fires the timeouts whose time is over.
+    pub(super) fn fire(self: &Arc<Self>, shared: &Shared, now_ns: u64) {
+        let Some(state) = &self.state else {
+            return;
+        };
+        let mut batch = Batch::new();
+        loop {
+            let mut state = state.lock("rt.match");
+            let Some(index) = self.filter.expired(&mut state, now_ns) else {
+                return;
+            };
+            let event = Arc::new(timeout(self.filter.timers()[index as usize].kind, shared));
+            let mut out = Vec::new();
+            let emits =
+                self.filter
+                    .offer(&mut state, Input::Timer(index), &event, now_ns, &mut out);
+            drop(state);
+            shared.count_timeout();
+            if !emits {
+                continue;
+            }
+            if self.is_suspended.load(Acquire) {
+                shared.lose(self, Loss::Suspended);
+            } else {
+                let body = self.marshal(shared, out);
+                self.send(shared, body, None, &mut batch);
+            }
+        }
+    }
+
+    /// Several events, or those of a timeout, as one set.
+    fn marshal(&self, shared: &Shared, mut events: Vec<Arc<Event>>) -> Option<Marshalled> {
+        if self.is_hop {
+            for event in &mut events {
+                let header = &mut Arc::make_mut(event).header;
+                header.ttl = header.ttl.saturating_sub(1).min(crate::limits::TTL_MAX);
+            }
+        }
+        let form = self.outlet.form();
+        let body = shared.deliveries.marshal(form, |w| write_set(&events, w));
+        body.ok()
+    }
+
+    fn send(
+        self: &Arc<Self>,
+        shared: &Shared,
+        body: Option<Marshalled>,
+        priority: Option<Priority>,
+        batch: &mut Batch,
+    ) {
+        let Some(body) = body else {
+            return shared.lose(self, Loss::Unencodable);
+        };
+        if shared.is_reactive() {
+            return self.outlet.offer_in(&body, batch);
+        }
+        let urgency = self.rt_info.map_or(Urgency::NONE, |info| Urgency {
+            deadline_ns: shared
+                .now_ns()
+                .saturating_add(info.deadline.as_nanos() as u64),
+            worst_case_ns: info.worst_case.as_nanos() as u64,
+        });
+        let priority = self.rt_info.map(|info| info.priority).or(priority);
+        shared.dispatch(priority, urgency, Arc::clone(self), body);
+    }
+}
+
+/// The event of a timeout.
+fn timeout(kind: TimerKind, shared: &Shared) -> Event {
+    let event_type = match kind {
+        TimerKind::OneShot => TIMEOUT,
+        TimerKind::Interval => INTERVAL_TIMEOUT,
+        TimerKind::Deadline => DEADLINE_TIMEOUT,
+    };
+    Event {
+        header: EventHeader {
+            r#type: event_type,
+            ttl: 1,
+            creation_time: shared.now_ns() / 100,
+            ..EventHeader::default()
+        },
+        ..Event::default()
+    }
+}
+
+/// `ProxyPushSupplier`: pushes to one consumer.
+pub(super) struct SupplierProxy {
+    shared: Weak<Shared>,
+    number: u64,
+    state: PiMutex<State>,
+}
+
+/// The state of a proxy.
+enum State {
+    Waiting,
+    Connected(Arc<Consumer>),
+    Disconnected,
+}
+
+impl SupplierProxy {
+    pub(super) fn new(shared: Weak<Shared>, number: u64) -> Self {
+        Self {
+            shared,
+            number,
+            state: PiMutex::new(State::Waiting),
+        }
+    }
+
+    fn shared(&self) -> Result<Arc<Shared>, SystemException> {
+        let shared = self.shared.upgrade();
+        shared.ok_or_else(|| raise(Kind::ObjectNotExist))
+    }
+
+    /// # Errors
+    /// BAD_INV_ORDER before a consumer has connected, OBJECT_NOT_EXIST after it has left.
+    fn suspend(&self, is_suspended: bool) -> Result<(), SystemException> {
+        match &*self.state.lock("rt.proxy") {
+            State::Connected(consumer) => {
+                consumer.is_suspended.store(is_suspended, Release);
+                Ok(())
+            }
+            State::Waiting => Err(raise(Kind::BadInvOrder)),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist)),
+        }
+    }
+}
+
+impl PushSupplier for SupplierProxy {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        let shared = self.shared()?;
+        let before = std::mem::replace(&mut *self.state.lock("rt.proxy"), State::Disconnected);
+        match before {
+            State::Connected(consumer) => shared.disconnect_consumer(&consumer),
+            State::Waiting | State::Disconnected => shared.objects.retire(self.number),
+        }
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplier for SupplierProxy {
+    fn connect_push_consumer(
+        &self,
+        push_consumer: Option<&PushConsumerRef>,
+        qos: &ConsumerQOS,
+    ) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
+        let shared = self.shared()?;
+        // A channel that consumes its own events would push them for ever.
+        if shared.objects.is_own(consumer.object()) {
+            return Err(TypeError {}.into());
+        }
+        let mut state = self.state.lock("rt.proxy");
+        let before = match &*state {
+            State::Waiting => None,
+            State::Connected(before) if shared.options.reconnect => Some(before),
+            State::Connected(_) => return Err(AlreadyConnected {}.into()),
+            State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
+        };
+        let connected = shared.connect_consumer(self.number, consumer, qos, before)?;
+        *state = State::Connected(connected);
+        Ok(())
+    }
+
+    fn suspend_connection(&self) -> Result<(), SystemException> {
+        self.suspend(true)
+    }
+
+    fn resume_connection(&self) -> Result<(), SystemException> {
+        self.suspend(false)
+    }
+}

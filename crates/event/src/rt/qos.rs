@@ -1,0 +1,112 @@
+//! What consumers and suppliers say when they connect, and what observers are told of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use deckwatch_orb::Priority;
+
+use crate::filter::designator::{ANY, DISJUNCTION, SOURCE_ANY};
+use crate::filter::{Entry, Header};
+use crate::limits::OBSERVED_HEADERS_MAX;
+use crate::rtec_event_channel_admin::{ConsumerQOS, Dependency, Publication, SupplierQOS};
+use crate::rtec_event_comm::{Event, EventHeader};
+
+/// What the channel knows of an RT_Info: how urgent the events of a dependency are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtInfo {
+    /// The priority at which its events are dispatched.
+    pub priority: Priority,
+    /// The time from an event's arrival at the channel to the end of its handling.
+    pub deadline: Duration,
+    /// The worst-case execution time of the handler.
+    pub worst_case: Duration,
+}
+
+/// RT_Infos by their handle, which is not 0.
+pub(super) type RtInfos = HashMap<i32, RtInfo>;
+
+pub(super) fn entries(qos: &ConsumerQOS) -> Vec<Entry> {
+    let entry = |dependency: &Dependency| {
+        let header = &dependency.event.header;
+        Entry {
+            event_type: header.r#type,
+            source: header.source,
+            time: header.creation_time,
+        }
+    };
+    qos.dependencies.iter().map(entry).collect()
+}
+
+/// The most urgent of the RT_Infos that the dependencies name.
+pub(super) fn rt_info(qos: &ConsumerQOS, known: &RtInfos) -> Option<RtInfo> {
+    let named = qos.dependencies.iter();
+    named
+        .filter_map(|dependency| known.get(&dependency.rt_info).copied())
+        .max_by_key(|info| info.priority)
+}
+
+pub(super) fn published(qos: &SupplierQOS) -> Box<[Header]> {
+    let header = |publication: &Publication| Header {
+        event_type: publication.event.header.r#type,
+        source: publication.event.header.source,
+    };
+    let all: BTreeSet<_> = qos
+        .publications
+        .iter()
+        .map(|publication| {
+            let header = header(publication);
+            (header.source, header.event_type)
+        })
+        .collect();
+    all.into_iter()
+        .map(|(source, event_type)| Header { event_type, source })
+        .collect()
+}
+
+/// The headers (source, type) that an observer is told; too many become any.
+fn bounded(headers: BTreeSet<(i32, i32)>) -> BTreeSet<(i32, i32)> {
+    if headers.len() > OBSERVED_HEADERS_MAX {
+        BTreeSet::from([(SOURCE_ANY, ANY)])
+    } else {
+        headers
+    }
+}
+
+/// A disjunction of these headers.
+pub(super) fn consumer_qos(headers: BTreeSet<(i32, i32)>) -> ConsumerQOS {
+    let headers = bounded(headers);
+    let group = (headers.len() as i32, DISJUNCTION);
+    let dependencies = std::iter::once(group)
+        .chain(headers)
+        .map(|header| Dependency {
+            event: bare(header),
+            rt_info: 0,
+        });
+    ConsumerQOS {
+        dependencies: dependencies.collect(),
+        is_gateway: false,
+    }
+}
+
+pub(super) fn supplier_qos(headers: BTreeSet<(i32, i32)>) -> SupplierQOS {
+    let publications = bounded(headers).into_iter().map(|header| Publication {
+        event: bare(header),
+        ..Publication::default()
+    });
+    SupplierQOS {
+        publications: publications.collect(),
+        is_gateway: false,
+    }
+}
+
+/// An event of which the source and the type count.
+fn bare((source, event_type): (i32, i32)) -> Event {
+    Event {
+        header: EventHeader {
+            r#type: event_type,
+            source,
+            ..EventHeader::default()
+        },
+        ..Event::default()
+    }
+}

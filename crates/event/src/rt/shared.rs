@@ -1,0 +1,540 @@
+//! What the servants of one real-time channel share.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Weak};
+
+use deckwatch_orb::delivery::{
+    Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
+    WhenFull,
+};
+use deckwatch_orb::transport::Transport;
+use deckwatch_orb::{Orb, Priority, RtCurrent, SystemException, SystemExceptionKind as Kind};
+use deckwatch_sync::PiMutex;
+
+use super::consumer::{Consumer, ConsumerReport, Delivery};
+use super::counters::{Counters, Loss, RtCounts};
+use super::observers::{Change, Observers};
+use super::pushed::Pushed;
+use super::qos::{self, RtInfo};
+use super::supplier::Supplier;
+use super::timeouts::Timeouts;
+use crate::dispatch::{Dispatcher, Dispatching, Urgency};
+use crate::filter::{Candidates, Filter, Header, Index};
+use crate::limits;
+use crate::objects::Objects;
+use crate::raise::raise;
+use crate::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef, SupplierQOS};
+use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
+
+/// Options of a real-time channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtChannelOptions {
+    /// Event sets that wait for one consumer; 1 to [`limits::QUEUE_LEN_MAX`].
+    pub queue_len: usize,
+    /// What happens when a consumer's queue is full.
+    pub when_full: WhenFull,
+    /// Octets of all events that are alive; at least [`limits::CHANNEL_SIZE_MIN`].
+    pub size_max: usize,
+    /// Which thread sends an event, and which goes first.
+    pub dispatching: Dispatching,
+    /// A lane whose priority the host refuses works at the priority that it has, and is counted.
+    pub allow_priority_fallback: bool,
+    /// A connected client may connect again to change its QoS; else it gets AlreadyConnected, as TAO's default is.
+    pub reconnect: bool,
+    /// A client that disconnects is called back, as at the end of the channel.
+    pub disconnect_callbacks: bool,
+    /// The RT_Infos that dependencies name, by their handle.
+    pub rt_infos: HashMap<i32, RtInfo>,
+}
+
+impl Default for RtChannelOptions {
+    fn default() -> Self {
+        Self {
+            queue_len: limits::QUEUE_LEN_DEFAULT,
+            when_full: WhenFull::default(),
+            size_max: limits::CHANNEL_SIZE_DEFAULT,
+            dispatching: Dispatching::default(),
+            allow_priority_fallback: false,
+            reconnect: false,
+            disconnect_callbacks: false,
+            rt_infos: HashMap::new(),
+        }
+    }
+}
+
+/// The state that the servants of one channel share.
+pub(super) struct Shared {
+    own: Weak<Self>,
+    pub(super) options: RtChannelOptions,
+    pub(super) objects: Objects,
+    pub(super) deliveries: Deliveries,
+    transport: Arc<dyn Transport>,
+    current: RtCurrent,
+    dispatcher: Dispatcher<Delivery>,
+    index: PiMutex<Index<Arc<Consumer>>>,
+    /// Changes whenever the index does.
+    generation: AtomicU64,
+    /// By the number of the proxy. The lock is held while a client connects and while the channel is destroyed.
+    clients: PiMutex<Clients>,
+    timeouts: Arc<Timeouts>,
+    observers: Arc<Observers>,
+    counters: Arc<Counters>,
+    is_destroyed: AtomicBool,
+    /// Set after `is_destroyed`, once the suppliers have been notified.
+    suppliers_told: AtomicBool,
+}
+
+#[derive(Default)]
+struct Clients {
+    consumers: HashMap<u64, Arc<Consumer>>,
+    suppliers: HashMap<u64, Arc<Supplier>>,
+}
+
+impl Shared {
+    /// # Errors
+    /// BAD_PARAM for options out of bounds, NO_RESOURCES for lanes without threads or priorities.
+    pub(super) fn new(orb: &Orb, options: RtChannelOptions) -> Result<Arc<Self>, SystemException> {
+        let is_sound = (1..=limits::QUEUE_LEN_MAX).contains(&options.queue_len)
+            && options.size_max >= limits::CHANNEL_SIZE_MIN;
+        if !is_sound {
+            return Err(raise(Kind::BadParam));
+        }
+        let deliveries = DeliveryOptions {
+            size_max: options.size_max,
+            ..DeliveryOptions::default()
+        };
+        let deliveries = Deliveries::start(orb, deliveries)?;
+        let counters = Arc::<Counters>::default();
+        let (current, counts) = (orb.rt_current(), Arc::clone(&counters));
+        let may_fall_back = options.allow_priority_fallback;
+        let prepare = move |priority: Option<Priority>| {
+            let Some(priority) = priority else {
+                return Ok(());
+            };
+            match current.set_the_priority(priority) {
+                Err(denied) if may_fall_back && denied.kind == Kind::NoPermission => {
+                    counts.priority_fallbacks.fetch_add(1, Relaxed);
+                    Ok(())
+                }
+                outcome => outcome,
+            }
+        };
+        let prepare: Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync> =
+            Arc::new(prepare);
+        let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
+        let objects = Objects::new(orb.root_poa()?);
+        Ok(Arc::new_cyclic(|own| Self {
+            own: own.clone(),
+            options,
+            objects,
+            deliveries,
+            transport: Arc::clone(orb.transport()),
+            current: orb.rt_current(),
+            dispatcher,
+            index: PiMutex::default(),
+            generation: AtomicU64::new(0),
+            clients: PiMutex::default(),
+            timeouts: Arc::default(),
+            observers: Arc::default(),
+            counters,
+            is_destroyed: AtomicBool::new(false),
+            suppliers_told: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn own(&self) -> Weak<Self> {
+        self.own.clone()
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.transport.now().0
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Acquire)
+    }
+
+    pub(super) fn candidates(&self, event: Header) -> Candidates<Arc<Consumer>> {
+        self.index.lock("rt.index").candidates(event)
+    }
+
+    pub(super) fn consumer(&self, number: u64) -> Option<Arc<Consumer>> {
+        let clients = self.clients.lock("rt.clients");
+        clients.consumers.get(&number).cloned()
+    }
+
+    pub(super) fn count_received(&self, count: u64) {
+        self.counters.received.fetch_add(count, Relaxed);
+    }
+
+    pub(super) fn count_timeout(&self) {
+        self.counters.timeouts.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_observer_lost(&self) {
+        self.counters.observers_lost.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn lose(&self, consumer: &Consumer, why: Loss) {
+        consumer.losses.count(why);
+        self.counters.losses.count(why);
+    }
+
+    /// Offers an event to the consumers in `reach` that may match it. `reach` is sorted; `None` is all.
+    pub(super) fn route(&self, pushed: &mut Pushed<'_>, reach: Option<&[u64]>) {
+        let candidates = self.candidates(pushed.key());
+        let priority = self.current.the_priority().ok();
+        let (mut is_wanted, mut batch) = (false, Batch::new());
+        candidates.for_each(|consumer| {
+            if reach.is_none_or(|reach| reach.binary_search(&consumer.number).is_ok()) {
+                is_wanted = true;
+                consumer.take(self, pushed, priority, &mut batch);
+            }
+        });
+        if !is_wanted {
+            self.counters.unwanted.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Returns true if the thread of a push sends its events.
+    pub(super) fn is_reactive(&self) -> bool {
+        self.options.dispatching == Dispatching::Reactive
+    }
+
+    pub(super) fn dispatch(
+        &self,
+        priority: Option<Priority>,
+        urgency: Urgency,
+        consumer: Arc<Consumer>,
+        body: Marshalled,
+    ) {
+        let losses = Arc::clone(&self.counters);
+        let delivery = Delivery {
+            consumer,
+            body,
+            losses,
+        };
+        self.dispatcher.dispatch(priority, urgency, delivery);
+    }
+
+    /// # Errors
+    /// OBJECT_NOT_EXIST once the channel is destroyed.
+    pub(super) fn check_alive(&self) -> Result<(), SystemException> {
+        if self.is_destroyed.load(Acquire) {
+            Err(raise(Kind::ObjectNotExist))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Connects a consumer, in place of `before`.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a malformed filter, NO_RESOURCES at the maximum of consumers, OBJECT_NOT_EXIST after the end.
+    pub(super) fn connect_consumer(
+        &self,
+        number: u64,
+        reference: &PushConsumerRef,
+        qos: &ConsumerQOS,
+        before: Option<&Arc<Consumer>>,
+    ) -> Result<Arc<Consumer>, SystemException> {
+        let filter = Filter::build(&qos::entries(qos)).map_err(|_| raise(Kind::BadParam))?;
+        self.check_alive()?;
+        let is_hop =
+            qos.is_gateway || reference.object().type_id() == ProxyPushConsumerRef::REPOSITORY_ID;
+        let rt_info = qos::rt_info(qos, &self.options.rt_infos);
+        let same = before.filter(|before| before.outlet.object() == reference.object());
+        // Without a lock: to resolve a host name takes time.
+        let outlet = match same {
+            Some(same) => Arc::clone(&same.outlet),
+            None => self.outlet(number, reference, rt_info)?,
+        };
+        let extras = (is_hop, rt_info);
+        let consumer = Consumer::new(filter, Arc::clone(&outlet), qos, extras, self.now_ns());
+        let consumer = Arc::new(consumer);
+        let entered = self.enter_consumer(&consumer, before);
+        if same.is_none() {
+            match (&entered, before) {
+                (Err(_), _) => outlet.leave(),
+                (Ok(()), Some(before)) => {
+                    before.leave();
+                    before.outlet.leave();
+                }
+                (Ok(()), None) => {}
+            }
+        }
+        entered?;
+        if !consumer.is_gateway {
+            self.observers.note(Change::Consumers);
+        }
+        Ok(consumer)
+    }
+
+    fn enter_consumer(
+        &self,
+        consumer: &Arc<Consumer>,
+        before: Option<&Arc<Consumer>>,
+    ) -> Result<(), SystemException> {
+        let number = consumer.number;
+        let mut clients = self.clients.lock("rt.clients");
+        self.check_alive()?;
+        if before.is_none() && clients.consumers.len() >= limits::CONSUMERS_MAX {
+            return Err(raise(Kind::NoResources));
+        }
+        self.objects.settle(number)?;
+        if let Some(due_ns) = consumer.next_due_ns() {
+            let watched = self.timeouts.watch(&self.own, due_ns, number);
+            // `settle` has taken the proxy off the waiting list.
+            watched.inspect_err(|_| self.objects.retire(number))?;
+        }
+        {
+            let mut index = self.index.lock("rt.index");
+            if let Some(before) = before {
+                index.remove(number, &before.filter);
+            }
+            index.insert(number, &consumer.filter, consumer);
+            self.generation.fetch_add(1, Release);
+        }
+        clients.consumers.insert(number, Arc::clone(consumer));
+        Ok(())
+    }
+
+    /// The outlet of a consumer. Its connection is begun, and not waited for.
+    fn outlet(
+        &self,
+        number: u64,
+        reference: &PushConsumerRef,
+        rt_info: Option<RtInfo>,
+    ) -> Result<Arc<Outlet>, SystemException> {
+        let options = OutletOptions {
+            number,
+            operation: "push",
+            farewell: Some("disconnect_push_consumer"),
+            window: 0,
+            queue_len: self.options.queue_len,
+            queue_size_max: limits::QUEUE_SIZE_MAX,
+            when_full: self.options.when_full,
+            priority: rt_info.map(|info| info.priority),
+            is_private: false,
+            failures_max: limits::FAILURES_MAX,
+            final_exceptions: &[],
+        };
+        let owner: Weak<Self> = self.own();
+        let made = self
+            .deliveries
+            .outlet(reference.object(), options, owner.clone());
+        match made {
+            // The host refuses the I/O thread its priority.
+            Err(refused)
+                if refused.kind == Kind::NoResources
+                    && options.priority.is_some()
+                    && self.options.allow_priority_fallback =>
+            {
+                self.counters.priority_fallbacks.fetch_add(1, Relaxed);
+                let options = OutletOptions {
+                    priority: None,
+                    ..options
+                };
+                self.deliveries.outlet(reference.object(), options, owner)
+            }
+            made => made,
+        }
+    }
+
+    /// Returns false if it was removed before.
+    fn remove_consumer(&self, consumer: &Consumer) -> bool {
+        let removed = self
+            .clients
+            .lock("rt.clients")
+            .consumers
+            .remove(&consumer.number);
+        let Some(consumer) = removed else {
+            return false;
+        };
+        {
+            let mut index = self.index.lock("rt.index");
+            index.remove(consumer.number, &consumer.filter);
+            self.generation.fetch_add(1, Release);
+        }
+        consumer.leave();
+        self.objects.retire(consumer.number);
+        if !consumer.is_gateway {
+            self.observers.note(Change::Consumers);
+        }
+        true
+    }
+
+    pub(super) fn disconnect_consumer(&self, consumer: &Consumer) {
+        if self.remove_consumer(consumer) {
+            if self.options.disconnect_callbacks {
+                consumer.outlet.close();
+            } else {
+                consumer.outlet.leave();
+            }
+        }
+    }
+
+    /// # Errors
+    /// NO_RESOURCES at the maximum of suppliers, OBJECT_NOT_EXIST after the end.
+    pub(super) fn connect_supplier(
+        &self,
+        number: u64,
+        supplier: &Arc<Supplier>,
+    ) -> Result<(), SystemException> {
+        let mut clients = self.clients.lock("rt.clients");
+        self.check_alive()?;
+        let is_new = !clients.suppliers.contains_key(&number);
+        if is_new && clients.suppliers.len() >= limits::SUPPLIERS_MAX {
+            return Err(raise(Kind::NoResources));
+        }
+        self.objects.settle(number)?;
+        clients.suppliers.insert(number, Arc::clone(supplier));
+        drop(clients);
+        if !supplier.is_gateway {
+            self.observers.note(Change::Suppliers);
+        }
+        Ok(())
+    }
+
+    pub(super) fn disconnect_supplier(&self, number: u64, supplier: Option<&Supplier>) {
+        self.clients.lock("rt.clients").suppliers.remove(&number);
+        self.objects.retire(number);
+        let Some(supplier) = supplier else {
+            return;
+        };
+        if !supplier.is_gateway {
+            self.observers.note(Change::Suppliers);
+        }
+        if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
+            self.say_farewell(vec![reference.clone()], || {});
+        }
+    }
+
+    /// Calls suppliers back in a thread that no caller waits for.
+    fn say_farewell(&self, suppliers: Vec<PushSupplierRef>, then: impl FnOnce() + Send + 'static) {
+        let farewell = move || {
+            for reference in suppliers {
+                let hurried = reference
+                    .object()
+                    .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
+                // A supplier that does not answer is gone already.
+                let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+            }
+            then();
+        };
+        // Without a thread the suppliers are not notified; dropping the closure runs nothing.
+        let _ = std::thread::Builder::new()
+            .name("rt-farewell".to_owned())
+            .spawn(farewell);
+    }
+
+    /// What all consumers but gateways subscribe to.
+    pub(super) fn subscriptions(&self) -> ConsumerQOS {
+        let clients = self.clients.lock("rt.clients");
+        let consumers = clients.consumers.values();
+        let any = || BTreeSet::from([(0, 0)]);
+        let headers = consumers
+            .filter(|consumer| !consumer.is_gateway)
+            .flat_map(|consumer| consumer.filter.keys().unwrap_or_else(any));
+        qos::consumer_qos(headers.collect())
+    }
+
+    /// What all suppliers but gateways publish.
+    pub(super) fn publications(&self) -> SupplierQOS {
+        let clients = self.clients.lock("rt.clients");
+        let suppliers = clients.suppliers.values();
+        let headers = suppliers
+            .filter(|supplier| !supplier.is_gateway)
+            .flat_map(|supplier| supplier.publications.iter())
+            .map(|header| (header.source, header.event_type));
+        qos::supplier_qos(headers.collect())
+    }
+
+    pub(super) fn observers(&self) -> &Arc<Observers> {
+        &self.observers
+    }
+
+    /// Ends the channel: all objects are deactivated, what is queued is sent, and all clients are notified.
+    pub(super) fn destroy(&self) -> Result<(), SystemException> {
+        if self.is_destroyed.swap(true, AcqRel) {
+            return Err(raise(Kind::ObjectNotExist));
+        }
+        self.objects.retire_all();
+        self.timeouts.close();
+        self.observers.close();
+        // A concurrent connect has either finished or will find the channel destroyed.
+        let clients = {
+            let clients = self.clients.lock("rt.clients");
+            let consumers: Vec<_> = clients.consumers.values().cloned().collect();
+            let suppliers = clients.suppliers.values();
+            let suppliers: Vec<_> = suppliers
+                .filter_map(|each| each.reference.clone())
+                .collect();
+            (consumers, suppliers)
+        };
+        let (consumers, suppliers) = clients;
+        self.dispatcher.close();
+        let own = self.own();
+        self.say_farewell(suppliers, move || {
+            if let Some(shared) = own.upgrade() {
+                // The lanes send what is queued before the farewell.
+                while !shared.dispatcher.is_idle() {
+                    std::thread::yield_now();
+                }
+                for consumer in consumers {
+                    consumer.outlet.close();
+                }
+                shared.suppliers_told.store(true, Release);
+            }
+        });
+        Ok(())
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
+    }
+
+    pub(super) fn counts(&self) -> RtCounts {
+        let sent = self.deliveries.counts();
+        let count = |counter: &AtomicU64| counter.load(Relaxed);
+        RtCounts {
+            received: count(&self.counters.received),
+            unwanted: count(&self.counters.unwanted),
+            timeouts: count(&self.counters.timeouts),
+            delivered: sent.delivered,
+            dropped: sent.dropped,
+            failed: sent.failed,
+            lost: self.counters.losses.read(),
+            consumers_lost: count(&self.counters.consumers_lost),
+            observers_lost: count(&self.counters.observers_lost),
+            priorities_missed: self.dispatcher.missed(),
+            priority_fallbacks: count(&self.counters.priority_fallbacks),
+        }
+    }
+
+    pub(super) fn reports(&self) -> Vec<ConsumerReport> {
+        let clients = self.clients.lock("rt.clients");
+        let mut reports: Vec<_> = clients
+            .consumers
+            .values()
+            .map(|each| each.report())
+            .collect();
+        reports.sort_by_key(|report| report.number);
+        reports
+    }
+}
+
+impl OutletOwner for Shared {
+    fn outlet_ended(&self, outlet: &Arc<Outlet>, why: End) {
+        let consumer = self.consumer(outlet.number());
+        // A consumer that has connected again may have another outlet.
+        if let Some(consumer) = consumer.filter(|it| Arc::ptr_eq(&it.outlet, outlet)) {
+            if why != End::Closed {
+                self.counters.consumers_lost.fetch_add(1, Relaxed);
+            }
+            self.remove_consumer(&consumer);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A connected supplier and its proxy, which takes pushes undecoded.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use deckwatch_cdr::Parse as _;
+use deckwatch_orb::{Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
+use deckwatch_sync::PiMutex;
+
+use super::pushed::Pushed;
+use super::qos;
+use super::shared::Shared;
+use crate::filter::{Header, Input};
+use crate::raise::raise;
+use crate::rtec_event_channel_admin::{
+    AlreadyConnected, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
+    ProxyPushConsumerSkeleton, SupplierQOS,
+};
+use crate::rtec_event_comm::{Event, EventHeader, PushConsumer, PushSupplierRef};
+
+/// A connected supplier.
+pub(super) struct Supplier {
+    /// Notified of the channel's end. `None` for a supplier that gave no reference.
+    pub(super) reference: Option<PushSupplierRef>,
+    pub(super) is_gateway: bool,
+    pub(super) publications: Box<[Header]>,
+    /// The consumers that may match a publication, and the generation of subscriptions that they are of.
+    reach: PiMutex<Option<(u64, Reach)>>,
+}
+
+/// Numbers of consumers, sorted. `None`: all.
+type Reach = Option<Arc<[u64]>>;
+
+impl Supplier {
+    pub(super) fn new(reference: Option<&PushSupplierRef>, qos: &SupplierQOS) -> Self {
+        Self {
+            reference: reference.cloned(),
+            is_gateway: qos.is_gateway,
+            publications: qos::published(qos),
+            reach: PiMutex::default(),
+        }
+    }
+
+    /// The consumers that may match one of its publications, computed anew when subscriptions have changed.
+    fn reach(&self, shared: &Shared) -> Reach {
+        if self.publications.is_empty() {
+            return None;
+        }
+        // Read before the index: a change meanwhile makes the result old, never wrong.
+        let generation = shared.generation();
+        let mut reach = self.reach.lock("rt.reach");
+        if let Some((known, reach)) = &*reach
+            && *known == generation
+        {
+            return reach.clone();
+        }
+        let mut numbers = BTreeSet::new();
+        for publication in &self.publications {
+            shared.candidates(*publication).for_each(|consumer| {
+                if consumer.filter.matches(Input::Event(*publication)) {
+                    numbers.insert(consumer.number);
+                }
+            });
+        }
+        let found: Reach = Some(numbers.into_iter().collect());
+        *reach = Some((generation, found.clone()));
+        found
+    }
+}
+
+/// `ProxyPushConsumer`: suppliers push to it.
+pub(super) struct ConsumerProxy {
+    shared: Weak<Shared>,
+    number: u64,
+    state: PiMutex<State>,
+}
+
+/// The state of a proxy.
+enum State {
+    Waiting,
+    Connected(Arc<Supplier>),
+    Disconnected,
+}
+
+impl ConsumerProxy {
+    pub(super) fn new(shared: Weak<Shared>, number: u64) -> Self {
+        Self {
+            shared,
+            number,
+            state: PiMutex::new(State::Waiting),
+        }
+    }
+
+    fn shared(&self) -> Result<Arc<Shared>, SystemException> {
+        let shared = self.shared.upgrade();
+        shared.ok_or_else(|| raise(Kind::ObjectNotExist))
+    }
+
+    /// # Errors
+    /// BAD_INV_ORDER before a supplier has connected, OBJECT_NOT_EXIST after it has left.
+    fn supplier(&self) -> Result<Arc<Supplier>, SystemException> {
+        match &*self.state.lock("rt.proxy") {
+            State::Connected(supplier) => Ok(Arc::clone(supplier)),
+            State::Waiting => Err(raise(Kind::BadInvOrder)),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist)),
+        }
+    }
+
+    /// Forwards the events of a push. An event that comes alone is not decoded.
+    fn serve_push(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let (supplier, shared) = (self.supplier()?, self.shared()?);
+        let arguments = request.arguments();
+        let mut r = arguments;
+        let count = r.read_count(EventHeader::SIZE_MIN)?;
+        let reach = supplier.reach(&shared);
+        let reach = reach.as_deref();
+        shared.count_received(count as u64);
+        if count == 1 {
+            let header = EventHeader::parse(&mut r)?;
+            shared.route(&mut Pushed::alone(arguments, header), reach);
+        } else {
+            for event in Vec::<Event>::parse(&mut { arguments })? {
+                shared.route(&mut Pushed::of(event), reach);
+            }
+        }
+        request.reply().map(drop)
+    }
+}
+
+impl PushConsumer for ConsumerProxy {
+    fn push(&self, data: &[Event]) -> Result<(), SystemException> {
+        let (supplier, shared) = (self.supplier()?, self.shared()?);
+        let reach = supplier.reach(&shared);
+        shared.count_received(data.len() as u64);
+        for event in data {
+            shared.route(&mut Pushed::of(event.clone()), reach.as_deref());
+        }
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        let shared = self.shared()?;
+        let before = std::mem::replace(&mut *self.state.lock("rt.proxy"), State::Disconnected);
+        let supplier = match before {
+            State::Connected(supplier) => Some(supplier),
+            State::Waiting | State::Disconnected => None,
+        };
+        shared.disconnect_supplier(self.number, supplier.as_deref());
+        Ok(())
+    }
+}
+
+impl ProxyPushConsumer for ConsumerProxy {
+    fn connect_push_supplier(
+        &self,
+        push_supplier: Option<&PushSupplierRef>,
+        qos: &SupplierQOS,
+    ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
+        let shared = self.shared()?;
+        let mut state = self.state.lock("rt.proxy");
+        match &*state {
+            State::Waiting => {}
+            State::Connected(_) if shared.options.reconnect => {}
+            State::Connected(_) => return Err(AlreadyConnected {}.into()),
+            State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
+        }
+        let supplier = Arc::new(Supplier::new(push_supplier, qos));
+        shared.connect_supplier(self.number, &supplier)?;
+        *state = State::Connected(supplier);
+        Ok(())
+    }
+}
+
+/// The servant of a [`ConsumerProxy`]: as its skeleton, but `push` is served from the octets.
+pub(super) struct PushServant(ProxyPushConsumerSkeleton<ConsumerProxy>);
+
+impl PushServant {
+    pub(super) fn new(proxy: ConsumerProxy) -> Self {
+        Self(ProxyPushConsumerSkeleton::new(proxy))
+    }
+}
+
+impl Servant for PushServant {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        self.0.repository_ids()
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if request.operation() == b"push" {
+            self.0.servant().serve_push(request)
+        } else {
+            self.0.dispatch(request)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Connecting, suspending, reconnecting and the ends of clients.
+
+use super::{World, any_of, event, giver, list, next, publishing};
+use crate::support::{PATIENCE, wait_for};
+use deckwatch_event::filter::designator::{CONJUNCTION, NEGATION};
+use deckwatch_event::limits;
+use deckwatch_event::rt::{Loss, RtChannelOptions};
+use deckwatch_event::rtec_event_channel_admin::{
+    ProxyPushConsumerConnectPushSupplierError as SupplierError, ProxyPushConsumerRef,
+    ProxyPushSupplierConnectPushConsumerError as ConsumerError,
+};
+use deckwatch_event::rtec_event_comm::PushConsumerRef;
+use deckwatch_orb::SystemExceptionKind as Kind;
+
+#[track_caller]
+fn kind<T: std::fmt::Debug>(outcome: Result<T, ConsumerError>) -> Kind {
+    match outcome {
+        Err(ConsumerError::System(raised)) => raised.kind,
+        other => panic!("a system exception, not {other:?}"),
+    }
+}
+
+#[test]
+fn suspended_consumer_gets_nothing_and_its_losses_are_counted() {
+    let world = World::new();
+    let fresh = world.proxy_supplier();
+    let raised = fresh.suspend_connection().expect_err("not connected");
+    assert_eq!(raised.kind, Kind::BadInvOrder);
+    let (proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let supplier = world.supply(&[]);
+    proxy.suspend_connection().unwrap();
+    supplier.push(&[event(1, 20, "lost")]).unwrap();
+    wait_for(|| world.served.counts().lost(Loss::Suspended) == 1);
+    proxy.resume_connection().unwrap();
+    supplier.push(&[event(1, 20, "kept")]).unwrap();
+    assert_eq!(next(&sets), ["kept"]);
+    assert_eq!(world.served.consumers()[0].lost, world.served.counts().lost);
+    world.end();
+}
+
+#[test]
+fn second_connect_is_refused_as_taos_default_is() {
+    let world = World::new();
+    let (proxy, _sets) = world.connect(&any_of(&[(0, 20)]));
+    let (other, _) = world.consumer();
+    let outcome = proxy.connect_push_consumer(Some(&other), &any_of(&[]));
+    assert!(matches!(outcome, Err(ConsumerError::AlreadyConnected(_))));
+    let supplier = world.supply(&[]);
+    let outcome = supplier.connect_push_supplier(None, &publishing(&[]));
+    assert!(matches!(outcome, Err(SupplierError::AlreadyConnected(_))));
+    world.end();
+}
+
+#[test]
+fn reconnecting_changes_filter_and_consumer_where_it_is_allowed() {
+    let world = World::with(RtChannelOptions {
+        reconnect: true,
+        ..RtChannelOptions::default()
+    });
+    let (consumer, sets) = world.consumer();
+    let proxy = world.proxy_supplier();
+    let connect = |consumer: &PushConsumerRef, events| {
+        proxy
+            .connect_push_consumer(Some(consumer), &any_of(events))
+            .expect("it connects");
+    };
+    connect(&consumer, &[(0, 20)]);
+    connect(&consumer, &[(0, 21)]);
+    let supplier = world.supply(&[(0, 20)]);
+    supplier.push(&[event(1, 21, "not published")]).unwrap();
+    // Another thread may serve the next request earlier.
+    wait_for(|| world.served.counts().unwanted == 1);
+    supplier
+        .connect_push_supplier(None, &publishing(&[(0, 21)]))
+        .unwrap();
+    supplier.push(&[event(1, 20, "not wanted")]).unwrap();
+    supplier.push(&[event(1, 21, "new filter")]).unwrap();
+    assert_eq!(next(&sets), ["new filter"]);
+    assert_eq!(world.served.counts().unwanted, 2);
+    let (other, other_sets) = world.consumer();
+    connect(&other, &[(0, 21)]);
+    supplier.push(&[event(1, 21, "new consumer")]).unwrap();
+    assert_eq!(next(&other_sets), ["new consumer"]);
+    assert!(sets.try_recv().is_err());
+    assert_eq!(world.served.consumers().len(), 1);
+    world.end();
+}
+
+#[test]
+fn malformed_filter_nil_and_the_channels_own_proxy_are_refused() {
+    let world = World::new();
+    let (consumer, _) = world.consumer();
+    let proxy = world.proxy_supplier();
+    for entries in [&[(0, NEGATION)][..], &[(9, CONJUNCTION), (0, 20)]] {
+        let outcome = proxy.connect_push_consumer(Some(&consumer), &list(entries));
+        assert_eq!(kind(outcome), Kind::BadParam);
+    }
+    let outcome = proxy.connect_push_consumer(None, &any_of(&[]));
+    assert_eq!(kind(outcome), Kind::BadParam);
+    let own = PushConsumerRef::from(world.supply(&[]));
+    let outcome = proxy.connect_push_consumer(Some(&own), &any_of(&[]));
+    assert!(matches!(outcome, Err(ConsumerError::TypeError(_))));
+    proxy
+        .connect_push_consumer(Some(&consumer), &any_of(&[]))
+        .expect("nothing before has connected it");
+    world.end();
+}
+
+#[test]
+fn client_that_disconnects_is_called_back_where_that_is_asked_for() {
+    for disconnect_callbacks in [false, true] {
+        let world = World::with(RtChannelOptions {
+            disconnect_callbacks,
+            ..RtChannelOptions::default()
+        });
+        let (proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+        let (reference, end) = giver(&world);
+        let supplier = world.proxy_consumer();
+        supplier
+            .connect_push_supplier(Some(&reference), &publishing(&[]))
+            .unwrap();
+        proxy.disconnect_push_supplier().unwrap();
+        supplier.disconnect_push_consumer().unwrap();
+        if disconnect_callbacks {
+            assert_eq!(sets.recv_timeout(PATIENCE), Ok(None));
+            assert_eq!(end.recv_timeout(PATIENCE), Ok(None));
+        }
+        let again = proxy.disconnect_push_supplier().expect_err("retired");
+        assert_eq!(again.kind, Kind::ObjectNotExist);
+        world.end();
+        assert!(sets.try_recv().is_err() && end.try_recv().is_err());
+    }
+}
+
+#[test]
+fn destroy_notifies_consumers_and_suppliers_and_ends_all_objects() {
+    let world = World::new();
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let (reference, end) = giver(&world);
+    let supplier = world.proxy_consumer();
+    supplier
+        .connect_push_supplier(Some(&reference), &publishing(&[]))
+        .unwrap();
+    supplier.push(&[event(1, 20, "last")]).unwrap();
+    assert_eq!(next(&sets), ["last"]);
+    world.channel.destroy().unwrap();
+    assert_eq!(sets.recv_timeout(PATIENCE), Ok(None));
+    assert_eq!(end.recv_timeout(PATIENCE), Ok(None));
+    wait_for(|| world.served.has_ended());
+    let gone = world.channel.for_consumers().expect_err("destroyed");
+    assert_eq!(gone.kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn dead_consumer_is_removed_and_the_others_go_on() {
+    let world = World::new();
+    let nobody = world.user.string_to_object("corbaloc::127.0.0.1:1/nobody");
+    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
+    world
+        .proxy_supplier()
+        .connect_push_consumer(Some(&nobody), &any_of(&[(0, 20)]))
+        .unwrap();
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let supplier: ProxyPushConsumerRef = world.supply(&[]);
+    let mut pushed = 0;
+    while world.served.counts().consumers_lost == 0 {
+        supplier.push(&[event(1, 20, "on")]).unwrap();
+        assert_eq!(next(&sets), ["on"]);
+        pushed += 1;
+    }
+    let counts = world.served.counts();
+    assert!(counts.failed + counts.dropped >= u64::from(limits::FAILURES_MAX));
+    assert_eq!(world.served.consumers().len(), 1);
+    // The count follows the sending.
+    wait_for(|| world.served.counts().delivered == pushed);
+    world.end();
+}

@@ -1,0 +1,135 @@
+//! Which consumer gets which events.
+
+use super::{World, any_of, event, list, next};
+use crate::support::{PATIENCE, wait_for};
+use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
+use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, NEGATION};
+use deckwatch_event::rt::{Loss, RtChannelOptions, RtInfo};
+use deckwatch_orb::Priority;
+use std::collections::HashMap;
+use std::time::Duration;
+
+#[test]
+fn each_consumer_gets_the_events_that_its_filter_emits_as_they_were_pushed() {
+    let world = World::new();
+    let (_one, twenty) = world.connect(&any_of(&[(0, 20)]));
+    let (_two, others) = world.connect(&list(&[(0, NEGATION), (0, 20)]));
+    let supplier = world.supply(&[]);
+    for (source, event_type, payload) in [(1, 20, "a"), (1, 21, "b"), (2, 20, "c")] {
+        supplier
+            .push(&[event(source, event_type, payload)])
+            .unwrap();
+    }
+    let whole = twenty.recv_timeout(PATIENCE).unwrap().expect("a set");
+    assert_eq!(whole, [event(1, 20, "a")], "header, payload and any");
+    assert_eq!(next(&twenty), ["c"]);
+    assert_eq!(next(&others), ["b"]);
+    wait_for(|| world.served.counts().delivered == 3);
+    let counts = world.served.counts();
+    assert_eq!((counts.received, counts.unwanted), (3, 0));
+    world.end();
+}
+
+#[test]
+fn several_events_of_one_push_go_where_each_is_wanted() {
+    let world = World::new();
+    let (_one, twenty) = world.connect(&any_of(&[(0, 20)]));
+    let (_two, all) = world.connect(&any_of(&[(0, 0)]));
+    let supplier = world.supply(&[]);
+    supplier
+        .push(&[event(1, 20, "a"), event(1, 21, "longer"), event(1, 20, "c")])
+        .unwrap();
+    assert_eq!([next(&twenty), next(&twenty)], [["a"], ["c"]]);
+    assert_eq!(
+        [next(&all), next(&all), next(&all)],
+        [["a"], ["longer"], ["c"]]
+    );
+    supplier.push(&[]).unwrap();
+    wait_for(|| world.served.counts().received == 3);
+    world.end();
+}
+
+#[test]
+fn conjunction_arrives_as_one_set() {
+    let world = World::new();
+    let (_proxy, sets) = world.connect(&list(&[(2, CONJUNCTION), (0, 20), (0, 21)]));
+    let supplier = world.supply(&[]);
+    for (event_type, payload) in [(20, "odd"), (20, "lost"), (21, "b")] {
+        supplier.push(&[event(1, event_type, payload)]).unwrap();
+    }
+    assert_eq!(next(&sets), ["odd", "b"]);
+    world.end();
+}
+
+#[test]
+fn interval_timeouts_arrive_without_a_supplier() {
+    let world = World::new();
+    let mut qos = list(&[(0, INTERVAL_TIMEOUT)]);
+    qos.dependencies[0].event.header.creation_time = 20_000;
+    let (proxy, sets) = world.connect(&qos);
+    for _ in 0..3 {
+        let set = sets.recv_timeout(PATIENCE).unwrap().expect("a set");
+        assert_eq!((set.len(), set[0].header.r#type), (1, INTERVAL_TIMEOUT));
+    }
+    proxy.disconnect_push_supplier().unwrap();
+    assert!(world.served.counts().timeouts >= 3);
+    world.end();
+}
+
+#[test]
+fn supplier_reaches_those_who_may_match_its_publications() {
+    let world = World::new();
+    let (_one, twenty) = world.connect(&any_of(&[(0, 20)]));
+    let supplier = world.supply(&[(1, 30)]);
+    supplier.push(&[event(1, 20, "not published")]).unwrap();
+    wait_for(|| world.served.counts().unwanted == 1);
+    let (_two, both) = world.connect(&any_of(&[(0, 20), (0, 30)]));
+    supplier.push(&[event(1, 20, "known by 30")]).unwrap();
+    assert_eq!(next(&both), ["known by 30"], "as TAO's supplier filtering");
+    assert!(twenty.try_recv().is_err());
+    world.end();
+}
+
+#[test]
+fn lanes_send_by_the_rt_info_and_count_what_a_full_queue_loses() {
+    let priority = |value| Priority::new(value).expect("a priority");
+    let lane = |value| LaneOptions {
+        priority: priority(value),
+        threads: 1,
+        queue: QueueOptions {
+            len: 64,
+            order: QueueOrder::Deadline,
+            when_full: QueueFull::DropNew,
+        },
+    };
+    let info = RtInfo {
+        priority: priority(7),
+        deadline: Duration::from_millis(50),
+        worst_case: Duration::from_millis(1),
+    };
+    let world = World::with(RtChannelOptions {
+        dispatching: Dispatching::Lanes(vec![lane(5), lane(9)]),
+        allow_priority_fallback: true,
+        rt_infos: HashMap::from([(3, info)]),
+        ..RtChannelOptions::default()
+    });
+    let mut qos = any_of(&[(0, 20)]);
+    qos.dependencies[1].rt_info = 3;
+    let (_proxy, sets) = world.connect(&qos);
+    let supplier = world.supply(&[]);
+    for number in 0..20 {
+        supplier.push(&[event(1, 20, &number.to_string())]).unwrap();
+    }
+    for number in 0..20 {
+        assert_eq!(
+            next(&sets),
+            [number.to_string()],
+            "one thread keeps the order"
+        );
+    }
+    let counts = world.served.counts();
+    assert_eq!(counts.priorities_missed, 20, "no lane has priority 7");
+    assert_eq!(counts.lost(Loss::QueueFull), 0);
+    wait_for(|| world.served.consumers()[0].delivered == 20);
+    world.end();
+}

@@ -1,0 +1,210 @@
+//! The real-time event channel from the view of suppliers, consumers and observers, over IIOP on loopback.
+
+mod connections;
+mod events;
+mod hops;
+mod observers;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use deckwatch_cdr::Any;
+use deckwatch_event::RtecEventData;
+use deckwatch_event::filter::designator::DISJUNCTION;
+use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
+use deckwatch_event::rtec_event_channel_admin::{
+    ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+    Publication, SupplierQOS,
+};
+use deckwatch_event::rtec_event_comm::{
+    Event, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton, PushSupplier,
+    PushSupplierRef, PushSupplierSkeleton,
+};
+use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
+
+use crate::support::{PATIENCE, serving_orb};
+
+/// What a client is told. `None`: it is disconnected.
+type Told<T> = Receiver<Option<T>>;
+
+/// A channel in one ORB, and a second ORB that uses it.
+struct World {
+    server: Orb,
+    user: Orb,
+    served: RtEventChannel,
+    /// The reference of the second ORB.
+    channel: EventChannelRef,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(RtChannelOptions::default())
+    }
+
+    fn with(options: RtChannelOptions) -> Self {
+        let (server, user) = (serving_orb(), serving_orb());
+        let served = RtEventChannel::start(&server, options).expect("a channel");
+        let text = server.object_to_string(served.reference().object());
+        let object = user.string_to_object(&text).expect("an IOR");
+        Self {
+            channel: EventChannelRef::unchecked_narrow(object.expect("not nil")),
+            server,
+            user,
+            served,
+        }
+    }
+
+    fn activate(&self, servant: Arc<dyn Servant>) -> ObjectRef {
+        let poa = self.user.root_poa().unwrap();
+        let id = poa.activate_object(servant).unwrap();
+        poa.id_to_reference(&id).unwrap()
+    }
+
+    /// A consumer in the second ORB, and the event sets that it receives.
+    fn consumer(&self) -> (PushConsumerRef, Told<Vec<Event>>) {
+        let (told, sets) = channel();
+        let taker = PushConsumerSkeleton::new(Taker(Mutex::new(told)));
+        let object = self.activate(Arc::new(taker));
+        (PushConsumerRef::unchecked_narrow(object), sets)
+    }
+
+    fn proxy_supplier(&self) -> ProxyPushSupplierRef {
+        let admin = self.channel.for_consumers().unwrap().expect("an admin");
+        admin.obtain_push_supplier().unwrap().expect("a proxy")
+    }
+
+    fn proxy_consumer(&self) -> ProxyPushConsumerRef {
+        let admin = self.channel.for_suppliers().unwrap().expect("an admin");
+        admin.obtain_push_consumer().unwrap().expect("a proxy")
+    }
+
+    /// A connected consumer of this list.
+    fn connect(&self, qos: &ConsumerQOS) -> (ProxyPushSupplierRef, Told<Vec<Event>>) {
+        let (consumer, sets) = self.consumer();
+        let proxy = self.proxy_supplier();
+        proxy
+            .connect_push_consumer(Some(&consumer), qos)
+            .expect("it connects");
+        (proxy, sets)
+    }
+
+    /// A connected supplier of these events, without a reference.
+    fn supply(&self, published: &[(i32, i32)]) -> ProxyPushConsumerRef {
+        let proxy = self.proxy_consumer();
+        proxy
+            .connect_push_supplier(None, &publishing(published))
+            .expect("it connects");
+        proxy
+    }
+
+    #[track_caller]
+    fn end(self) {
+        drop(self.served);
+        self.server.shutdown(true).expect("it ends");
+        self.user.shutdown(true).expect("it ends");
+    }
+}
+
+/// A consumer that sends each event set to the test.
+struct Taker(Mutex<Sender<Option<Vec<Event>>>>);
+
+impl Taker {
+    fn tell(&self, what: Option<Vec<Event>>) -> Result<(), SystemException> {
+        // The test may have all that it waits for.
+        let _ = self.0.lock().expect("whole").send(what);
+        Ok(())
+    }
+}
+
+impl PushConsumer for Taker {
+    fn push(&self, data: &[Event]) -> Result<(), SystemException> {
+        self.tell(Some(data.to_vec()))
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.tell(None)
+    }
+}
+
+/// A supplier that tells the test of its end.
+struct Giver(Mutex<Sender<Option<()>>>);
+
+impl PushSupplier for Giver {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        let _ = self.0.lock().expect("whole").send(None);
+        Ok(())
+    }
+}
+
+fn giver(world: &World) -> (PushSupplierRef, Told<()>) {
+    let (told, end) = channel();
+    let giver = PushSupplierSkeleton::new(Giver(Mutex::new(told)));
+    let object = world.activate(Arc::new(giver));
+    (PushSupplierRef::unchecked_narrow(object), end)
+}
+
+fn header(source: i32, event_type: i32) -> EventHeader {
+    EventHeader {
+        r#type: event_type,
+        source,
+        ttl: 1,
+        ..EventHeader::default()
+    }
+}
+
+fn event(source: i32, event_type: i32, payload: &str) -> Event {
+    Event {
+        header: header(source, event_type),
+        data: RtecEventData {
+            pad1: 0,
+            payload: payload.as_bytes().to_vec(),
+            any_value: Any::from_value(&7_u32).expect("a number fits"),
+        },
+    }
+}
+
+/// A list of entries: (source, type).
+fn list(entries: &[(i32, i32)]) -> ConsumerQOS {
+    let dependencies = entries.iter().map(|(source, event_type)| Dependency {
+        event: Event {
+            header: header(*source, *event_type),
+            ..Event::default()
+        },
+        rt_info: 0,
+    });
+    ConsumerQOS {
+        dependencies: dependencies.collect(),
+        is_gateway: false,
+    }
+}
+
+/// All events of these sources and types.
+fn any_of(events: &[(i32, i32)]) -> ConsumerQOS {
+    let group = [(events.len() as i32, DISJUNCTION)];
+    list(&[&group[..], events].concat())
+}
+
+fn publishing(events: &[(i32, i32)]) -> SupplierQOS {
+    let publications = events.iter().map(|(source, event_type)| Publication {
+        event: Event {
+            header: header(*source, *event_type),
+            ..Event::default()
+        },
+        ..Publication::default()
+    });
+    SupplierQOS {
+        publications: publications.collect(),
+        is_gateway: false,
+    }
+}
+
+/// The payloads of the next event set.
+#[track_caller]
+fn next(sets: &Told<Vec<Event>>) -> Vec<String> {
+    let set = sets.recv_timeout(PATIENCE).expect("an event set");
+    let payload = |event: Event| String::from_utf8(event.data.payload).expect("text");
+    set.expect("no disconnect")
+        .into_iter()
+        .map(payload)
+        .collect()
+}

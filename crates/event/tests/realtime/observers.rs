@@ -1,0 +1,80 @@
+//! What observers are told.
+
+use super::{World, any_of, list};
+use crate::support::PATIENCE;
+use deckwatch_event::filter::designator::{DISJUNCTION, NEGATION};
+use deckwatch_event::rtec_event_channel_admin::{
+    ConsumerQOS, EventChannelRemoveObserverError, Observer, ObserverRef, ObserverSkeleton,
+    SupplierQOS,
+};
+use deckwatch_orb::SystemException;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// What an observer is told: "C" or "S", and (source, type) of each header.
+type Update = (char, Vec<(i32, i32)>);
+
+struct Watcher(Mutex<Sender<Update>>);
+
+impl Watcher {
+    fn tell(&self, update: Update) -> Result<(), SystemException> {
+        let _ = self.0.lock().expect("whole").send(update);
+        Ok(())
+    }
+}
+
+impl Observer for Watcher {
+    fn update_consumer(&self, sub: &ConsumerQOS) -> Result<(), SystemException> {
+        let group = &sub.dependencies[0].event.header;
+        assert_eq!(group.r#type, DISJUNCTION);
+        assert_eq!(group.source as usize, sub.dependencies.len() - 1);
+        let headers = sub.dependencies[1..].iter();
+        let headers = headers.map(|each| (each.event.header.source, each.event.header.r#type));
+        self.tell(('C', headers.collect()))
+    }
+
+    fn update_supplier(&self, r#pub: &SupplierQOS) -> Result<(), SystemException> {
+        let headers = r#pub.publications.iter();
+        let headers = headers.map(|each| (each.event.header.source, each.event.header.r#type));
+        self.tell(('S', headers.collect()))
+    }
+}
+
+/// Waits for an update. Earlier states may come first.
+#[track_caller]
+fn await_update(updates: &Receiver<Update>, expected: &Update) {
+    while updates.recv_timeout(PATIENCE).expect("an update") != *expected {}
+}
+
+#[test]
+fn observer_is_told_the_state_and_each_change_but_not_of_gateways() {
+    let world = World::new();
+    let (early, _) = world.connect(&any_of(&[(1, 20), (0, 21)]));
+    let (sender, updates) = channel();
+    let watcher = world.activate(Arc::new(ObserverSkeleton::new(Watcher(Mutex::new(sender)))));
+    let watcher = ObserverRef::unchecked_narrow(watcher);
+    let handle = world.channel.append_observer(Some(&watcher)).unwrap();
+    let next = || updates.recv_timeout(PATIENCE).expect("an update");
+    assert_eq!(next(), ('C', vec![(0, 21), (1, 20)]));
+    assert_eq!(next(), ('S', vec![]));
+
+    let supplier = world.supply(&[(2, 30), (2, 30), (2, 31)]);
+    await_update(&updates, &('S', vec![(2, 30), (2, 31)]));
+    let mut gateway = any_of(&[(0, 40)]);
+    gateway.is_gateway = true;
+    let _unseen = world.connect(&gateway);
+    let (_all, _) = world.connect(&list(&[(0, NEGATION), (0, 20)]));
+    await_update(&updates, &('C', vec![(0, 0), (0, 21), (1, 20)]));
+    early.disconnect_push_supplier().unwrap();
+    await_update(&updates, &('C', vec![(0, 0)]));
+    supplier.disconnect_push_consumer().unwrap();
+    await_update(&updates, &('S', vec![]));
+
+    world.channel.remove_observer(handle).unwrap();
+    let again = world.channel.remove_observer(handle);
+    assert!(matches!(
+        again,
+        Err(EventChannelRemoveObserverError::CANTREMOVEOBSERVER(_))
+    ));
+    world.end();
+}

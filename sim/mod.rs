@@ -2,5 +2,6 @@
 
 mod asynchronous;
 mod calls;
+mod delivery;
 mod storm;
 mod times;

@@ -21,4 +21,5 @@ mod serving;
 mod slow;
 mod suppliers;
 mod unwritten;
+mod ways;
 mod wire;

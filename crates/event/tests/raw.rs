@@ -66,27 +66,93 @@ impl Answering {
         object_at(&self.listener, orb)
     }
 
+    /// A reference with the code sets of `other`.
+    pub(crate) fn object_like(&self, other: &ObjectRef, orb: &Orb) -> ObjectRef {
+        let port = self.listener.local_addr().expect("it listens").port();
+        let profile = other.ior().iiop_profiles().next();
+        let profile = IiopProfile {
+            components: profile.expect("a profile").expect("whole").components,
+            ..IiopProfile::new("127.0.0.1", port, b"raw consumer")
+        };
+        let ior = Ior::with_iiop(other.type_id(), &profile).expect("a reference");
+        let object = orb.string_to_object(&ior.to_string()).expect("an IOR");
+        object.expect("not nil")
+    }
+
     /// Answers the requests of one connection in a thread, and counts them.
     pub(crate) fn run(self, taken: Arc<AtomicUsize>) {
+        std::thread::spawn(move || serve(&self.listener, &taken));
+    }
+
+    /// The same, after the first request of a first connection was answered by `first`, which gets the request's id.
+    pub(crate) fn run_after(
+        self,
+        first: impl FnOnce([u8; 4]) -> Vec<u8> + Send + 'static,
+        taken: Arc<AtomicUsize>,
+    ) {
         std::thread::spawn(move || {
             let (mut stream, _) = self.listener.accept().expect("a channel connects");
-            stream.set_nodelay(true).expect("an option");
+            let id = read_request(&mut stream, &mut vec![0; 64 << 10]).expect("a request");
+            stream.write_all(&first(id)).expect("it reads");
+            drop(stream);
+            serve(&self.listener, &taken);
+        });
+    }
+}
+
+impl Answering {
+    /// Answers every request of every connection by `answer`, which gets the request's id.
+    pub(crate) fn run_always(self, answer: impl Fn([u8; 4]) -> Vec<u8> + Send + 'static) {
+        std::thread::spawn(move || {
             let mut message = vec![0; 64 << 10];
-            let mut reply = *b"GIOP\x01\x02\x01\x01\x0c\0\0\0....\0\0\0\0\0\0\0\0";
-            loop {
-                if stream.read_exact(&mut message[..12]).is_err() {
+            let mut kept = Vec::new();
+            while let Ok((mut stream, _)) = self.listener.accept() {
+                let Some(id) = read_request(&mut stream, &mut message) else {
+                    return;
+                };
+                if stream.write_all(&answer(id)).is_err() {
                     return;
                 }
-                let size = u32::from_le_bytes(message[8..12].try_into().expect("four octets"));
-                let rest = stream.read_exact(&mut message[12..12 + size as usize]);
-                rest.expect("a whole message");
-                reply[12..16].copy_from_slice(&message[12..16]);
-                taken.fetch_add(1, Ordering::SeqCst);
-                if stream.write_all(&reply).is_err() {
-                    return;
-                }
+                kept.push(stream);
             }
         });
+    }
+}
+
+/// A reply with this status and body.
+pub(crate) fn reply(id: [u8; 4], status: u8, body: &[u8]) -> Vec<u8> {
+    let mut reply = b"GIOP\x01\x02\x01\x01".to_vec();
+    reply.extend(u32::to_le_bytes(12 + body.len() as u32));
+    reply.extend(id);
+    reply.extend([status, 0, 0, 0, 0, 0, 0, 0]);
+    reply.extend(body);
+    reply
+}
+
+/// CloseConnection.
+pub(crate) const CLOSE: &[u8] = b"GIOP\x01\x00\x01\x05\0\0\0\0";
+
+/// Reads one request. Returns its id; `None`: the connection has ended.
+fn read_request(stream: &mut TcpStream, message: &mut [u8]) -> Option<[u8; 4]> {
+    stream.read_exact(&mut message[..12]).ok()?;
+    let size = u32::from_le_bytes(message[8..12].try_into().expect("four octets"));
+    stream
+        .read_exact(&mut message[12..12 + size as usize])
+        .ok()?;
+    message[12..16].try_into().ok()
+}
+
+fn serve(listener: &TcpListener, taken: &AtomicUsize) {
+    let (mut stream, _) = listener.accept().expect("a channel connects");
+    stream.set_nodelay(true).expect("an option");
+    let mut message = vec![0; 64 << 10];
+    let mut answer = reply([0; 4], 0, &[]);
+    while let Some(id) = read_request(&mut stream, &mut message) {
+        answer[12..16].copy_from_slice(&id);
+        taken.fetch_add(1, Ordering::SeqCst);
+        if stream.write_all(&answer).is_err() {
+            return;
+        }
     }
 }
 

@@ -28,7 +28,7 @@ mod target;
 mod times;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, PiMutexGuard, Settable};
@@ -36,6 +36,7 @@ use deckwatch_sync::{PiMutex, PiMutexGuard, Settable};
 use crate::budget::Budget;
 use crate::connection::bidirectional::Offer;
 use crate::counters::Counters;
+use crate::delivery::Engine;
 use crate::interceptor::Registry;
 use crate::limits::{OUTSTANDING_MAX, SEALED_BUFFERS};
 use crate::rt::{LinearNetwork, NetworkPriorityMapping};
@@ -76,6 +77,8 @@ pub(crate) struct Client {
     replies: PiMutex<Option<Arc<Replies>>>,
     /// How many asynchronous calls have not been taken.
     outstanding: Budget,
+    /// The deliveries of this ORB.
+    deliveries: PiMutex<Vec<Weak<Engine>>>,
     /// The id of the last collocated request.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
@@ -115,6 +118,7 @@ impl Client {
             buffers: ReadBuffers::default(),
             replies: PiMutex::new(None),
             outstanding: Budget::new(OUTSTANDING_MAX as usize),
+            deliveries: PiMutex::default(),
             collocated: AtomicU32::new(0),
             interceptors,
             offer: OnceLock::new(),
@@ -148,6 +152,19 @@ impl Client {
         if is_first && self.buffers.is_sealed.load(Ordering::SeqCst) {
             self.slab.fill_read(SEALED_BUFFERS);
         }
+    }
+
+    /// The ORB turns and closes this engine.
+    pub(crate) fn add_deliveries(&self, engine: &Arc<Engine>) {
+        let mut all = self.deliveries.lock("client.deliveries");
+        all.retain(|engine| engine.strong_count() != 0);
+        all.push(Arc::downgrade(engine));
+    }
+
+    /// The engines of deliveries that are alive.
+    pub(crate) fn deliveries(&self) -> Vec<Arc<Engine>> {
+        let all = self.deliveries.lock("client.deliveries");
+        all.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Closes every connection that no call is using.

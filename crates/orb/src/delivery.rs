@@ -19,7 +19,8 @@
 //! * [`OutletOptions::window`] is 0 for one-ways, else the number of two-way requests under way to the receiver. The
 //!   I/O thread reads the replies.
 //! * A receiver's connection is opened when its outlet is made, without waiting for the peer.
-//! * An outlet ends by itself when its receiver is gone; its [`OutletOwner`] is told.
+//! * An outlet ends by itself when its receiver is gone; its [`OutletOwner`] is told. All end with their ORB.
+//! * An ORB that is turned by hand has no such threads: [`Orb::perform_work`] does their work.
 //!
 //! # What goes another way
 //!
@@ -139,6 +140,7 @@ impl Deliveries {
             is_closed: AtomicBool::new(false),
         });
         engine.worker(None)?;
+        orb.0.calls.client.add_deliveries(&engine);
         Ok(Self(engine))
     }
 
@@ -215,17 +217,6 @@ impl Deliveries {
         workers.iter().map(|worker| worker.count()).sum()
     }
 
-    /// For an ORB that is turned by hand: does what the I/O threads would do, without waiting. Returns whether there
-    /// was anything to do.
-    pub fn turn(&self) -> bool {
-        let workers = self.0.workers.lock("delivery.turn").clone();
-        let mut any = false;
-        for worker in workers {
-            any |= worker.turn_by_hand(&self.0);
-        }
-        any | self.0.callers.turn(&self.0)
-    }
-
     /// Closes all outlets and connections at once, and ends the threads.
     pub fn close(&self) {
         self.0.close();
@@ -249,6 +240,17 @@ impl Drop for Deliveries {
 impl Engine {
     fn now(&self) -> Instant64 {
         self.calls.client.transport.now_coarse()
+    }
+
+    /// For an ORB that is turned by hand: does what the threads would do, without waiting. Returns whether there was
+    /// anything to do.
+    pub(crate) fn turn(self: &Arc<Self>) -> bool {
+        let workers = self.workers.lock("delivery.turn").clone();
+        let mut any = false;
+        for worker in workers {
+            any |= worker.turn_by_hand(self);
+        }
+        any | self.callers.turn(self)
     }
 
     /// The I/O thread of a priority; the first use starts it.
@@ -361,7 +363,8 @@ impl Engine {
         oldest.is_some()
     }
 
-    fn close(&self) {
+    /// Closes all outlets and connections at once, and ends the threads.
+    pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let workers = std::mem::take(&mut *self.workers.lock("delivery.close"));
         let mut keys = Vec::new();

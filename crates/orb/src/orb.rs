@@ -167,6 +167,18 @@ impl OrbCore {
         replies.is_some_and(|replies| self.calls.is_turned_by_hand() && replies.turn(&self.calls))
     }
 
+    /// Does what the threads of deliveries do, if the ORB is turned by hand.
+    fn turn_deliveries(&self) -> bool {
+        let is_by_hand = self.calls.is_turned_by_hand();
+        is_by_hand
+            && self
+                .calls
+                .client
+                .deliveries()
+                .iter()
+                .any(|engine| engine.turn())
+    }
+
     /// Shuts down the lanes, the connections, the servants and the interceptors, once requests in progress have
     /// finished.
     pub(crate) fn release(&self) {
@@ -174,6 +186,9 @@ impl OrbCore {
         self.shut_lanes();
         if let Some(replies) = self.calls.client.replies_made() {
             replies.close(&self.calls);
+        }
+        for engine in self.calls.client.deliveries() {
+            engine.close();
         }
         self.calls.client.close();
         let deadline = self.calls.client.transport.now().after(DRAIN_TIMEOUT);
@@ -403,7 +418,9 @@ impl Orb {
             return true;
         }
         let default = self.0.pools.default_made();
-        default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience)) || self.0.turn_replies()
+        default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience))
+            || self.0.turn_replies()
+            || self.0.turn_deliveries()
     }
 
     /// Returns the transport, which is also the clock.

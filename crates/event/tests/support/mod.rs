@@ -95,6 +95,21 @@ impl World {
         self.taker(Some(Mutex::new(leave)))
     }
 
+    /// As [`World::consumer`], in another ORB; the reference is the second ORB's.
+    pub fn consumer_in(&self, orb: &Orb) -> (ObjectRef, Receiver<Option<u32>>) {
+        let (taken, events) = channel();
+        let leave = None;
+        let taker: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(Taker { taken, leave }));
+        let object = orb
+            .root_poa()
+            .unwrap()
+            .servant_to_reference(&taker)
+            .unwrap();
+        let text = orb.object_to_string(&object);
+        let object = self.user.string_to_object(&text).expect("an IOR");
+        (object.expect("not nil"), events)
+    }
+
     fn taker(&self, leave: Option<Mutex<Receiver<()>>>) -> (ObjectRef, Receiver<Option<u32>>) {
         let (taken, events) = channel();
         let taker = PushConsumerSkeleton::new(Taker { taken, leave });

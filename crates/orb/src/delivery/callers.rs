@@ -124,9 +124,10 @@ impl Outlet {
             }
             w.write_octets(event.octets())
         };
-        let object = self
-            .object
-            .with_round_trip_timeout(Some(engine.options.reply_timeout));
+        let object = self.called.get_or_init(|| {
+            let limit = engine.options.reply_timeout;
+            self.object.with_round_trip_timeout(Some(limit))
+        });
         let called = if self.options.window == 0 {
             object
                 .invoke_oneway(operation, write)

@@ -90,6 +90,8 @@ pub struct Outlet {
     pub(super) connection: Arc<Connection>,
     /// Requests go by calls of the ORB, in another thread: what a plain connection cannot do.
     pub(super) by_calls: AtomicBool,
+    /// The object with the time limit of such a call; it remembers where the object has moved to.
+    pub(super) called: OnceLock<ObjectRef>,
     pub(super) options: OutletOptions,
     state: PiMutex<State>,
     totals: Arc<Counts>,
@@ -183,6 +185,7 @@ impl Outlet {
             carries_priority,
             connection,
             by_calls: AtomicBool::new(by_calls),
+            called: OnceLock::new(),
             options,
             state: PiMutex::default(),
             totals: Arc::clone(&engine.counts),

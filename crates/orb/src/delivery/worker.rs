@@ -83,9 +83,6 @@ impl Worker {
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            if self.calls.require_life().is_err() {
-                return engine.close();
-            }
             self.turn(&engine, event);
         }
     }

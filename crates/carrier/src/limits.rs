@@ -102,6 +102,11 @@ pub const JOINED_CONNECTIONS_MAX: usize = 1024;
 /// preemption in between.
 pub const AGREEMENT_BOUND_NS: u64 = 100_000;
 
+/// Difference of two such stamps on one interface, of 99 segments in 100. Measured over loopback on two processors with
+/// eight runnable threads, nine runs of 1,200 pairs each: median 0.6 microseconds, 99th percentile 2.0 to 2.7, and at
+/// least 99.7% within 5. Of datagrams, the 99th percentile was 2.2 to 4.1 and at least 99.2% were within 5.
+pub const AGREEMENT_USUAL_NS: u64 = 5_000;
+
 /// The methods disagree if more than one in this many messages has stamps further apart than [`AGREEMENT_BOUND_NS`].
 pub const DISAGREEMENTS_ONE_IN: u64 = 100;
 

@@ -164,9 +164,11 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
             "{:?}",
             joined.warnings
         );
-        // A preemption between the two stamps makes a few pairs differ; a wrong method makes all pairs differ.
+        // This is no speed: both stamps are of one packet. A preemption between them makes a few pairs differ, a stamp
+        // from elsewhere on the way makes all differ. Datagrams come closer to one in a hundred (AGREEMENT_USUAL_NS).
+        let least = if carrier == TCP { 99 } else { 97 };
         assert!(
-            agreement.beyond_bound * 4 < agreement.compared,
+            agreement.as_usual * 100 >= agreement.compared * least,
             "{carrier}: {agreement:?}"
         );
     }

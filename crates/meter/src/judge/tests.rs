@@ -222,6 +222,49 @@ fn the_warm_up_is_not_judged_but_its_arrivals_are_seen() {
 }
 
 #[test]
+fn the_typical_time_of_a_layer_is_that_of_judged_messages_that_were_received() {
+    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+    for sample in &mut samples[..6] {
+        sample.flags.warm_up = true;
+        hold_up(sample, Layer::Network, 30 * MS);
+    }
+    for sample in &mut samples[6..14] {
+        lose(sample);
+    }
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            result.layers_ns.values().copied().collect::<Vec<_>>(),
+            [1_000_000; 4]
+        );
+    });
+}
+
+#[test]
+fn messages_sent_later_than_a_tenth_of_the_deadline_are_warned_of() {
+    let warnings = |ns| {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in samples.iter_mut().step_by(50) {
+            hold_up(sample, Layer::Sender, ns);
+        }
+        let flow = judge(
+            &mut [destination("SONAR", &mut samples)],
+            &terms(),
+            &Disturbance::default(),
+        );
+        let texts = flow.warnings.into_iter().map(|warning| warning.text);
+        texts.collect::<Vec<_>>()
+    };
+    // A message takes 1 ms to be sent, and the deadline is 50 ms.
+    assert!(warnings(4 * MS).is_empty());
+    assert_eq!(
+        warnings(4 * MS + 1),
+        [
+            "To SONAR, 20 of 1,000 messages were sent more than 5 ms after they were due, by the supplier's own fault."
+        ]
+    );
+}
+
+#[test]
 fn the_budget_decides_between_pass_and_unproven() {
     let mut samples: Vec<Sample> = (0..10_000).map(prompt).collect();
     at("SONAR", &mut samples, |result| {

@@ -265,6 +265,9 @@ fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -
     for program in programs {
         command.arg(format!("--cargo-arg={program}"));
     }
+    // The tests of a mutant take longer than its build.
+    let optimised = format!("profile.dev.package.deckwatch-{name}.opt-level=1");
+    command.arg(format!("--cargo-arg=--config={optimised}"));
     command.arg("--").args(filters);
     // The copy of the tree is a new folder each time; what it is built from is kept.
     command.env("CARGO_TARGET_DIR", target_of(root));

@@ -222,8 +222,10 @@ mod tests {
         assert_eq!(eras.around(1_999_999_999, 2_000_000_001), None);
         assert_eq!(eras.around(2_500_000_000, 2_500_000_009), None);
         // A stamp of the other side of the step, which would be wrong by it.
-        let era = eras.around(3_000_000_000, 3_000_000_009).expect("whole");
-        assert_eq!(era.to_monotonic(1_999_999_999 + OFFSET), None);
+        let after = eras.around(3_000_000_000, 3_000_000_009).expect("whole");
+        assert_eq!(after.to_monotonic(1_999_999_999 + OFFSET), None);
+        let before = eras.around(1_000_000_000, 2_000_000_000).expect("whole");
+        assert_eq!(before.to_monotonic(2_000_000_001 + OFFSET), None);
     }
 
     #[test]

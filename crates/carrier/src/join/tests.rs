@@ -398,8 +398,9 @@ fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
     );
 }
 
-/// Writes the records of three messages over UDP: one before a step of the clock by 100 ms, one that was under way then,
-/// and one after it.
+/// Writes the records of five messages over UDP: one before a step of the clock by 100 ms, one that was under way then,
+/// one after it, and one that was sent before it and lost: it may have been under way for as long as a deadline. Of the
+/// last one, only the consumer read the clocks between its arrival and the step.
 fn records_around_a_step(scratch: &Scratch) {
     const MS: i64 = 1_000_000;
     const OFFSET: i64 = 1_700_000_000_000_000_000;
@@ -425,15 +426,21 @@ fn records_around_a_step(scratch: &Scratch) {
     let (mut sent_page, mut sent) = sent.into_parts::<SupplierRecord>();
     let (mut got_page, mut got) = got.into_parts::<ConsumerRecord>();
     sent_page.update(|header| header.set_eras(&eras));
-    got_page.update(|header| header.set_eras(&eras));
-    for (sequence, sent_ns) in [(0, 100 * MS), (1, 249 * MS), (2, 400 * MS)] {
+    let mut read_later = eras;
+    read_later[0].until_ns = 245 * MS;
+    got_page.update(|header| header.set_eras(&read_later));
+    for (sequence, sent_ns) in [(0, 100), (1, 249), (2, 400), (3, 190), (4, 240)] {
+        let sent_ns = sent_ns * MS;
         sent.slice_mut()[sequence] = SupplierRecord {
             sent_ns,
             returned_ns: sent_ns + 10,
             transmit_realtime_ns: realtime(sent_ns + 20),
             ..SupplierRecord::default()
         };
-        got.slice_mut()[sequence] = ConsumerRecord {
+        if sequence == 3 {
+            continue;
+        }
+        got.slice_mut()[sequence.min(3)] = ConsumerRecord {
             sequence: sequence as u64,
             kernel_receive_realtime_ns: realtime(sent_ns + 2 * MS),
             received_ns: sent_ns + 3 * MS,
@@ -466,23 +473,24 @@ fn messages_under_way_when_the_clock_is_set_are_marked_and_no_stamp_is_shifted()
         .iter()
         .map(|sample| sample.flags.clock_step)
         .collect();
-    assert_eq!(marks, [false, true, false, false, false, false]);
+    assert_eq!(marks, [false, true, false, true, true, false]);
     for sample in [&samples[0], &samples[2]] {
         let from_sent =
             [sample.kernel_transmit_ns, sample.kernel_receive_ns].map(|ns| ns - sample.sent_ns);
         assert_eq!(from_sent, [20, 2_000_000]);
     }
-    let marked = &samples[1];
-    assert_eq!(
-        (marked.kernel_transmit_ns, marked.kernel_receive_ns),
-        (NO_STAMP, NO_STAMP)
-    );
-    assert_eq!(marked.received_ns - marked.sent_ns, 3_000_000);
+    for marked in [&samples[1], &samples[4]] {
+        assert_eq!(
+            (marked.kernel_transmit_ns, marked.kernel_receive_ns),
+            (NO_STAMP, NO_STAMP)
+        );
+        assert_eq!(marked.received_ns - marked.sent_ns, 3_000_000);
+    }
     let [warning] = &joined.warnings[..] else {
         panic!("{:?}", joined.warnings)
     };
     assert_eq!(warning.kind, "clock-set");
-    assert!(warning.text.contains(" 1 messages "), "{warning:?}");
+    assert!(warning.text.contains(" 3 messages "), "{warning:?}");
     assert_eq!(
         (joined.conversion_error_ns, joined.destinations[0].unstamped),
         (50, 0)

@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::blame::tests::{MS, hold_up, prompt};
     use crate::sample::Layer;
+    use crate::statistics::simulated::{Process, Random};
 
     fn terms(deadline_ms: u64, clusters: Option<u64>) -> Terms {
         Terms {
@@ -162,6 +163,41 @@ mod tests {
         // The median latency is 4 ms.
         assert_eq!(asked_by(&terms(4, None), &samples).0, 1);
         assert_eq!(asked_by(&terms(3, None), &samples).0, 1);
+    }
+
+    #[test]
+    fn of_a_threshold_that_more_than_a_twentieth_of_the_messages_exceed_nothing_is_learnt() {
+        for (slow, found) in [
+            (50, (50, AskedBy::Disturbance)),
+            (51, (1, AskedBy::Deadline)),
+        ] {
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for sample in &mut samples[400..400 + slow] {
+                hold_up(sample, Layer::Network, 8 * MS);
+            }
+            assert_eq!(asked_by(&terms(50, None), &samples), found, "{slow} slow");
+        }
+    }
+
+    #[test]
+    fn neighbours_by_chance_are_no_disturbance() {
+        // Independent messages, some of which are next to each other.
+        let (mut random, mut seen) = (Random::new(3), 0);
+        for _ in 0..20 {
+            let positions = Process::Independent.positions(1_000, 0.03, &mut random);
+            let longest = longest_bursts(1_000, &positions);
+            if positions.len() > 50 || longest.beyond_chance > 1 {
+                continue;
+            }
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for position in positions {
+                hold_up(&mut samples[position as usize], Layer::Network, 8 * MS);
+            }
+            let found = asked_by(&terms(50, None), &samples);
+            assert_eq!(found, (1, AskedBy::Deadline));
+            seen = longest.seen.max(seen);
+        }
+        assert!(seen > 1, "no two were neighbours");
     }
 
     #[test]

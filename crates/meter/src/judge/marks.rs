@@ -96,4 +96,18 @@ mod tests {
             .collect();
         assert_eq!(marked, [false, true, true, false]);
     }
+    #[test]
+    fn what_the_caller_has_marked_stays() {
+        let mut samples: Vec<Sample> = (0..2).map(prompt).collect();
+        samples[0].flags = SampleFlags {
+            warm_up: true,
+            clock_step: true,
+            duplicates: 3,
+            ..SampleFlags::default()
+        };
+        let marked = samples[0].flags;
+        mark(&mut samples, &terms());
+        assert_eq!(samples[0].flags, marked);
+        assert_eq!(samples[1].flags, SampleFlags::default());
+    }
 }

@@ -240,6 +240,21 @@ fn the_typical_time_of_a_layer_is_that_of_judged_messages_that_were_received() {
 }
 
 #[test]
+fn messages_under_way_when_the_clock_was_set_do_not_count_as_typical() {
+    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+    for sample in &mut samples[..12] {
+        (sample.kernel_transmit_ns, sample.kernel_receive_ns) = (NO_STAMP, NO_STAMP);
+        sample.flags.clock_step = true;
+    }
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            result.layers_ns.values().copied().collect::<Vec<_>>(),
+            [1_000_000; 4]
+        );
+    });
+}
+
+#[test]
 fn messages_sent_later_than_a_tenth_of_the_deadline_are_warned_of() {
     let warnings = |ns| {
         let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();

@@ -224,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_the_median_of_twenty_reaches_from_the_sixth_to_the_fifteenth_value() {
+        // As in published tables: beyond each end, an outcome has a probability of 2.07%; one value further in, 5.77%.
+        let values: Vec<i64> = (0..20).map(|index| 1 + index * 7 % 20).collect();
+        let [median] = percentiles(&values, 0)[..] else {
+            panic!("only the median")
+        };
+        let found = (median.lower, median.value, median.upper);
+        assert_eq!(found, (6, 10, Some(15)));
+    }
+
+    #[test]
     fn intervals_cover_the_true_percentile() {
         let mut random = Pcg64::new(5, 5);
         let (mut below, mut above) = (0, 0);

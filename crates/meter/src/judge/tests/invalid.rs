@@ -108,6 +108,55 @@ fn stolen_time_invalidates_only_what_it_can_explain() {
 }
 
 #[test]
+fn time_that_a_quota_withholds_is_like_stolen_time() {
+    let throttled = Disturbance {
+        throttled: Duration::from_secs(2),
+        ..Disturbance::default()
+    };
+    let samples = held_up(Layer::WakeUp, 50);
+    let (kind, reasons) = kind_under(&samples, &terms(), &throttled);
+    assert_eq!(kind, VerdictKind::Invalid, "{reasons:?}");
+}
+
+#[test]
+fn withheld_time_excuses_one_message_for_each_slack_and_one_for_each_period() {
+    let stolen = |ms| Disturbance {
+        stolen: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    // The slack is 46 ms, the period 50 ms. Of 1,000 messages two late ones fail, and one leaves the budget unproven.
+    let samples = held_up(Layer::WakeUp, 500);
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(45)).0,
+        VerdictKind::Fail
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(46)).0,
+        VerdictKind::Invalid
+    );
+    // Ten and nine of twenty.
+    let (kind, reasons) = kind_under(&held_up(Layer::WakeUp, 50), &terms(), &stolen(460));
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(
+        reasons[0].ends_with("enough to have made 19 messages late."),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn withheld_time_excuses_nothing_where_messages_are_usually_on_the_deadline() {
+    let mut samples = held_up(Layer::WakeUp, 50);
+    for sample in &mut samples {
+        hold_up(sample, Layer::Network, 46 * MS);
+    }
+    let stolen = Disturbance {
+        stolen: Duration::from_secs(2),
+        ..Disturbance::default()
+    };
+    assert_eq!(kind_under(&samples, &terms(), &stolen).0, VerdictKind::Fail);
+}
+
+#[test]
 fn stolen_time_excuses_no_lost_message() {
     let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
     for sample in samples.iter_mut().skip(3).step_by(50) {

@@ -17,6 +17,9 @@ pub(crate) struct Status(u8);
 /// Wrong arguments, a malformed file, or a failure of the command.
 pub(crate) const BAD_INPUT: Status = Status(2);
 
+/// A schedule in which a deadline can be missed.
+pub(crate) const INFEASIBLE: Status = Status(1);
+
 impl From<VerdictKind> for Status {
     fn from(kind: VerdictKind) -> Self {
         Self(match kind {

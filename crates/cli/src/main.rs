@@ -34,6 +34,8 @@ mod names;
 mod part;
 mod report;
 mod run;
+mod schedule;
+mod scheduler;
 mod schema;
 mod testbed;
 mod verdicts;
@@ -91,6 +93,7 @@ subcommands! {
     "Missions" {
         Run => run,
         Check => check,
+        Schedule => schedule,
         Report => report,
         Schema => schema,
         Verdicts => verdicts,
@@ -109,6 +112,7 @@ subcommands! {
     "CORBA tools" {
         Names => names,
         Channel => channel,
+        Scheduler => scheduler,
         Events => events,
         Call => call,
         Ior => ior,

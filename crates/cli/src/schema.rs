@@ -1,16 +1,25 @@
-//! `deckwatch schema`: the JSON Schema of mission files.
+//! `deckwatch schema`: the JSON Schemas of mission files and schedule files.
 
 use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Print the JSON Schema of mission files, for editors and checkers
+/// Print the JSON Schema of mission files or schedule files, for editors and checkers
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  deckwatch schema > mission-1.json")]
-pub(crate) struct Args {}
+#[command(
+    after_help = "Examples:\n  deckwatch schema > mission-1.json\n  deckwatch schema schedule > schedule-1.json"
+)]
+pub(crate) struct Args {
+    /// The kind of file
+    #[arg(value_name = "KIND", default_value = "mission", value_parser = ["mission", "schedule"])]
+    kind: String,
+}
 
-pub(crate) fn run(_: Args) -> anyhow::Result<ExitCode> {
-    let schema = deckwatch_scenario::mission::schema();
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let schema = match args.kind.as_str() {
+        "schedule" => deckwatch_scenario::schedule::schema(),
+        _ => deckwatch_scenario::mission::schema(),
+    };
     outln!("{}", serde_json::to_string_pretty(schema)?)?;
     Ok(ExitCode::SUCCESS)
 }

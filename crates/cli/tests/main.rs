@@ -16,5 +16,6 @@ mod names;
 mod output;
 mod real_time_channel;
 mod run;
+mod schedule;
 mod unprivileged;
 mod verdicts;

@@ -18,6 +18,7 @@ pub mod limits;
 mod objects;
 mod raise;
 pub mod rt;
+mod scheduler;
 mod shared;
 mod suppliers;
 
@@ -25,6 +26,7 @@ pub use channel::EventChannel;
 pub use cos::EventChannelFactory;
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
+pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;
 
 /// Generated from `idl/omg`, `idl/omnievents` and `idl/rtec`.

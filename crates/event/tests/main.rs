@@ -17,6 +17,7 @@ mod pulled_suppliers;
 mod pulling;
 mod raw;
 mod realtime;
+mod scheduler;
 mod serving;
 mod slow;
 mod suppliers;

@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod counters;
+pub mod dispatch;
 pub mod doctor;
 pub mod events;
 pub mod experiment;

@@ -1,6 +1,7 @@
 //! The figures. Each function takes numbers and returns a drawing.
 
 pub(crate) mod distribution;
+pub(crate) mod gantt;
 pub(crate) mod gaps;
 pub(crate) mod layers;
 pub(crate) mod plot;

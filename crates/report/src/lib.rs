@@ -17,6 +17,7 @@ mod layers;
 pub mod limits;
 mod palette;
 mod run;
+pub mod schedule;
 mod series;
 mod svg;
 mod unit;
@@ -85,6 +86,14 @@ pub fn page(runs: &[Run]) -> Result<String, ReportError> {
 /// [`ReportError::Template`], which is a defect of this crate.
 pub fn experiment_page(document: &ExperimentDocument) -> Result<String, ReportError> {
     view::experiment::page(document)
+}
+
+/// Makes the page of a schedule.
+///
+/// # Errors
+/// [`ReportError::Template`], which is a defect of this crate.
+pub fn schedule_page(page: &schedule::SchedulePage) -> Result<String, ReportError> {
+    view::schedule::page(page)
 }
 
 /// Makes the report of the run in `folder` and writes it there as [`REPORT_FILE`]. Returns its path.

@@ -26,6 +26,12 @@ pub const EXPERIMENT_FIGURES_MAX: usize = 100;
 /// Maximum number of measurements listed of an experiment, at about 600 octets each: three megabytes.
 pub const EXPERIMENT_ROWS_MAX: usize = 5000;
 
+/// Maximum number of tasks drawn of a schedule, the most urgent first: more rows than a screen and a half has.
+pub const GANTT_ROWS_MAX: usize = 40;
+
+/// Maximum number of operations listed of a schedule: all that a schedule can have.
+pub const SCHEDULE_ROWS_MAX: usize = 4096;
+
 /// Maximum number of characters shown of a name, so that one name cannot fill the page.
 pub const NAME_CHARS_MAX: usize = 120;
 

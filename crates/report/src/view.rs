@@ -6,6 +6,7 @@ mod flow;
 mod head;
 mod numbers;
 mod provenance;
+pub(crate) mod schedule;
 mod table;
 
 use deckwatch_meter::result::{DestinationResult, FlowResult, VerdictKind};

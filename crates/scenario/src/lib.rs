@@ -9,4 +9,5 @@ pub mod part;
 pub mod privilege;
 pub mod room;
 pub mod run;
+pub mod schedule;
 pub mod stream;

@@ -1,11 +1,11 @@
 //! Mission files: reads them, validates them against the published schema, cross-checks them, and makes a [`Mission`].
 
 mod checks;
-mod fault;
+pub(crate) mod fault;
 mod file;
 mod listed;
-mod schema;
-mod shape;
+pub(crate) mod schema;
+pub(crate) mod shape;
 mod text;
 mod types;
 
@@ -169,7 +169,7 @@ pub struct Overrides {
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("The mission file {} cannot be read ({error}). Give the path of a TOML file.", path.display())]
+    #[error("The file {} cannot be read ({error}). Give the path of a TOML file.", path.display())]
     Unreadable {
         /// The mission file.
         path: PathBuf,
@@ -177,7 +177,7 @@ pub enum LoadError {
         error: std::io::Error,
     },
     /// The file is longer than any mission.
-    #[error("The mission file {} is larger than {} MiB; it cannot be a mission.", path.display(), MISSION_SIZE_MAX >> 20)]
+    #[error("The file {} is larger than {} MiB; it is something else.", path.display(), MISSION_SIZE_MAX >> 20)]
     TooLarge {
         /// The mission file.
         path: PathBuf,
@@ -227,22 +227,8 @@ impl Mission {
     ) -> Result<Self, LoadError> {
         let mut faults = Faults::new(path, text.clone());
         let malformed = |faults| LoadError::Malformed(Box::new(faults));
-        let (mut table, mut errors) = DeTable::parse_recoverable(&text);
-        errors.sort_by_key(|error| error.span().map(|place| place.start));
-        // Only the first error of a line is reported: the others are mostly its consequences.
-        let mut line_end = 0;
-        for error in errors {
-            let place = error.span().unwrap_or(0..0);
-            if place.start >= line_end {
-                let after = text.get(place.start..).and_then(|rest| rest.find('\n'));
-                line_end = after.map_or(text.len(), |length| place.start + length + 1);
-                let fact = format!("this is not TOML: {}", error.message());
-                faults.report(place, fact, TOML_HELP);
-            }
-        }
-        faults.finish().map_err(malformed)?;
-        shape::check(schema::schema(), &table, &mut faults);
-        faults.finish().map_err(malformed)?;
+        let mut table =
+            shaped_table(&text, schema::schema(), "the mission", &mut faults).map_err(malformed)?;
         let variants =
             choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {
                 path: path.to_owned(),
@@ -339,7 +325,33 @@ fn choose_variant(
     }
 }
 
-fn read(path: &Path) -> Result<Arc<str>, LoadError> {
+/// Parses TOML, and validates it against a schema. `what` names the file to the user.
+pub(crate) fn shaped_table<'t>(
+    text: &'t str,
+    schema: &serde_json::Value,
+    what: &str,
+    faults: &mut Faults,
+) -> Result<Spanned<DeTable<'t>>, Faults> {
+    let (table, mut errors) = DeTable::parse_recoverable(text);
+    errors.sort_by_key(|error| error.span().map(|place| place.start));
+    // Only the first error of a line is reported: the others are mostly its consequences.
+    let mut line_end = 0;
+    for error in errors {
+        let place = error.span().unwrap_or(0..0);
+        if place.start >= line_end {
+            let after = text.get(place.start..).and_then(|rest| rest.find('\n'));
+            line_end = after.map_or(text.len(), |length| place.start + length + 1);
+            let fact = format!("this is not TOML: {}", error.message());
+            faults.report(place, fact, TOML_HELP);
+        }
+    }
+    faults.finish()?;
+    shape::check(schema, &table, what, faults);
+    faults.finish()?;
+    Ok(table)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Arc<str>, LoadError> {
     use std::io::Read as _;
     let unreadable = |error| LoadError::Unreadable {
         path: path.to_owned(),

@@ -74,7 +74,7 @@ fn a_file_that_is_not_there_is_told_by_its_path() {
     assert!(
         error
             .to_string()
-            .starts_with("The mission file tests/absent.toml cannot be read"),
+            .starts_with("The file tests/absent.toml cannot be read"),
         "{error}"
     );
 }

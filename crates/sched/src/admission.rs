@@ -25,7 +25,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalFact {
-    /// An operation would miss its deadline, would be on a cycle, or would have no rate.
+    /// An operation would miss its deadline, or would be on a cycle.
     Anomaly(AnomalyFact),
     /// The schedule cannot be computed.
     Error(SchedError),
@@ -51,8 +51,8 @@ impl std::error::Error for Refusal {}
 /// Admits a new operation to a set. Returns the set with it, and the schedule of that.
 ///
 /// # Errors
-/// [`Refusal`], if an operation would then miss its deadline or could not be scheduled; the set stays as it is. What
-/// was wrong with the set before is no reason to refuse.
+/// [`Refusal`], if an operation would then miss its deadline or be on a cycle; the set stays as it is. What was wrong
+/// with the set before is no reason to refuse, and neither is an operation without a rate: it never runs.
 pub fn admit(
     current: &Operations,
     new: &RtInfo,
@@ -93,7 +93,9 @@ pub fn admit_change(
         })
     };
     let fault = schedule.anomalies.iter().find(|anomaly| {
-        anomaly.severity() != Severity::Warning && !was_there(anomaly.of, anomaly.fact)
+        anomaly.severity() != Severity::Warning
+            && anomaly.fact != AnomalyFact::Unresolved
+            && !was_there(anomaly.of, anomaly.fact)
     });
     match fault {
         None => Ok((changed, schedule)),

@@ -58,11 +58,7 @@ impl Picture {
         } else {
             tasks.iter().map(at_once).collect()
         };
-        let mut start_ns = 0;
-        for (task, release) in tasks.iter().zip(&releases) {
-            let before = mul(release.at_once, task.period_ns)?;
-            start_ns = start_ns.max(before.saturating_sub(release.next_ns));
-        }
+        let start_ns = start(&tasks, &releases)?;
         let worst_ns = schedule.responses[segment].worst_ns.unwrap_or(0);
         let shown_ns = add(worst_ns.max(under.deadline_ns), under.period_ns)?;
         let end_ns = add(start_ns, shown_ns)?;
@@ -117,6 +113,16 @@ impl Picture {
             blocking_ns,
         }))
     }
+}
+
+/// Returns the time of the critical instant, so that no due time before it is negative.
+fn start(tasks: &[Task], releases: &[Release]) -> Result<u64, SchedError> {
+    let mut start_ns = 0;
+    for (task, release) in tasks.iter().zip(releases) {
+        let before = mul(release.at_once, task.period_ns)?;
+        start_ns = start_ns.max(before.saturating_sub(release.next_ns));
+    }
+    Ok(start_ns)
 }
 
 /// Returns the releases of a task with its greatest jitter at the start.

@@ -1,5 +1,6 @@
 //! The analysis against simulation, and against a second implementation of the theory.
 
+mod book;
 mod dynamic;
 mod fixed;
 mod operations;

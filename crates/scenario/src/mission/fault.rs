@@ -27,7 +27,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(path: &Path, text: Arc<str>) -> Self {
+    pub(crate) fn new(path: &Path, text: Arc<str>) -> Self {
         Self {
             path: path.to_owned(),
             text,
@@ -36,7 +36,7 @@ impl Faults {
     }
 
     /// Adds a fault, unless the list is full or already has it.
-    pub(super) fn report(
+    pub(crate) fn report(
         &mut self,
         place: Range<usize>,
         fact: impl Into<String>,
@@ -53,7 +53,7 @@ impl Faults {
     }
 
     /// Returns the sorted faults as an error, if there are any.
-    pub(super) fn finish(&mut self) -> Result<(), Self> {
+    pub(crate) fn finish(&mut self) -> Result<(), Self> {
         if self.faults.is_empty() {
             return Ok(());
         }

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 use super::file::MissionFile;
@@ -12,20 +12,22 @@ use super::file::MissionFile;
 /// Returns the schema of a mission file (JSON Schema 2020-12), which is published in `docs/schema/mission-1.json`.
 #[must_use]
 pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
+    static SCHEMA: LazyLock<Value> =
+        LazyLock::new(|| generate::<MissionFile>("mission-1.json", "Deckwatch mission"));
     &SCHEMA
 }
 
-fn generate() -> Value {
+/// Generates the schema of a file from the struct that it is read into.
+pub(crate) fn generate<T: JsonSchema>(file: &str, title: &str) -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .into_generator()
-        .into_root_schema_for::<MissionFile>();
+        .into_root_schema_for::<T>();
     RecursiveTransform(without_null).transform(&mut schema);
     schema.insert(
         "$id".to_owned(),
-        "https://deckwatch.invalid/schema/mission-1.json".into(),
+        format!("https://deckwatch.invalid/schema/{file}").into(),
     );
-    schema.insert("title".to_owned(), "Deckwatch mission".into());
+    schema.insert("title".to_owned(), title.into());
     schema.to_value()
 }
 

@@ -14,13 +14,13 @@ use toml::de::{DeTable, DeValue};
 use super::fault::Faults;
 use super::text::{BUDGET_FORMAT, BudgetText, DURATION_FORMAT, DurationText};
 
-/// Reports every departure of `table` from `schema`.
-pub(super) fn check(schema: &Value, table: &Spanned<DeTable<'_>>, faults: &mut Faults) {
+/// Reports every departure of `table` from `schema`. `what` names the file to the user, for example "the mission".
+pub(crate) fn check(schema: &Value, table: &Spanned<DeTable<'_>>, what: &str, faults: &mut Faults) {
     let mut walk = Walk {
         root: schema,
         faults,
     };
-    walk.table(schema, table.get_ref(), table.span(), "the mission");
+    walk.table(schema, table.get_ref(), table.span(), what);
 }
 
 struct Walk<'s, 'f> {
@@ -289,7 +289,12 @@ fn title(root: &Value, property: &Value, what: &str) -> String {
         .and_then(|reference| reference.rsplit('/').next());
     match name {
         Some(name) if root.pointer(&format!("/$defs/{name}")).is_some() => {
-            format!("a {}", name.to_lowercase())
+            let article = if name.starts_with(['A', 'E', 'I', 'O', 'U']) {
+                "an"
+            } else {
+                "a"
+            };
+            format!("{article} {}", name.to_lowercase())
         }
         _ => what.to_owned(),
     }
@@ -350,7 +355,7 @@ fn as_toml(value: &Value) -> String {
     }
 }
 
-pub(super) fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
+pub(crate) fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
     words
         .into_iter()
         .map(|word| word.as_ref().to_owned())
@@ -366,7 +371,7 @@ fn lower_first(text: &str) -> String {
 }
 
 /// Returns the known word that is most similar to a mistyped one.
-pub(super) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let likeness = |candidate: &str| {
         let (word, candidate) = (word.to_lowercase(), candidate.to_lowercase());
         if strsim::osa_distance(&word, &candidate) == 1 {

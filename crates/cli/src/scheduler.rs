@@ -1,0 +1,79 @@
+//! `deckwatch scheduler`: the scheduling service of the real-time event channel, for anyone's clients.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_naming::user::{Existing, bind_with_contexts};
+use deckwatch_orb::cos_naming::NamingContextRef;
+use deckwatch_scenario::mission::DurationText;
+use deckwatch_sched::{Settings, Strategy};
+
+use crate::output::errln;
+use crate::serve::ServeArgs;
+
+/// Serve RtecScheduler::Scheduler: declared operations in, priorities and anomalies out
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch scheduler --listen 0.0.0.0:10015 --names corbaloc::ship:2809/NameService
+  deckwatch scheduler --strategy muf --overhead 20us --admit --ior-file scheduler.ior
+  deckwatch call --idl idl/rtec/RtecScheduler.idl corbaloc::ship:10015/ScheduleService \\
+      RtecScheduler::Scheduler.get_rt_info_set
+
+It ends with SIGINT or SIGTERM. `deckwatch schedule FILE` computes a schedule without a service.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    serve: ServeArgs,
+    /// Bind the service to this name; contexts on the way are made
+    #[arg(long, value_name = "NAME", requires = "names", default_value = SchedulingService::NAME)]
+    bind: String,
+    /// Reference of the naming service, or a file that holds it
+    #[arg(long, value_name = "REFERENCE")]
+    names: Option<String>,
+    /// Which priorities operations get
+    #[arg(long, value_name = "NAME", default_value = "rms", value_parser = ["rms", "edf", "mlf", "muf", "rms-dyn"])]
+    strategy: String,
+    /// Processor time of each dispatch, beside the operation's own
+    #[arg(long, value_name = "DURATION", default_value = "0ns")]
+    overhead: DurationText,
+    /// Queues by deadline or laxity let the running operation end first
+    #[arg(long)]
+    run_to_completion: bool,
+    /// Refuse, with NO_RESOURCES, changes of a computed schedule that make an operation miss its deadline
+    #[arg(long)]
+    admit: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let orb = args.serve.orb()?;
+    let options = SchedulerOptions {
+        settings: Settings {
+            strategy: Strategy::named(&args.strategy).unwrap_or_default(),
+            overhead_ns: u64::try_from(args.overhead.0.as_nanos())?,
+            runs_to_completion: args.run_to_completion,
+        },
+        admits: args.admit,
+    };
+    let service = SchedulingService::start(&orb, options)?;
+    if let Some(names) = &args.names {
+        let names = crate::reference::target(&orb, names)?;
+        bind_with_contexts(
+            &NamingContextRef::unchecked_narrow(names),
+            &args.bind,
+            service.reference().object(),
+            Existing::Replace,
+        )
+        .with_context(|| format!("cannot bind {}", args.bind))?;
+    }
+    args.serve
+        .serve(&orb, service.reference().object(), || false)?;
+    let counts = service.counts();
+    errln!(
+        "operations {}, schedules computed {}, changes refused {}",
+        counts.operations,
+        counts.computed,
+        counts.refused
+    );
+    Ok(ExitCode::SUCCESS)
+}

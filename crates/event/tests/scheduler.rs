@@ -1,0 +1,261 @@
+//! The scheduling service over connections: off-line schedules, admission at run time, and its exceptions.
+
+use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
+use deckwatch_event::rtec_scheduler::{
+    AnomalySeverity, CriticalityT, DispatchingTypeT, ImportanceT, InfoTypeT, NOTSCHEDULED,
+    RTInfoEnabledTypeT, SchedulerAddDependencyError, SchedulerComputeSchedulingError,
+    SchedulerCreateError, SchedulerDispatchConfigurationError, SchedulerLookupError,
+    SchedulerPriorityError, SchedulerRef, SchedulerSetError,
+};
+use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
+use deckwatch_sched::{Settings, Strategy};
+
+struct Served {
+    _server: Orb,
+    _client: Orb,
+    service: SchedulingService,
+    scheduler: SchedulerRef,
+}
+
+fn served(options: SchedulerOptions) -> Served {
+    let server = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .build()
+        .unwrap();
+    server
+        .root_poa()
+        .unwrap()
+        .the_poa_manager()
+        .activate()
+        .unwrap();
+    let service = SchedulingService::start(&server, options).unwrap();
+    let client = Orb::builder().build().unwrap();
+    let ior = server.object_to_string(service.reference().object());
+    let reference = client.string_to_object(&ior).unwrap();
+    Served {
+        scheduler: SchedulerRef::unchecked_narrow(reference.unwrap()),
+        _server: server,
+        _client: client,
+        service,
+    }
+}
+
+/// Milliseconds in the wire's unit.
+const MS: u64 = 10_000;
+
+fn declare(scheduler: &SchedulerRef, name: &str, cost_ms: u64, period_ms: i32) -> i32 {
+    let handle = scheduler.create(name).unwrap();
+    set(scheduler, handle, cost_ms, period_ms).unwrap();
+    handle
+}
+
+fn set(
+    scheduler: &SchedulerRef,
+    handle: i32,
+    cost_ms: u64,
+    period_ms: i32,
+) -> Result<(), SchedulerSetError> {
+    scheduler.set(
+        handle,
+        CriticalityT::HighCriticality,
+        cost_ms * MS,
+        cost_ms * MS / 2,
+        0,
+        period_ms * MS as i32,
+        ImportanceT::LowImportance,
+        7,
+        0,
+        InfoTypeT::Operation,
+    )
+}
+
+#[test]
+fn a_schedule_is_computed_off_line_and_asked_for_at_run_time() {
+    let served = served(SchedulerOptions::default());
+    let scheduler = &served.scheduler;
+    let fast = declare(scheduler, "fast", 3, 7);
+    let slow = declare(scheduler, "slow", 5, 20);
+    let consumer = declare(scheduler, "consumer", 1, 0);
+    scheduler
+        .add_dependency(consumer, slow, 1, DependencyTypeT::OneWayCall)
+        .unwrap();
+    assert_eq!(scheduler.lookup("slow"), Ok(slow));
+    assert!(matches!(
+        scheduler.priority(fast),
+        Err(SchedulerPriorityError::NOTSCHEDULED(NOTSCHEDULED))
+    ));
+    let (infos, dependencies, configs, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert_eq!(
+        (infos.len(), dependencies.len(), anomalies.len()),
+        (3, 1, 0)
+    );
+    assert_eq!(dependencies[0].rt_info_depended_on, slow);
+    assert_eq!(configs.len(), 2);
+    assert_eq!(
+        configs[1].dispatching_type,
+        DispatchingTypeT::StaticDispatching
+    );
+    assert_eq!(configs[1].timer_periods, [20 * MS as i32]);
+    assert_eq!(scheduler.priority(fast), Ok((99, 0, 0)));
+    assert_eq!(scheduler.priority(slow), Ok((98, 0, 1)));
+    assert_eq!(scheduler.entry_point_priority("consumer"), Ok((98, 1, 1)));
+    assert_eq!(
+        scheduler.dispatch_configuration(1),
+        Ok((98, DispatchingTypeT::StaticDispatching))
+    );
+    assert!(matches!(
+        scheduler.dispatch_configuration(2),
+        Err(SchedulerDispatchConfigurationError::UNKNOWNPRIORITYLEVEL(_))
+    ));
+    assert_eq!(scheduler.last_scheduled_priority(), Ok(1));
+    let info = scheduler.get(slow).unwrap();
+    assert_eq!(info.worst_case_execution_time, 5 * MS);
+    assert_eq!((info.period, info.quantum), (20 * MS as i32, 7));
+    assert_eq!(info.importance, ImportanceT::LowImportance);
+    assert_eq!((info.priority, info.preemption_priority), (98, 1));
+    assert_eq!(info.enabled, RTInfoEnabledTypeT::RtInfoEnabled);
+    assert_eq!(served.service.counts().computed, 1);
+    // The same again is no computation; a change makes the schedule old.
+    scheduler.recompute_scheduling(1, 99).unwrap();
+    assert_eq!(served.service.counts().computed, 1);
+    set(scheduler, fast, 2, 7).unwrap();
+    assert!(scheduler.priority(fast).is_err());
+}
+
+#[test]
+fn what_cannot_be_scheduled_is_an_anomaly_or_an_exception() {
+    let served = served(SchedulerOptions::default());
+    let scheduler = &served.scheduler;
+    let first = declare(scheduler, "first", 3, 7);
+    assert!(matches!(
+        scheduler.create("first"),
+        Err(SchedulerCreateError::DUPLICATENAME(_))
+    ));
+    assert!(matches!(
+        scheduler.lookup("another"),
+        Err(SchedulerLookupError::UNKNOWNTASK(_))
+    ));
+    for stranger in [0, -1, 99] {
+        assert!(matches!(
+            scheduler.add_dependency(first, stranger, 1, DependencyTypeT::TwoWayCall),
+            Err(SchedulerAddDependencyError::UNKNOWNTASK(_))
+        ));
+    }
+    declare(scheduler, "second", 4, 10);
+    declare(scheduler, "third", 4, 25);
+    let (_, _, _, anomalies) = scheduler.compute_scheduling(1, 99).unwrap();
+    assert_eq!(anomalies.len(), 1);
+    assert_eq!(anomalies[0].severity, AnomalySeverity::AnomalyError);
+    assert!(
+        anomalies[0].description.starts_with("third: "),
+        "{anomalies:?}"
+    );
+    assert!(matches!(
+        scheduler.compute_scheduling(1, 2),
+        Err(SchedulerComputeSchedulingError::INSUFFICIENTTHREADPRIORITYLEVELS(_))
+    ));
+    declare(scheduler, "fourth", 20, 28);
+    assert!(matches!(
+        scheduler.compute_scheduling(1, 99),
+        Err(SchedulerComputeSchedulingError::UTILIZATIONBOUNDEXCEEDED(_))
+    ));
+}
+
+#[test]
+fn times_that_do_not_fit_are_bad_parameters_and_change_nothing() {
+    let served = served(SchedulerOptions::default());
+    let scheduler = &served.scheduler;
+    let handle = declare(scheduler, "a", 3, 7);
+    let set = |cost: u64, period: i32, threads: i32| {
+        scheduler.set(
+            handle,
+            CriticalityT::HighCriticality,
+            cost,
+            0,
+            0,
+            period,
+            ImportanceT::LowImportance,
+            0,
+            threads,
+            InfoTypeT::Operation,
+        )
+    };
+    for wrong in [set(u64::MAX, 1, 0), set(1, -1, 0), set(1, 1, -1)] {
+        match wrong {
+            Err(SchedulerSetError::System(exception)) => {
+                assert_eq!(exception.kind, Kind::BadParam);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        scheduler.get(handle).unwrap().worst_case_execution_time,
+        3 * MS
+    );
+    // The longest of the wire: no time wraps at 429 s.
+    let longest = u64::MAX / 100;
+    set(longest, i32::MAX, 0).unwrap();
+    let info = scheduler.get(handle).unwrap();
+    assert_eq!(
+        (info.worst_case_execution_time, info.period),
+        (longest, i32::MAX)
+    );
+}
+
+#[test]
+fn a_dependency_that_would_make_an_operation_late_is_refused_at_run_time() {
+    let served = served(SchedulerOptions {
+        admits: true,
+        ..SchedulerOptions::default()
+    });
+    let scheduler = &served.scheduler;
+    let fast = declare(scheduler, "fast", 3, 7);
+    let slow = declare(scheduler, "slow", 5, 20);
+    scheduler.compute_scheduling(1, 99).unwrap();
+    let server = declare(scheduler, "server", 4, 0);
+    let add = |of, on| scheduler.add_dependency(of, on, 1, DependencyTypeT::TwoWayCall);
+    match add(fast, server) {
+        Err(SchedulerAddDependencyError::System(exception)) => {
+            assert_eq!(exception.kind, Kind::NoResources);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(served.service.counts().refused, 1);
+    assert_eq!(scheduler.get_dependency_set().unwrap(), []);
+    // What fits is admitted, and the schedule stays current.
+    add(slow, server).unwrap();
+    assert_eq!(scheduler.priority(server), Ok((98, 1, 1)));
+    scheduler
+        .set_dependency_enable_state(
+            slow,
+            server,
+            1,
+            DependencyTypeT::TwoWayCall,
+            DependencyEnabledTypeT::DependencyDisabled,
+        )
+        .unwrap();
+    assert!(scheduler.priority(server).is_err());
+}
+
+#[test]
+fn the_strategy_decides_levels_and_queues() {
+    let served = served(SchedulerOptions {
+        settings: Settings {
+            strategy: Strategy::Muf,
+            ..Settings::default()
+        },
+        ..SchedulerOptions::default()
+    });
+    let scheduler = &served.scheduler;
+    declare(scheduler, "fast", 3, 7);
+    declare(scheduler, "slow", 5, 20);
+    // Small numbers are urgent on this dispatcher.
+    scheduler.compute_scheduling(255, 0).unwrap();
+    assert_eq!(
+        scheduler.dispatch_configuration(0),
+        Ok((0, DispatchingTypeT::LaxityDispatching))
+    );
+    assert_eq!(scheduler.get_config_infos().unwrap().len(), 1);
+}

@@ -9,6 +9,7 @@ use deckwatch_probe::dispatch;
 use deckwatch_scenario::mission::DurationText;
 use deckwatch_scenario::schedule::{Document, ScheduleFile, in_words, page, response};
 use deckwatch_sched::Strategy;
+use deckwatch_sched::limits::SENSITIVITY_OPERATIONS_MAX;
 
 use crate::exit::INFEASIBLE;
 use crate::output::{errln, outln};
@@ -122,6 +123,14 @@ fn print(document: &Document) -> anyhow::Result<()> {
             )?;
         }
         (true, None) => {}
+        (false, _) if document.operations.len() > SENSITIVITY_OPERATIONS_MAX => {
+            outln!(
+                "Above {SENSITIVITY_OPERATIONS_MAX} operations, changes of single ones are not searched."
+            )?;
+            for sentence in &document.advice.sentences {
+                outln!("To make it feasible, {sentence}.")?;
+            }
+        }
         (false, _) if document.advice.sentences.is_empty() => {
             outln!("No change of one operation alone makes it feasible.")?;
         }

@@ -28,5 +28,6 @@ pub const ROUNDS_MAX: u32 = 256;
 /// Execution intervals of one picture of a critical instant. A picture of 1,000 pixels cannot show more.
 pub const INTERVALS_MAX: usize = 4096;
 
-/// Tasks for which the sensitivity of a schedule is searched. Each takes about a hundred analyses.
-pub const SENSITIVITY_TASKS_MAX: usize = 256;
+/// Operations of a set whose single changes are searched. Each takes about a hundred analyses, so that the search is
+/// cubic in their number.
+pub const SENSITIVITY_OPERATIONS_MAX: usize = 64;

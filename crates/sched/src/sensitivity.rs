@@ -6,7 +6,7 @@
 
 use crate::error::SchedError;
 use crate::info::Handle;
-use crate::limits::SENSITIVITY_TASKS_MAX;
+use crate::limits::SENSITIVITY_OPERATIONS_MAX;
 use crate::operations::Operations;
 use crate::schedule::{Schedule, Settings};
 
@@ -21,21 +21,24 @@ pub struct Change {
     pub period_ns: Option<u64>,
 }
 
-/// Returns what each enabled operation may be declared as, the first [`SENSITIVITY_TASKS_MAX`] of them.
+/// Returns what each enabled operation may be declared as; nothing for more than [`SENSITIVITY_OPERATIONS_MAX`]
+/// operations.
 ///
 /// # Errors
 /// As [`Schedule::compute`].
 pub fn changes(operations: &Operations, settings: Settings) -> Result<Vec<Change>, SchedError> {
+    if operations.infos().len() > SENSITIVITY_OPERATIONS_MAX {
+        return Ok(Vec::new());
+    }
     let on = operations.handles().filter(|&one| operations.is_on(one));
-    on.take(SENSITIVITY_TASKS_MAX)
-        .map(|of| {
-            Ok(Change {
-                of,
-                worst_case_ns: largest_worst_case(operations, settings, of)?,
-                period_ns: smallest_period(operations, settings, of)?,
-            })
+    on.map(|of| {
+        Ok(Change {
+            of,
+            worst_case_ns: largest_worst_case(operations, settings, of)?,
+            period_ns: smallest_period(operations, settings, of)?,
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// Returns the largest worst-case execution time of an operation with which all deadlines are met.
@@ -200,6 +203,14 @@ mod tests {
             assert!(fits_every(least) && !fits_every(least - 1), "{change:?}");
         }
         assert_eq!(found[2].period_ns, Some(21));
+    }
+
+    #[test]
+    fn large_sets_are_not_searched() {
+        let tasks = [(1, 1000); SENSITIVITY_OPERATIONS_MAX + 1];
+        assert_eq!(changes(&set(&tasks), RMS), Ok(Vec::new()));
+        let found = changes(&set(&tasks[1..]), RMS).unwrap();
+        assert_eq!(found.len(), SENSITIVITY_OPERATIONS_MAX);
     }
 
     #[test]

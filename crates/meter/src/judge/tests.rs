@@ -223,20 +223,21 @@ fn the_warm_up_is_not_judged_but_its_arrivals_are_seen() {
 
 #[test]
 fn the_typical_time_of_a_layer_is_that_of_judged_messages_that_were_received() {
-    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
-    for sample in &mut samples[..6] {
-        sample.flags.warm_up = true;
-        hold_up(sample, Layer::Network, 30 * MS);
+    for is_lost in [false, true] {
+        let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+        for sample in &mut samples[..14] {
+            if is_lost {
+                lose(sample);
+            } else {
+                sample.flags.warm_up = true;
+                hold_up(sample, Layer::Network, 30 * MS);
+            }
+        }
+        at("SONAR", &mut samples, |result| {
+            let layers_ns: Vec<u64> = result.layers_ns.values().copied().collect();
+            assert_eq!(layers_ns, [1_000_000; 4], "lost: {is_lost}");
+        });
     }
-    for sample in &mut samples[6..14] {
-        lose(sample);
-    }
-    at("SONAR", &mut samples, |result| {
-        assert_eq!(
-            result.layers_ns.values().copied().collect::<Vec<_>>(),
-            [1_000_000; 4]
-        );
-    });
 }
 
 #[test]
@@ -500,4 +501,10 @@ fn the_worst_flow_decides_for_the_run_and_needs_the_most_messages() {
         "a PASS needs none"
     );
     assert_eq!(worst_of_flows(&[]).kind, VerdictKind::Invalid);
+    let invalid = |remedy: &str| Verdict {
+        remedies: vec![remedy.to_owned()],
+        ..verdict(VerdictKind::Invalid, None)
+    };
+    let flows = ["Wait.", "Stop it.", "Wait."].map(|remedy| flow("udp", invalid(remedy)));
+    assert_eq!(worst_of_flows(&flows).remedies, ["Wait.", "Stop it."]);
 }

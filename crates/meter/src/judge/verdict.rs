@@ -226,3 +226,15 @@ fn median(latencies: &[i64]) -> i64 {
         *sorted.select_nth_unstable(middle).1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_value_and_the_lower_of_two() {
+        assert_eq!(median(&[7, 1, 9, 3, 5]), 5);
+        assert_eq!(median(&[9, 1, 5, 3, 8, 2]), 3);
+        assert_eq!(median(&[]), i64::MAX);
+    }
+}

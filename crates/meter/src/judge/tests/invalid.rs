@@ -306,6 +306,35 @@ fn clocks_that_decide_what_is_late_invalidate() {
 }
 
 #[test]
+fn clocks_decide_nothing_about_lost_messages_and_all_about_those_at_their_bound() {
+    let error = |ms| Disturbance {
+        clock_error: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(50) {
+        lose(sample);
+    }
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(5)).0,
+        VerdictKind::Fail
+    );
+    // Twenty messages are late by 5 ms.
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(50) {
+        hold_up(sample, Layer::Network, 51 * MS);
+    }
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(4)).0,
+        VerdictKind::Fail
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(5)).0,
+        VerdictKind::Invalid
+    );
+}
+
+#[test]
 fn a_capture_that_dropped_packets_or_a_run_without_messages_is_invalid() {
     let samples: Vec<Sample> = (0..10_000).map(prompt).collect();
     let dropped = |packets| Disturbance {

@@ -9,7 +9,7 @@ use deckwatch_probe::laboratory::Condition;
 
 use crate::laboratory::{Common, Usual};
 
-/// Measure what calls and messages cost beside raw TCP and other ORBs
+/// Measure what calls, messages and events cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
 #[command(after_help = "\
 Every run of a system comes directly beside a run of its baseline, in alternating order. The result is the median of \
@@ -26,6 +26,7 @@ Examples:
   deckwatch bench call --octets 64 --structs 65536 --rounds 25
   deckwatch bench call --conditions pinned,two-cores,default --json
   deckwatch bench counters --insert lock
+  deckwatch bench events --quick
   deckwatch bench call --quick --output results/call --report call.html")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -54,6 +55,20 @@ enum Action {
     /// A client of high priority beside clients of low priority that never pause
     #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
+    /// Events through a channel to one consumer and to 35, beside a raw TCP fan-out
+    #[command(after_help = "\
+An event has 384 octets. Its time is from the beginning of the push to the last consumer's receipt, by \
+CLOCK_MONOTONIC. The channel is a process, and the supplier and all consumers are another. The consumers are of one ORB \
+(one endpoint), or have an ORB and a thread each. The baseline is a relay that reads each message and writes it to each \
+consumer over a connection of its own; its consumers are one thread, or a thread each. The channel's pushes are \
+two-way, the relay's messages one-way. In a stream, at most 64 events have not reached all consumers. Then the channel's \
+allocations and system calls for an event are counted, and its memory for each of --connections idle consumers.
+
+Examples:
+  deckwatch bench events --rounds 25
+  deckwatch bench events --quick --condition default --json
+  deckwatch bench events --connections 10000")]
+    Events(AllArgs),
     /// Heap allocations, locks of every kind, futex calls and system calls of a request at the server
     #[command(after_help = "\
 Locks are those of the C library, ours, and those of Rust's library. The last are functions only in a build without \
@@ -103,7 +118,7 @@ struct AllArgs {
     /// Number of clients of low priority
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     low_clients: u16,
-    /// Number of connections
+    /// Number of connections, and of idle consumers of a channel
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     connections: u16,
     #[command(flatten)]
@@ -157,6 +172,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Stream(plain) => (settings(&[Kind::Stream], &plain)?, plain),
         Action::Objects(args) => (with(&[Kind::Objects], &args)?, args.plain),
         Action::Priority(args) => (with(&[Kind::Priority], &args)?, args.plain),
+        Action::Events(args) => (with(&[Kind::Events], &args)?, args.plain),
         Action::Counters(plain) => (settings(&[Kind::Counters], &plain)?, plain),
         Action::Memory(args) => (with(&[Kind::Memory], &args)?, args.plain),
     };

@@ -118,6 +118,46 @@ fn a_high_priority_is_measured_beside_its_load() {
 }
 
 #[test]
+fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
+    let document = quick("events", &["--connections", "200"]);
+    check_one_pair(&document, 6);
+    let of = |measure: &str| {
+        let mut all = document.standings.iter();
+        let found = all.find(|it| it.measure.contains(measure));
+        found.unwrap_or_else(|| panic!("{measure}: {:?}", document.standings))
+    };
+    let idle = of("idle consumer").ours.expect("measured").median;
+    assert!((100.0..100_000.0).contains(&idle), "{idle}");
+    for who in ["at one endpoint", "an endpoint each"] {
+        let to = format!("an event to 35 consumers, {who}").replace(", at", " at");
+        let counted = of(&format!("system calls at the channel, {to}"));
+        match counted.ours {
+            // An event is read and written at least once.
+            Some(calls) => assert!(calls.median >= 2.0, "{counted:?}"),
+            None => deckwatch_testkit::skip("perf events", "the kernel counts nothing here"),
+        }
+    }
+    // A raw message is one write for each consumer: 35 take longer than one.
+    let raw = |case: &str| {
+        let all = ours(&document).into_iter();
+        let found = all.filter(|it| it.case == case);
+        found.map(|it| it.values["beside_p50_ns"]).sum::<f64>()
+    };
+    let (one, many) = (
+        raw("push to one consumer"),
+        raw("push to 35 consumers at one endpoint"),
+    );
+    assert!(one > 0.0 && many > one, "{one}, {many}");
+    for name in ["omnievents", "tao", "cyclone-dds", "zenoh"] {
+        assert!(
+            document.skipped.iter().any(|it| it.what == name),
+            "{name}: {:?}",
+            document.skipped
+        );
+    }
+}
+
+#[test]
 fn memory_with_connections_is_that_of_a_server_that_has_them() {
     const CONNECTIONS: usize = 500;
     let (document, _) = bench(
@@ -167,7 +207,9 @@ fn all_kinds_are_measured_and_the_state_of_the_machine_before_and_after() {
     ];
     let words = [&short[..], &more[..]].concat();
     let (document, progress) = bench("bench-quick-all", &words);
-    for kind in ["call", "rate", "stream", "objects", "priority", "memory"] {
+    for kind in [
+        "call", "rate", "stream", "objects", "priority", "events", "memory",
+    ] {
         let mut groups = document.measurements.iter().map(|it| &it.group);
         assert!(
             groups.any(|group| group.starts_with(&format!("{kind}: "))),

@@ -1,4 +1,4 @@
-//! `deckwatch bench`: the cost of calls, messages, objects and priorities, beside raw TCP and other ORBs.
+//! `deckwatch bench`: the cost of calls, messages, objects, priorities and events, beside raw TCP and other ORBs.
 //!
 //! A round lets every system run once in each case, directly beside a run of its baseline; which of the two is first
 //! alternates. The baseline is mostly raw TCP with the octets of our GIOP messages, and sockperf guards it. The result
@@ -9,6 +9,7 @@ mod case;
 mod command;
 mod contest;
 mod counts;
+mod events;
 mod figures;
 mod guard;
 mod kind;
@@ -20,6 +21,6 @@ mod sockperf;
 mod state;
 mod target;
 
-pub use case::{Beside, Case, Operation};
+pub use case::{Beside, Case, Consumers, Operation};
 pub use kind::Kind;
 pub use run::{Settings, run};

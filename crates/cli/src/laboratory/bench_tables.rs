@@ -160,13 +160,16 @@ fn row(of: &Measurement) -> [String; 11] {
 }
 
 fn count_row(of: &Measurement) -> [String; 7] {
-    let variant = of.case.strip_prefix("a request").unwrap_or_default();
+    let who = match of.case.strip_prefix("a request") {
+        Some(variant) => format!("{}{variant}", of.system),
+        None => format!("{}, {}", of.system, of.case),
+    };
     let number = |key: &str| {
         let count = of.values.get(key);
         count.map_or("-".to_owned(), |it| format!("{it:.3}"))
     };
     [
-        format!("{}{variant}", of.system),
+        who,
         number("allocations"),
         number("mutex_locks"),
         number("rust_locks"),

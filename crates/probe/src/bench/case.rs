@@ -1,6 +1,6 @@
 //! The calls of a bench: octets or structs of a size, with a period, and their baseline.
 
-use deckwatch_cdr::{EncodeError, Write, Writer};
+use deckwatch_cdr::{Any, EncodeError, Write, Writer};
 
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::payload::{STRUCT_SIZE, element, message_sizes, plain};
@@ -20,10 +20,14 @@ pub enum Operation {
     SinkPlain,
     /// `sequence<octet>` in one-way messages without pause, until the server has counted them all.
     StreamOctets,
+    /// An event with a `sequence<octet>` to a number of consumers, pushed once all have received the one before.
+    Push,
+    /// The same without pause.
+    PushStream,
 }
 
 impl Operation {
-    /// All operations.
+    /// All operations of calls.
     pub const ALL: [Self; 6] = [
         Self::Octets,
         Self::Structs,
@@ -43,6 +47,8 @@ impl Operation {
             Self::SinkStructs => "sink-structs",
             Self::SinkPlain => "sink-plain",
             Self::StreamOctets => "stream-octets",
+            Self::Push => "push",
+            Self::PushStream => "push-stream",
         }
     }
 
@@ -61,12 +67,17 @@ impl Operation {
             Self::SinkStructs => "sink_complex_sequence",
             Self::SinkPlain => "sink_plain_sequence",
             Self::StreamOctets => "send_octets",
+            Self::Push | Self::PushStream => "push",
         }
     }
 
     const fn element_size(self) -> usize {
         match self {
-            Self::Octets | Self::SinkOctets | Self::StreamOctets => 1,
+            Self::Octets
+            | Self::SinkOctets
+            | Self::StreamOctets
+            | Self::Push
+            | Self::PushStream => 1,
             Self::Structs | Self::SinkStructs | Self::SinkPlain => STRUCT_SIZE,
         }
     }
@@ -76,6 +87,7 @@ impl Operation {
             Self::Octets | Self::SinkOctets | Self::StreamOctets => vec![0_u8; count].write(w),
             Self::Structs | Self::SinkStructs => vec![element(); count].write(w),
             Self::SinkPlain => vec![plain(); count].write(w),
+            Self::Push | Self::PushStream => Any::from_value(&vec![0_u8; count])?.write(w),
         }
     }
 
@@ -98,6 +110,52 @@ pub enum Beside {
     OneObject,
 }
 
+/// The consumers of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumers {
+    /// Their number; 0 for calls.
+    pub count: u16,
+    /// Each has an endpoint and a thread of its own; else all are of one ORB.
+    pub are_apart: bool,
+}
+
+impl Consumers {
+    /// No consumers: calls.
+    const NONE: Self = Self::together(0);
+
+    /// Consumers of one ORB.
+    #[must_use]
+    pub const fn together(count: u16) -> Self {
+        Self {
+            count,
+            are_apart: false,
+        }
+    }
+
+    /// Consumers that have an ORB each.
+    #[must_use]
+    pub const fn apart(count: u16) -> Self {
+        Self {
+            count,
+            are_apart: true,
+        }
+    }
+
+    /// In words, to be appended to a name.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self { count: 0, .. } => String::new(),
+            Self { count: 1, .. } => " to one consumer".to_owned(),
+            Self {
+                count,
+                are_apart: true,
+            } => format!(" to {count} consumers, an endpoint each"),
+            Self { count, .. } => format!(" to {count} consumers at one endpoint"),
+        }
+    }
+}
+
 /// One operation at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -109,6 +167,8 @@ pub struct Case {
     pub period_ns: Option<u64>,
     /// The baseline.
     pub beside: Beside,
+    /// The consumers of events.
+    pub consumers: Consumers,
 }
 
 impl Case {
@@ -120,6 +180,16 @@ impl Case {
             size,
             period_ns: None,
             beside: Beside::RawTcp,
+            consumers: Consumers::NONE,
+        }
+    }
+
+    /// Events of `size` octets to `consumers`.
+    #[must_use]
+    pub const fn push(operation: Operation, size: usize, consumers: Consumers) -> Self {
+        Self {
+            consumers,
+            ..Self::new(operation, size)
         }
     }
 
@@ -154,7 +224,11 @@ impl Case {
             Beside::Octets => " beside octets",
             Beside::OneObject => ", many objects",
         };
-        format!("{}{beside}", self.operation.word())
+        format!(
+            "{}{}{beside}",
+            self.operation.word(),
+            self.consumers.words()
+        )
     }
 
     /// The number of octets or structs.
@@ -166,7 +240,27 @@ impl Case {
     /// Its result is a rate, not round trips.
     #[must_use]
     pub const fn is_stream(self) -> bool {
-        matches!(self.operation, Operation::StreamOctets)
+        matches!(
+            self.operation,
+            Operation::StreamOctets | Operation::PushStream
+        )
+    }
+
+    /// It is about events: a raw fan-out has no replies.
+    #[must_use]
+    pub const fn is_push(self) -> bool {
+        self.consumers.count > 0
+    }
+
+    /// The kind of a client's command: the operation, and the consumers of events.
+    pub(super) fn command(self) -> String {
+        let Consumers { count, are_apart } = self.consumers;
+        let word = self.operation.word();
+        match (count, are_apart) {
+            (0, _) => word.to_owned(),
+            (_, true) => format!("{word}/{count}/apart"),
+            (_, false) => format!("{word}/{count}/together"),
+        }
     }
 
     /// Octets of our request and of our reply on the wire, with GIOP headers. Raw TCP sends as many. A one-way has no
@@ -184,7 +278,8 @@ impl Case {
             }
         };
         let (there, back) = message_sizes(reference, self.operation.idl_name(), there, back)?;
-        Ok((there, if self.is_stream() { 0 } else { back }))
+        let has_reply = !self.is_stream() && !self.is_push();
+        Ok((there, if has_reply { back } else { 0 }))
     }
 }
 
@@ -271,6 +366,7 @@ mod tests {
                     Operation::SinkOctets => echo.sink_octets(&vec![1; count]),
                     Operation::SinkStructs => echo.sink_complex_sequence(&vec![element(); count]),
                     Operation::SinkPlain => echo.sink_plain_sequence(&vec![plain(); count]),
+                    Operation::Push | Operation::PushStream => panic!("no call"),
                     Operation::StreamOctets => {
                         // The connection for one-ways is another; its first message has the code sets too.
                         let sent = || counted()[0] - before[0];
@@ -295,6 +391,22 @@ mod tests {
             }
         }
         server.shutdown(true).expect("it ends");
+    }
+
+    #[test]
+    fn a_push_takes_its_event_on_the_wire_and_no_reply() {
+        let key = IiopProfile {
+            object_key: vec![7; 20],
+            ..IiopProfile::default()
+        };
+        let reference = Ior::with_iiop("", &key).expect("fits").to_string();
+        let of = |size| {
+            let case = Case::push(Operation::Push, size, Consumers::apart(35));
+            case.message_sizes(&reference).expect("our own")
+        };
+        let (small, large) = (of(0), of(384));
+        assert_eq!((small.1, large.1), (0, 0));
+        assert_eq!(large.0 - small.0, 384 - 1);
     }
 
     #[test]

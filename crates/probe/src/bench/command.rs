@@ -19,7 +19,7 @@ impl Command {
     /// Calls.
     pub(super) fn call(case: Case, limits: RunLimits) -> Self {
         Self {
-            kind: case.operation.word().to_owned(),
+            kind: case.command(),
             sizes: (case.count(), 0),
             period_ns: case.period_ns.unwrap_or(0),
             limits,
@@ -43,10 +43,10 @@ impl Command {
         buffers: Buffers,
         limits: RunLimits,
     ) -> Self {
-        let kind = if case.is_stream() {
-            "raw-stream"
-        } else {
-            "raw"
+        let kind = match (case.is_push(), case.is_stream()) {
+            (true, _) => case.command(),
+            (false, true) => "raw-stream".to_owned(),
+            (false, false) => "raw".to_owned(),
         };
         let Buffers { client, server } = buffers;
         Self {

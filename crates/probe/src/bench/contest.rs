@@ -108,12 +108,7 @@ impl<'s> Contest<'s> {
         let systems = self.contenders.iter().map(|it| it.system.name).collect();
         let systems: Vec<&'static str> = systems;
         let case = |case: &Case| TurnCase {
-            name: format!(
-                "{}: {} {}: ",
-                self.kind.word(),
-                case.operation.word(),
-                case.size
-            ),
+            name: format!("{}: {} {}: ", self.kind.word(), case.words(), case.size),
             systems: systems.clone(),
         };
         let mut cases: Vec<TurnCase> = self.cases.iter().map(case).collect();
@@ -130,7 +125,7 @@ impl<'s> Contest<'s> {
                     return self.guard_turn(session, turn.round);
                 };
                 let name = self.contenders[turn.system].system.name;
-                let now = format!("{} {} over {name}", case.operation.word(), case.size);
+                let now = format!("{} {} over {name}", case.words(), case.size);
                 session.show(turn.round, format!("{}: {now}", self.kind.word()));
                 let limits = self.limits(session);
                 let taken = self.turn(turn, sizes[turn.case], limits);
@@ -297,7 +292,7 @@ impl<'s> Contest<'s> {
             for (contender, pairs) in self.contenders.iter().zip(row) {
                 let name = contender.system.name;
                 let (system, words) = match case.beside {
-                    Beside::RawTcp => (RAW, case.operation.word().to_owned()),
+                    Beside::RawTcp => (RAW, case.words()),
                     Beside::UntunedRawTcp => (RAW, format!("{}, untuned", case.operation.word())),
                     Beside::Octets => (name, case.as_octets().words()),
                     Beside::OneObject => (name, format!("{}, one object", case.operation.word())),
@@ -359,8 +354,8 @@ fn contender(
     (name, program, own): (&'static str, &Program, &Program),
     files: &mut ScratchFiles,
 ) -> Result<Contender, LaboratoryError> {
-    // Beside a load, our client calls every server: the servers are compared.
-    let client = if subject.kind == Kind::Priority {
+    // Beside a load, our client calls every server, and our ends use every channel: the servers are compared.
+    let client = if matches!(subject.kind, Kind::Priority | Kind::Events) {
         own
     } else {
         program
@@ -396,8 +391,10 @@ fn start(
     shape: Shape,
 ) -> Result<System, LaboratoryError> {
     let places = subject.places;
-    let ((server_role, client_role), load_role) = match name {
-        RAW => (Role::RAW, Role::RawLoad),
+    let ((server_role, client_role), load_role) = match (subject.kind, name) {
+        (Kind::Events, RAW) => (Role::RELAY, Role::RawLoad),
+        (Kind::Events, _) => (Role::CHANNEL, Role::OrbLoad),
+        (_, RAW) => (Role::RAW, Role::RawLoad),
         _ => (Role::ORB, Role::OrbLoad),
     };
     let is_priority = subject.kind == Kind::Priority;

@@ -1,6 +1,7 @@
 //! What a server does for one request. Two runs of different length are counted and subtracted, so that the share of a
 //! run that belongs to no request cancels out.
 
+use super::case::Case;
 use super::command::Command;
 use super::kind::SMALL;
 use super::part::{About, Part};
@@ -75,17 +76,30 @@ fn count_one(
         ..Shape::default()
     };
     let both = (places.server, places.client);
-    let mut system = session.start(&Plan::pair(name, program, Role::ORB, both, shape))?;
+    let system = session.start(&Plan::pair(name, program, Role::ORB, both, shape))?;
+    count_runs(session, system, program, (SMALL, [SHORT, LONG]), samples)
+}
+
+/// Counts the server of a system in two runs of a case, of so many messages, and adds the counts of one message. Returns false if the user
+/// wants to end.
+pub(super) fn count_runs(
+    session: &mut Session<'_>,
+    mut system: System,
+    program: &Program,
+    (case, [short, long]): (Case, [usize; 2]),
+    samples: &mut Samples,
+) -> Result<bool, LaboratoryError> {
+    let name = system.name;
     let run = |system: &mut System, count: usize| {
         let limits = RunLimits {
             count,
             budget: END_PATIENCE,
         };
-        let ran = Command::call(SMALL, limits).run(system, false)?;
+        let ran = Command::call(case, limits).run(system, false)?;
         Ok::<_, LaboratoryError>(ran.map(|(ran, _)| ran))
     };
     // What only the first requests do is not counted.
-    let warm_up = if name == JACORB { LONG * 4 } else { LONG };
+    let warm_up = if name == JACORB { long * 4 } else { long };
     if run(&mut system, warm_up)?.is_none() {
         return Ok(false);
     }
@@ -109,22 +123,27 @@ fn count_one(
     };
     let mut readings = Vec::new();
     readings.extend(read(&mut system)?);
-    for count in [SHORT, LONG] {
+    for count in [short, long] {
         if run(&mut system, count)?.is_none() {
             return Ok(false);
         }
         readings.extend(read(&mut system)?);
     }
-    let [before, short, long] = &readings[..] else {
+    let [before, after_short, after_long] = &readings[..] else {
         return Ok(false);
     };
-    add_counts(name, [before, short, long], samples);
+    let readings = [before, after_short, after_long];
+    add_counts(name, readings, (long - short) as f64, samples);
     Ok(true)
 }
 
 /// Adds the counts of one request, from readings before the runs and after each of them.
-fn add_counts(name: &str, [before, short, long]: [&(Counts, u64); 3], samples: &mut Samples) {
-    let requests = (LONG - SHORT) as f64;
+fn add_counts(
+    name: &str,
+    [before, short, long]: [&(Counts, u64); 3],
+    requests: f64,
+    samples: &mut Samples,
+) {
     let per_request = |what: Counted| {
         let of_short = short.0.since(&before.0).of(what)?;
         let of_long = long.0.since(&short.0).of(what)?;

@@ -30,7 +30,14 @@ pub(super) fn figures(part: &Part) -> Vec<Figure> {
         notes: Vec::new(),
     };
     let mut figures = Vec::new();
-    let word = |case: &Case| format!("{} {}", case.operation.word(), case.size);
+    let word = |case: &Case| {
+        format!(
+            "{}{} {}",
+            case.operation.word(),
+            case.consumers.words(),
+            case.size
+        )
+    };
     let cases: Vec<String> = part.cases.iter().map(word).collect();
     for (key, what) in RATIOS {
         let bar = |(case, found): (Case, &Measurement)| {

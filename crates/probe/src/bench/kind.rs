@@ -1,6 +1,6 @@
 //! The kinds of bench and their cases.
 
-use super::case::{Beside, Case, Operation};
+use super::case::{Beside, Case, Consumers, Operation};
 use crate::laboratory::{Condition, Variant};
 
 /// One kind of bench.
@@ -16,6 +16,8 @@ pub enum Kind {
     Objects,
     /// A client of high priority beside clients of low priority that never pause.
     Priority,
+    /// Events through a channel to one consumer and to many.
+    Events,
     /// Allocations, locks and system calls of a request.
     Counters,
     /// Memory of a server.
@@ -24,12 +26,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Call,
         Self::Rate,
         Self::Stream,
         Self::Objects,
         Self::Priority,
+        Self::Events,
         Self::Counters,
         Self::Memory,
     ];
@@ -43,6 +46,7 @@ impl Kind {
             Self::Stream => "stream",
             Self::Objects => "objects",
             Self::Priority => "priority",
+            Self::Events => "events",
             Self::Counters => "counters",
             Self::Memory => "memory",
         }
@@ -61,6 +65,12 @@ impl Kind {
             Self::Stream => vec![LARGE_STREAM, UNTUNED_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
             Self::Objects => vec![SMALL.beside(Beside::OneObject)],
             Self::Priority => vec![SMALL.every(PRIORITY_PERIOD_NS)],
+            Self::Events => [Operation::Push, Operation::PushStream]
+                .into_iter()
+                .flat_map(|operation| {
+                    [ONE, TOGETHER, APART].map(|to| Case::push(operation, EVENT_SIZE, to))
+                })
+                .collect(),
             Self::Counters | Self::Memory => Vec::new(),
         }
     }
@@ -93,6 +103,14 @@ pub(super) const UNTUNED_STREAM: Case = LARGE_STREAM.beside(Beside::UntunedRawTc
 pub(super) const SMALL_STREAM: Case = Case::new(Operation::StreamOctets, 64);
 pub(super) const STRUCTS: Case = Case::new(Operation::SinkStructs, 65_536).beside(Beside::Octets);
 pub(super) const PLAIN: Case = Case::new(Operation::SinkPlain, 65_536).beside(Beside::Octets);
+
+/// Octets of an event.
+pub(super) const EVENT_SIZE: usize = 384;
+/// One consumer.
+pub(super) const ONE: Consumers = Consumers::together(1);
+/// The destinations of the submarine paper, in one ORB, and with an ORB each.
+pub(super) const TOGETHER: Consumers = Consumers::together(35);
+pub(super) const APART: Consumers = Consumers::apart(35);
 
 /// The period of a mission's calls: ten milliseconds.
 pub(super) const RATE_PERIOD_NS: u64 = 10_000_000;

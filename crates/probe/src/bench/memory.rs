@@ -63,7 +63,7 @@ pub(super) fn measure(
 }
 
 /// The resident and the anonymous octets of a server.
-type Memory = (u64, u64);
+pub(super) type Memory = (u64, u64);
 
 /// The memory of a server without connections, and with as many as asked for.
 fn measure_one(
@@ -94,7 +94,7 @@ fn measure_one(
 }
 
 /// Resident octets of a process, and the anonymous ones among them, which are mapped to no file.
-fn resident(process: u32) -> Result<(u64, u64), LaboratoryError> {
+pub(super) fn resident(process: u32) -> Result<(u64, u64), LaboratoryError> {
     let path = std::path::PathBuf::from(format!("/proc/{process}/status"));
     let status = std::fs::read_to_string(&path);
     let status = status.map_err(|source| LaboratoryError::File { path, source })?;

@@ -2,7 +2,7 @@
 
 use deckwatch_meter::experiment::Measurement;
 
-use super::case::Case;
+use super::case::{Case, Consumers};
 use super::kind::Kind;
 use crate::laboratory::Variant;
 
@@ -40,6 +40,10 @@ pub(super) enum About {
     Counts(Variant),
     /// Memory of a server with this number of connections.
     Memory(usize),
+    /// Counts of an event at a channel with these consumers.
+    EventCounts(Consumers),
+    /// Memory of a consumer that gets no event.
+    IdleConsumer,
 }
 
 impl Part {
@@ -98,6 +102,23 @@ impl Part {
             About::Counts(variant) => Some((variant, &row.measurement)),
             _ => None,
         })
+    }
+
+    /// The counts of events, with their consumers.
+    pub(super) fn event_counts(&self) -> impl Iterator<Item = (Consumers, &Measurement)> {
+        self.rows.iter().filter_map(|row| match row.about {
+            About::EventCounts(consumers) => Some((consumers, &row.measurement)),
+            _ => None,
+        })
+    }
+
+    /// The memory of an idle consumer.
+    pub(super) fn idle_consumer(&self) -> Option<&Measurement> {
+        let row = self
+            .rows
+            .iter()
+            .find(|row| row.about == About::IdleConsumer);
+        row.map(|row| &row.measurement)
     }
 
     /// The memory of servers, with their number of connections.

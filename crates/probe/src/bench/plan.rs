@@ -67,12 +67,16 @@ fn time(
         Kind::Counters => COUNTING_TIME * (systems + 1),
         Kind::Memory => MEMORY_TIME * systems * rounds,
         _ => {
+            let more = match kind {
+                Kind::Events => EVENT_COUNTING_TIME + MEMORY_TIME * rounds,
+                _ => Duration::ZERO,
+            };
             let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
             let guard = match places.are_judged() && kind != Kind::Objects {
                 true => (GUARD_TIME + turn / 2) * rounds,
                 false => Duration::ZERO,
             };
-            starts + turn * (whole(cases) * (systems * (rounds + 1) + jit)) + guard
+            more + starts + turn * (whole(cases) * (systems * (rounds + 1) + jit)) + guard
         }
     }
 }
@@ -81,10 +85,10 @@ fn whole(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The time of one run of a kind. Rare calls need longer runs, which stay below the kernel's limit for real-time threads.
+/// The time of one run of a kind. Rare calls and events to many consumers need longer runs, which stay below the kernel's limit for real-time threads.
 pub(super) fn run_budget(kind: Kind, usual: Duration) -> Duration {
     match kind {
-        Kind::Rate | Kind::Priority => REAL_TIME_RUN.min(usual * 3),
+        Kind::Rate | Kind::Priority | Kind::Events => REAL_TIME_RUN.min(usual * 3),
         _ => usual,
     }
 }
@@ -111,7 +115,9 @@ const START_TIME: Duration = Duration::from_millis(50);
 const GUARD_TIME: Duration = Duration::from_millis(1_800);
 /// The counted runs of one system.
 pub(super) const COUNTING_TIME: Duration = Duration::from_secs(2);
-/// A server that gets its connections.
+/// The counted runs of our channel.
+pub(super) const EVENT_COUNTING_TIME: Duration = Duration::from_secs(4);
+/// A server that gets its connections, or a channel that gets its consumers.
 pub(super) const MEMORY_TIME: Duration = Duration::from_millis(500);
 
 /// The condition in which a spinning raw TCP is measured for the state of the machine.

@@ -12,7 +12,7 @@ use super::figures::figures;
 use super::kind::{Kind, SMALL};
 use super::part::Part;
 use super::plan::{REAL_TIME_RUN, Step, state_time, steps};
-use super::{counts, memory, state, target};
+use super::{counts, events, memory, state, target};
 use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign;
@@ -35,7 +35,7 @@ pub struct Settings {
     pub objects: usize,
     /// Number of clients without pause in [`Kind::Priority`].
     pub low_clients: usize,
-    /// Number of connections in [`Kind::Memory`].
+    /// Number of connections in [`Kind::Memory`], and of idle consumers in [`Kind::Events`].
     pub connections: usize,
 }
 
@@ -95,6 +95,10 @@ struct Bench<'s> {
 
 impl Bench<'_> {
     fn find_programs(&mut self) {
+        // No foreign ORB here is an event channel.
+        if self.settings.kinds == [Kind::Events] {
+            return;
+        }
         for peer in &foreign::ALL {
             if signal::ending().is_some() {
                 return;
@@ -162,6 +166,7 @@ impl Bench<'_> {
                 let connections = self.settings.connections;
                 memory::measure(session, places, connections, programs, &mut part)
             }
+            Kind::Events => self.events(&mut part, places),
             _ => self.contest(&mut part, places),
         };
         // What was found before a failure is kept.
@@ -190,10 +195,28 @@ impl Bench<'_> {
             settings: self.settings,
         };
         let session = &mut self.session;
-        let mut contest = Contest::start(session, subject, &self.programs)?;
+        let programs = match part.kind {
+            Kind::Events => &[][..],
+            _ => &self.programs,
+        };
+        let mut contest = Contest::start(session, subject, programs)?;
         let is_whole = contest.run(session)?;
         contest.results(part)?;
         Ok(is_whole)
+    }
+
+    /// Events beside a raw fan-out, then the counts and the memory of our channel.
+    fn events(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
+        for name in events::NOT_MEASURED {
+            self.session.skip(name, "events: there is no adapter yet");
+        }
+        let is_whole = self.contest(part, places)?;
+        if !is_whole {
+            return Ok(false);
+        }
+        let session = &mut self.session;
+        events::count(session, places, part)?;
+        events::weigh(session, places, self.settings.connections, part)
     }
 
     fn found(&self) -> Found {
@@ -215,7 +238,7 @@ impl Bench<'_> {
         let rows = self.parts.iter().flat_map(|part| &part.rows);
         Found {
             experiment: format!("bench {kind}"),
-            title: "What calls, messages, objects and priorities cost",
+            title: "What calls, messages, objects, priorities and events cost",
             source: "each run directly beside a run of its baseline, the medians of the ratios of those pairs",
             condition: conditions.join("; "),
             parameters: BTreeMap::new(),

@@ -6,7 +6,7 @@ use deckwatch_meter::experiment::{
     Bound, EndNote, Measurement, PeerRatio, Ratio, Standing, TargetVerdict,
 };
 
-use super::case::{Beside, Case};
+use super::case::{Beside, Case, Consumers};
 use super::guard::Guarded;
 use super::kind::Kind;
 use super::part::Part;
@@ -48,11 +48,13 @@ pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
         match part.kind {
             Kind::Counters => of_counts(part),
             Kind::Memory => of_memory(part),
-            kind => table::TARGETS
+            kind => (table::TARGETS
                 .iter()
                 .filter(|target| target.kind == kind && target.variant == part.variant)
-                .filter_map(|target| target.standing(part))
-                .collect(),
+                .filter_map(|target| target.standing(part)))
+            .chain(of_event_counts(part))
+            .chain(of_idle_consumer(part))
+            .collect(),
         }
     };
     parts.iter().flat_map(of_part).collect()
@@ -282,6 +284,62 @@ fn of_counts(part: &Part) -> Vec<Standing> {
     };
     ROWS.into_iter().map(row).collect()
 }
+
+/// Counts of an event at our channel. Only the allocations have a bound.
+fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
+    const ROWS: [(&str, &str, Option<f64>); 2] = [
+        ("heap allocations", "allocations", Some(0.0)),
+        ("system calls", "system_calls", None),
+    ];
+    let row = |(consumers, found): (Consumers, &Measurement)| {
+        ROWS.map(|(what, key, bound)| {
+            let ours = found.values.get(key).copied().map(Ratio::exactly);
+            let judged = match bound {
+                Some(bound) => Judged::of_count(ours, bound + COUNT_SLACK),
+                None => Judged::default(),
+            };
+            Standing {
+                measure: format!("{what} at the channel, an event{}", consumers.words()),
+                condition: part.condition.clone(),
+                ours,
+                target: bound.map_or_else(
+                    || "shown beside it".to_owned(),
+                    |bound| format!("at most {bound:.0}"),
+                ),
+                peers: Vec::new(),
+                verdict: judged.verdict,
+                reason: judged.reason,
+                rounds_more: None,
+            }
+        })
+    };
+    let all: Vec<Standing> = part.event_counts().flat_map(row).collect();
+    all.into_iter()
+}
+
+/// Resident octets of our channel for one idle consumer.
+fn of_idle_consumer(part: &Part) -> Option<Standing> {
+    let found = part.idle_consumer()?;
+    let bound = Bound::AtMost(IDLE_CONSUMER_OCTETS_MAX);
+    let ours = found.ratio("octets_per_consumer");
+    let judged = ours.map_or_else(
+        || Judged::not("it was not measured"),
+        |ours| Judged::of(ours, bound),
+    );
+    Some(Standing {
+        measure: "memory of an idle consumer at the channel, octets".to_owned(),
+        condition: part.condition.clone(),
+        ours,
+        target: format!("at most {IDLE_CONSUMER_OCTETS_MAX:.0}"),
+        peers: Vec::new(),
+        verdict: judged.verdict,
+        reason: judged.reason,
+        rounds_more: judged.rounds_more,
+    })
+}
+
+/// 4 KiB.
+const IDLE_CONSUMER_OCTETS_MAX: f64 = 4_096.0;
 
 /// What a server does periodically falls on some requests: less than one in a hundred.
 const COUNT_SLACK: f64 = 0.01;

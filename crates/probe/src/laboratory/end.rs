@@ -11,11 +11,14 @@
 //! * Every end exits when its standard input ends.
 
 mod caller;
+mod channel;
 mod client;
 mod commands;
 mod factoring;
+mod fan;
 mod load;
 mod raw;
+mod relay;
 pub(crate) mod servant;
 mod server;
 mod subjects;
@@ -50,17 +53,29 @@ pub enum Role {
     OrbClient,
     /// Calls an object with many instances of our ORB at once.
     OrbLoad,
+    /// Relays messages over plain TCP.
+    Relay,
+    /// Supplies and consumes over plain TCP.
+    RelayEnds,
+    /// Serves an event channel.
+    Channel,
+    /// Supplies and consumes through an event channel.
+    ChannelEnds,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
         Self::OrbServer,
         Self::OrbClient,
         Self::OrbLoad,
+        Self::Relay,
+        Self::RelayEnds,
+        Self::Channel,
+        Self::ChannelEnds,
     ];
 
     /// Server and client over plain TCP.
@@ -68,6 +83,12 @@ impl Role {
 
     /// Server and client of an ORB.
     pub(crate) const ORB: (Self, Self) = (Self::OrbServer, Self::OrbClient);
+
+    /// A relay over plain TCP, with its supplier and consumers.
+    pub(crate) const RELAY: (Self, Self) = (Self::Relay, Self::RelayEnds);
+
+    /// An event channel, with its supplier and consumers.
+    pub(crate) const CHANNEL: (Self, Self) = (Self::Channel, Self::ChannelEnds);
 
     /// Its name on the command line.
     #[must_use]
@@ -79,6 +100,10 @@ impl Role {
             Self::OrbServer => "orb-server",
             Self::OrbClient => "orb-client",
             Self::OrbLoad => "orb-load",
+            Self::Relay => "relay",
+            Self::RelayEnds => "relay-ends",
+            Self::Channel => "channel",
+            Self::ChannelEnds => "channel-ends",
         }
     }
 }
@@ -134,6 +159,17 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::RawLoad => {
             place(plan.fifo);
             commands(|command, samples| raw::load(reference, plan, command, samples))
+        }
+        Role::Relay => relay::serve(plan),
+        Role::Channel => channel::serve(plan),
+        Role::RelayEnds => {
+            place(plan.fifo);
+            commands(|command, samples| relay::run(reference, plan, command, samples))
+        }
+        Role::ChannelEnds => {
+            let mut ends = channel::Ends::new(reference, plan)?;
+            place(plan.fifo);
+            commands(|command, samples| ends.run(command, samples))
         }
         Role::OrbClient if plan.subjects => {
             let mut caller = caller::Caller::new(reference)?;

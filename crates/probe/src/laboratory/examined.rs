@@ -64,7 +64,15 @@ impl Examination {
             it.cpu_ns.saturating_sub(before)
         };
         let all: u64 = self.threads.values().map(used).sum();
-        let works = |it: &&ThreadState| used(it) > 0 && used(it) >= all / WORKING_SHARE;
+        // Of many threads that share the work, none may have that part of it.
+        let most = self.threads.values().map(used).max().unwrap_or(0);
+        let of = if most < all / WORKING_SHARE {
+            most
+        } else {
+            all
+        };
+        let least = of / WORKING_SHARE;
+        let works = |it: &&ThreadState| used(it) > 0 && used(it) >= least;
         self.threads.values().filter(works).collect()
     }
 
@@ -208,6 +216,16 @@ mod tests {
         assert!(words.contains("[0, 1]"), "{words}");
         assert!(differs(thread(2, Class::Fifo(40), &[1], 500)).is_some());
         assert!(examined(&[right], None).differs.is_some());
+    }
+
+    #[test]
+    fn threads_that_share_the_work_equally_all_count() {
+        let mut threads: Vec<ThreadState> = (0..35)
+            .map(|number| thread(number, Class::Fifo(50), &[1], 100))
+            .collect();
+        assert_eq!(examined(&threads, Some(50)).differs, None);
+        threads[34].class = Class::Other;
+        assert!(examined(&threads, Some(50)).differs.is_some());
     }
 
     #[test]

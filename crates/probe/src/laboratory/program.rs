@@ -128,7 +128,7 @@ impl Program {
         shape: &Shape,
     ) {
         let or_none = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
-        let is_server = matches!(role, Role::RawServer | Role::OrbServer);
+        let is_server = matches!(role, Role::RawServer | Role::OrbServer | Role::Channel);
         command
             .arg(if is_server { "server" } else { "client" })
             .arg(or_none(place.processor.map(|number| number.to_string())))

@@ -106,7 +106,7 @@ impl Targets {
                     Ok(())
                 })
             }
-            None => Err(command.unknown()),
+            None | Some(Operation::Push | Operation::PushStream) => Err(command.unknown()),
         }
     }
 }

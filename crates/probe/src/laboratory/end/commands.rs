@@ -137,6 +137,22 @@ impl Samples {
         Ok(())
     }
 
+    /// As [`Self::take`] without a period. `one` returns its time itself, nanoseconds.
+    pub(super) fn take_timed(
+        &mut self,
+        mut one: impl FnMut() -> Result<i64, String>,
+    ) -> Result<(), String> {
+        for _ in 0..WARM_UP {
+            one()?;
+        }
+        let begin_ns = monotonic_ns();
+        while self.count < self.count_max && monotonic_ns() - begin_ns < self.budget_ns {
+            self.round_trips_ns[self.count] = u32::try_from(one()?).unwrap_or(u32::MAX);
+            self.count += 1;
+        }
+        Ok(())
+    }
+
     /// Sends messages without pause until the count or the time is reached, then calls `await_arrival` with their
     /// number.
     pub(super) fn stream(

@@ -91,7 +91,7 @@ fn serve_one(mut stream: TcpStream, fifo: Option<u8>) -> std::io::Result<()> {
 }
 
 /// Requests a send buffer of `octets`; 0 leaves the size to the kernel.
-fn request_send_buffer(stream: &TcpStream, octets: u32) -> std::io::Result<()> {
+pub(super) fn request_send_buffer(stream: &TcpStream, octets: u32) -> std::io::Result<()> {
     if octets > 0 {
         set_send_buffer(stream, octets)?;
     }

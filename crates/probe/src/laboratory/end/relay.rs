@@ -1,0 +1,170 @@
+//! A fan-out over plain TCP: the baseline of event channels. A relay reads each message of a supplier and writes it to
+//! all consumers, one write for each.
+//!
+//! A connection begins with four numbers of four octets each, in this machine's byte order:
+//! 1. [`SUPPLIER`] or [`CONSUMER`];
+//! 2. octets of a message;
+//! 3. the SCHED_FIFO priority of the relaying thread, or 0 for the relay's;
+//! 4. the SO_SNDBUF that the relay requests, or 0 for the kernel's choice.
+//!
+//! A supplier gets the consumers that have connected since the supplier before it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use super::commands::{Command, Samples};
+use super::fan::{Fan, Gate};
+use super::raw::request_send_buffer;
+use super::{EndPlan, answer_questions, greet, place, system, words};
+use crate::laboratory::error::LaboratoryError;
+use crate::limits::BENCH_OCTETS_MAX;
+
+const SUPPLIER: u32 = 0;
+const CONSUMER: u32 = 1;
+
+/// Relays until the standard input ends.
+pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(system("Cannot listen"))?;
+    let address = listener.local_addr().map_err(system("Cannot listen"))?;
+    let fifo = plan.fifo;
+    let accept = move || {
+        place(fifo);
+        if greet(&address.to_string()).is_err() {
+            return;
+        }
+        let mut consumers = Vec::new();
+        for stream in listener.incoming().flatten() {
+            // If a connection fails, its end finds it closed and reports that.
+            let _ = take_connection(stream, fifo, &mut consumers);
+        }
+    };
+    std::thread::Builder::new()
+        .name("relay-accept".to_owned())
+        .spawn(accept)
+        .map_err(system("A thread cannot be started"))?;
+    answer_questions(None)
+}
+
+fn take_connection(
+    mut stream: TcpStream,
+    fifo: Option<u8>,
+    consumers: &mut Vec<TcpStream>,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut header = [0; 16];
+    stream.read_exact(&mut header)?;
+    let (numbers, _) = header.as_chunks();
+    let [role, size, priority, buffer] = [0, 1, 2, 3].map(|at| u32::from_ne_bytes(numbers[at]));
+    request_send_buffer(&stream, buffer)?;
+    if role == CONSUMER {
+        consumers.push(stream);
+        return Ok(());
+    }
+    let consumers = std::mem::take(consumers);
+    let size = (size as usize).min(BENCH_OCTETS_MAX);
+    let relay = move || {
+        place(match u8::try_from(priority) {
+            Ok(priority @ 1..) => Some(priority),
+            _ => fifo,
+        });
+        // An error of a connection means that the ends have ended; closing all tells the others.
+        let _ = relay(stream, consumers, size);
+    };
+    let thread = std::thread::Builder::new().name("relay".to_owned());
+    thread.spawn(relay).map(drop)
+}
+
+fn relay(
+    mut supplier: TcpStream,
+    mut consumers: Vec<TcpStream>,
+    size: usize,
+) -> std::io::Result<()> {
+    let mut message = vec![0; size];
+    loop {
+        supplier.read_exact(&mut message)?;
+        for consumer in &mut consumers {
+            consumer.write_all(&message)?;
+        }
+    }
+}
+
+fn connect(
+    address: &str,
+    plan: &EndPlan,
+    [role, size]: [u32; 2],
+    [near, far]: [u32; 2],
+) -> Result<TcpStream, String> {
+    let mut stream = TcpStream::connect(address).map_err(words)?;
+    stream.set_nodelay(true).map_err(words)?;
+    request_send_buffer(&stream, near).map_err(words)?;
+    let priority = u32::from(plan.fifo.unwrap_or(0));
+    let octets: Vec<u8> = [role, size, priority, far]
+        .iter()
+        .flat_map(|number| number.to_ne_bytes())
+        .collect();
+    stream.write_all(&octets).map_err(words)?;
+    Ok(stream)
+}
+
+/// Runs one command of [`Fan::of`] with the SO_SNDBUF of supplier and relay after it: a supplier and its consumers, all
+/// in this process. Consumers that are not apart share a thread, which reads their connections in order.
+pub(super) fn run(
+    address: &str,
+    plan: &EndPlan,
+    command: &Command,
+    samples: &mut Samples,
+) -> Result<(), String> {
+    let (fan, traffic, rest) = Fan::of(command)?;
+    let buffers: Option<Vec<u32>> = rest.iter().map(|text| text.parse().ok()).collect();
+    let Some([near, far]) = buffers.as_deref() else {
+        return Err(command.unknown());
+    };
+    let size = command.there as u32;
+    let consumers = (0..fan.consumers)
+        .map(|_| connect(address, plan, [CONSUMER, size], [0, *far]))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut supplier = connect(address, plan, [SUPPLIER, size], [*near, 0])?;
+    let gate = Gate::new(fan.consumers);
+    let in_a_thread = if fan.are_apart { 1 } else { consumers.len() };
+    let mut threads = Vec::new();
+    let mut consumers = consumers.into_iter();
+    loop {
+        let mine: Vec<TcpStream> = consumers.by_ref().take(in_a_thread).collect();
+        if mine.is_empty() {
+            break;
+        }
+        let (gate, fifo, size) = (Arc::clone(&gate), plan.fifo, command.there);
+        let consume = move || {
+            place(fifo);
+            consume(mine, size, &gate);
+        };
+        let thread = std::thread::Builder::new().name("consumer".to_owned());
+        threads.push(thread.spawn(consume).map_err(words)?);
+    }
+    let message = vec![3; command.there];
+    let supplied = gate.supply(traffic, samples, || {
+        supplier.write_all(&message).map_err(words)
+    });
+    // The relay then closes the connections of the consumers.
+    drop(supplier);
+    for thread in threads {
+        thread
+            .join()
+            .map_err(|_| "a consumer's thread has panicked".to_owned())?;
+    }
+    supplied
+}
+
+/// Receives from all connections in order until one is closed.
+fn consume(mut connections: Vec<TcpStream>, size: usize, gate: &Gate) {
+    let mut message = vec![0; size];
+    for number in 0.. {
+        for connection in &mut connections {
+            if connection.read_exact(&mut message).is_err() {
+                return;
+            }
+            gate.receive(number);
+        }
+    }
+}

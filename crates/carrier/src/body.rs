@@ -7,6 +7,7 @@ use deckwatch_cdr::value::{MemberPath, Value, read_value_into, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, EncodeError, Parse as _, Reader, TypeCode, Unwritten, Write as _, Writer,
 };
+use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_idl::model::Model;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -332,6 +333,15 @@ impl SequenceReader {
         type_code
             .equivalent(&self.shape.type_code)
             .then(|| self.read_argument(arguments))?
+    }
+
+    /// Returns the sequence number in the payload of the first event of an `RtecEventComm::EventSet`.
+    #[must_use]
+    pub fn read_event_set(&self, mut arguments: Reader<'_>) -> Option<u64> {
+        arguments.read_u32().ok()?;
+        EventHeader::parse(&mut arguments).ok()?;
+        let _pad1 = arguments.read_u32().ok()?;
+        self.read(arguments.read_octet_sequence().ok()?)
     }
 }
 

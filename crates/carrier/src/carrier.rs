@@ -92,6 +92,8 @@ pub enum Argument {
     Value,
     /// An `any` that holds a value of the flow's type.
     Any,
+    /// The payload of the one event of an `RtecEventComm::EventSet` is the body's encoding.
+    EventSet,
 }
 
 /// What happens to messages that a sender accepted, while their receiver reads.
@@ -107,17 +109,26 @@ pub enum Delivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// An event channel for each stream, and a naming service to find it, on the supplier's host.
-    pub channel: bool,
+    pub channel: Option<ChannelKind>,
     /// One send serves all destinations. Senders then have only the records of destination 0.
     pub one_slot: bool,
     /// Octets of the largest message.
     pub size_bytes_max: u32,
 }
 
+/// The kinds of event channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// CosEventChannelAdmin.
+    Cos,
+    /// RtecEventChannelAdmin.
+    RealTime,
+}
+
 impl Default for Needs {
     fn default() -> Self {
         Self {
-            channel: false,
+            channel: None,
             one_slot: false,
             size_bytes_max: BODY_SIZE_MAX,
         }

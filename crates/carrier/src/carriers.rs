@@ -3,6 +3,7 @@
 pub mod corba;
 pub mod event;
 pub(crate) mod orb;
+pub mod rt_event;
 pub mod tcp;
 pub mod udp;
 
@@ -15,12 +16,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::carrier::Carrier;
 
 /// All built-in carriers, the rawest first. Reports colour a carrier by its index here: append new carriers at the end.
-pub static CARRIERS: [&dyn Carrier; 5] = [
+pub static CARRIERS: [&dyn Carrier; 6] = [
     &udp::Udp,
     &tcp::Tcp,
     &corba::TWO_WAY,
     &corba::ONEWAY,
     &event::Event,
+    &rt_event::RtEvent,
 ];
 
 /// A carrier in plans: serialized as its name, looked up in [`CARRIERS`]. Two are equal if their names are equal.

@@ -3,6 +3,9 @@
 //!
 //! A supplier's push never waits for a consumer: each consumer has a bounded queue. One thread serves all consumers that
 //! are pushed to ([`deckwatch_orb::delivery`]); one thread asks all suppliers that the channel pulls from.
+//!
+//! The [real-time event channel](rt) is wire-compatible with TAO's: consumers get what their [filters](filter) emit, and
+//! events are [dispatched](dispatch) by priority, deadline or laxity.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +17,7 @@ mod counters;
 pub mod dispatch;
 mod event;
 pub mod filter;
+pub mod fuzzing;
 pub mod limits;
 mod objects;
 mod raise;

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use deckwatch_cdr::{Any, ByteOrder, Write as _, Writer};
+use deckwatch_cdr::{ByteOrder, Write, Writer};
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_orb::{ObjectRef, Orb};
@@ -150,7 +150,9 @@ fn serve(listener: &TcpListener, taken: &AtomicUsize) {
     while let Some(id) = read_request(&mut stream, &mut message) {
         answer[12..16].copy_from_slice(&id);
         taken.fetch_add(1, Ordering::SeqCst);
-        if stream.write_all(&answer).is_err() {
+        // The response flags: a one-way wants no answer.
+        let is_oneway = message[16] == 0;
+        if !is_oneway && stream.write_all(&answer).is_err() {
             return;
         }
     }
@@ -164,7 +166,7 @@ pub(crate) struct Supplier {
 
 impl Supplier {
     /// Pushes `event` to the proxy, which stands at the first address of its reference.
-    pub(crate) fn new(proxy: &ObjectRef, event: &Any) -> Self {
+    pub(crate) fn new(proxy: &ObjectRef, event: &impl Write) -> Self {
         let profile = proxy
             .ior()
             .iiop_profiles()

@@ -173,7 +173,7 @@ pub fn late_max(judged: u64, budget: LateBudget, burst: u64) -> Option<u64> {
 }
 
 fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
-    let has_channel = |stream: &&Stream| stream.plan.carrier.needs().channel;
+    let has_channel = |stream: &&Stream| stream.plan.carrier.needs().channel.is_some();
     let channels = streams.iter().filter(has_channel).count();
     let consumers = streams
         .iter()

@@ -13,7 +13,7 @@ use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
 };
 use deckwatch_meter::blame::Road;
-use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind, minor};
+use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind, minor};
 
 use super::orb::{
     Deliveries, activate, await_stop, call_time_max, calling_orb, naming_service, send_error,
@@ -22,7 +22,8 @@ use super::orb::{
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
 use crate::carrier::{
-    Argument, Carrier, ChannelAt, ConnectTo, Delivery, Framing, ListenAt, Needs, NetworkPriority,
+    Argument, Carrier, ChannelAt, ChannelKind, ConnectTo, Delivery, Framing, ListenAt, Needs,
+    NetworkPriority,
 };
 use crate::error::PartError;
 use crate::receiver::Receiver;
@@ -64,7 +65,7 @@ impl Carrier for Event {
 
     fn needs(&self) -> Needs {
         Needs {
-            channel: true,
+            channel: Some(ChannelKind::Cos),
             one_slot: true,
             ..Needs::default()
         }
@@ -72,7 +73,7 @@ impl Carrier for Event {
 
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
         let orb = calling_orb(call_time_max(to.deadline), NetworkPriority::default())?;
-        let suppliers = channel(&orb, to.channel)?
+        let suppliers = channel(&orb, to.channel, EventChannelRef::narrow)?
             .for_suppliers()
             .map_err(|error| refused(&error))?
             .ok_or_else(nil)?;
@@ -96,7 +97,7 @@ impl Carrier for Event {
         let consumer = Arc::new(Consumer(Deliveries::new(at.body, at.shared)));
         let servant = PushConsumerSkeleton::new(Arc::clone(&consumer));
         let own = PushConsumerRef::unchecked_narrow(activate(&orb, Arc::new(servant))?);
-        let consumers = channel(&orb, at.channel)?
+        let consumers = channel(&orb, at.channel, EventChannelRef::narrow)?
             .for_consumers()
             .map_err(|error| refused(&error))?
             .ok_or_else(nil)?;
@@ -116,8 +117,12 @@ impl Carrier for Event {
     }
 }
 
-/// Resolves the event channel by its name in the naming service.
-fn channel(orb: &Orb, at: Option<&ChannelAt>) -> Result<EventChannelRef, PartError> {
+/// Resolves an event channel by its name in the naming service.
+pub(super) fn channel<T>(
+    orb: &Orb,
+    at: Option<&ChannelAt>,
+    narrow: impl FnOnce(&ObjectRef) -> Result<Option<T>, SystemException>,
+) -> Result<T, PartError> {
     let at = at.ok_or(PartError::ChannelUnplanned)?;
     let unfound = |reason: &dyn Display| PartError::Channel {
         name: at.name.clone(),
@@ -128,7 +133,7 @@ fn channel(orb: &Orb, at: Option<&ChannelAt>) -> Result<EventChannelRef, PartErr
         .map_err(|error| unfound(&error))?;
     let channel = object
         .as_ref()
-        .map(EventChannelRef::narrow)
+        .map(narrow)
         .transpose()
         .map_err(|error| unfound(&error))?
         .flatten();
@@ -136,11 +141,11 @@ fn channel(orb: &Orb, at: Option<&ChannelAt>) -> Result<EventChannelRef, PartErr
 }
 
 /// Maps an exception raised when a part connects to the channel.
-fn refused(error: &dyn Display) -> PartError {
+pub(super) fn refused(error: &dyn Display) -> PartError {
     PartError::ChannelRefused(error.to_string())
 }
 
-fn nil() -> PartError {
+pub(super) fn nil() -> PartError {
     refused(&"it returned a nil reference")
 }
 

@@ -334,6 +334,7 @@ impl Method {
                 let sequence = match argument {
                     Argument::Value => self.reader.read_argument(request.body),
                     Argument::Any => self.reader.read_any(request.body),
+                    Argument::EventSet => self.reader.read_event_set(request.body),
                 };
                 stamps.note(sequence, stamp_ns);
                 if let Some(sequence) = sequence.filter(|_| request.response != Response::Nothing) {

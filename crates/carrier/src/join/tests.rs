@@ -37,7 +37,7 @@ fn tap(ports: Vec<u16>, scratch: &Scratch) -> Option<Playing> {
 /// Runs a stream to two destinations on loopback under a tap, and joins it.
 fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
     let (mut services, mut at, mut channel_endpoint) = (Vec::new(), None, None);
-    if stream.carrier == EVENT {
+    if stream.carrier.needs().channel.is_some() {
         let (playing, found_at, listening) = channel(stream, None, scratch);
         (services, at, channel_endpoint) = (playing.into(), Some(found_at), Some(listening));
     }
@@ -211,7 +211,12 @@ fn over_corba_the_taps_alone_give_the_kernels_stamps() {
 
 #[test]
 fn over_an_event_channel_both_hops_are_stamped() {
-    for stream in [stream(EVENT, 3000, 100), of_nav(stream(EVENT, 0, 100))] {
+    for stream in [
+        stream(EVENT, 3000, 100),
+        of_nav(stream(EVENT, 0, 100)),
+        stream(RT_EVENT, 3000, 100),
+        of_nav(stream(RT_EVENT, 0, 100)),
+    ] {
         let scratch = Scratch::new();
         let Some(joined) = run_and_join(&stream, &scratch) else {
             return;

@@ -5,14 +5,17 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
 use deckwatch_event::{ChannelCounts, ChannelOptions, EventChannel};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_naming::store::Store;
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_naming::{NAME_SERVICE, NamingService};
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
 use super::stage::{Stage, Told};
+use crate::carrier::ChannelKind;
 use crate::carriers::orb::{call_time_max, naming_service, serving_orb};
 use crate::error::PartError;
 use crate::limits::{CHANNEL_THREADS, NAMES_CALL_TIME_MAX, NAMES_THREADS, PROGRESS_INTERVAL};
@@ -59,18 +62,14 @@ pub(super) fn play_channel(
     let call_time_max = call_time_max(plan.stream.deadline);
     let address = SocketAddr::new(plan.address, 0);
     let (orb, listening) = serving_orb(call_time_max, address, CHANNEL_THREADS, &plan.scheduling)?;
-    let mut options = ChannelOptions {
-        push_timeout: call_time_max,
-        ..ChannelOptions::default()
-    };
-    if let Some(queue_len) = plan.queue_len {
-        options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
-    }
+    let queue_len = plan
+        .queue_len
+        .map(|queue_len| usize::try_from(queue_len).unwrap_or(usize::MAX));
     // The channel's thread inherits the scheduling of the thread that starts the channel.
     let start = || {
         // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
         let _ = scheduling::prepare_thread(&plan.scheduling);
-        EventChannel::start(&orb, options)
+        Channel::start(plan, &orb, queue_len, call_time_max)
     };
     let started = std::thread::scope(|scope| scope.spawn(start).join());
     let channel = started
@@ -84,7 +83,7 @@ pub(super) fn play_channel(
     bind_with_contexts(
         &naming_service(&orb, &plan.channel.names)?.into(),
         &plan.channel.name,
-        channel.reference().object(),
+        channel.reference(),
         Existing::Replace,
     )
     .map_err(|error| PartError::NameNotBound {
@@ -92,7 +91,7 @@ pub(super) fn play_channel(
         reason: error.to_string(),
     })?;
     let ready = Ready {
-        endpoint: orb.object_to_string(channel.reference().object()),
+        endpoint: orb.object_to_string(channel.reference()),
         listening: Some(listening),
         warnings: refused,
         ..Ready::default()
@@ -107,6 +106,58 @@ pub(super) fn play_channel(
         warnings: lost(plan, counts),
     }));
     Ok(())
+}
+
+/// The channel of a stream, of the kind that its carrier needs.
+enum Channel {
+    Cos(EventChannel),
+    RealTime(RtEventChannel),
+}
+
+impl Channel {
+    fn start(
+        plan: &ChannelPlan,
+        orb: &Orb,
+        queue_len: Option<usize>,
+        push_timeout: Duration,
+    ) -> Result<Self, SystemException> {
+        if plan.stream.carrier.needs().channel == Some(ChannelKind::RealTime) {
+            let mut options = RtChannelOptions::default();
+            options.queue_len = queue_len.unwrap_or(options.queue_len);
+            return RtEventChannel::start(orb, options).map(Self::RealTime);
+        }
+        let mut options = ChannelOptions {
+            push_timeout,
+            ..ChannelOptions::default()
+        };
+        options.queue_len = queue_len.unwrap_or(options.queue_len);
+        EventChannel::start(orb, options).map(Self::Cos)
+    }
+
+    fn reference(&self) -> &ObjectRef {
+        match self {
+            Self::Cos(channel) => channel.reference().object(),
+            Self::RealTime(channel) => channel.reference().object(),
+        }
+    }
+
+    /// The counts that both kinds have.
+    fn counts(&self) -> ChannelCounts {
+        match self {
+            Self::Cos(channel) => channel.counts(),
+            Self::RealTime(channel) => {
+                let counts = channel.counts();
+                ChannelCounts {
+                    received: counts.received,
+                    delivered: counts.delivered,
+                    displaced: counts.dropped + counts.lost.iter().sum::<u64>(),
+                    failed: counts.failed,
+                    consumers_lost: counts.consumers_lost,
+                    ..ChannelCounts::default()
+                }
+            }
+        }
+    }
 }
 
 fn progress(counts: ChannelCounts) -> Progress {

@@ -109,7 +109,7 @@ impl Stand {
             services: Vec::new(),
             body: Body::new(&plan).expect("of a usual size"),
         };
-        if carrier.needs().channel {
+        if carrier.needs().channel.is_some() {
             stand.start_channel();
         }
         stand

@@ -232,6 +232,9 @@ impl Consumer {
         let Some(body) = body else {
             return shared.lose(self, Loss::Unencodable);
         };
+        if self.is_gone.load(Acquire) {
+            return shared.lose(self, Loss::Gone);
+        }
         if shared.is_reactive() {
             return self.outlet.offer_in(&body, batch);
         }

@@ -45,6 +45,15 @@ pub(super) fn rt_info(qos: &ConsumerQOS, known: &RtInfos) -> Option<RtInfo> {
         .max_by_key(|info| info.priority)
 }
 
+/// The priority of the most urgent of the RT_Infos that the publications name.
+pub(super) fn published_priority(qos: &SupplierQOS, known: &RtInfos) -> Option<Priority> {
+    let named = qos.publications.iter();
+    named
+        .filter_map(|publication| known.get(&publication.dependency_info.rt_info))
+        .map(|info| info.priority)
+        .max()
+}
+
 pub(super) fn published(qos: &SupplierQOS) -> Box<[Header]> {
     let header = |publication: &Publication| Header {
         event_type: publication.event.header.r#type,

@@ -183,9 +183,15 @@ impl Shared {
     }
 
     /// Offers an event to the consumers in `reach` that may match it. `reach` is sorted; `None` is all.
-    pub(super) fn route(&self, pushed: &mut Pushed<'_>, reach: Option<&[u64]>) {
+    /// `priority` is that of the supplier; else the thread's counts.
+    pub(super) fn route(
+        &self,
+        pushed: &mut Pushed<'_>,
+        reach: Option<&[u64]>,
+        priority: Option<Priority>,
+    ) {
         let candidates = self.candidates(pushed.key());
-        let priority = self.current.the_priority().ok();
+        let priority = priority.or_else(|| self.current.the_priority().ok());
         let (mut is_wanted, mut batch) = (false, Batch::new());
         candidates.for_each(|consumer| {
             if reach.is_none_or(|reach| reach.binary_search(&consumer.number).is_ok()) {
@@ -284,6 +290,9 @@ impl Shared {
             return Err(raise(Kind::NoResources));
         }
         self.objects.settle(number)?;
+        if before.is_some() {
+            self.timeouts.forget(number);
+        }
         if let Some(due_ns) = consumer.next_due_ns() {
             let watched = self.timeouts.watch(&self.own, due_ns, number);
             // `settle` has taken the proxy off the waiting list.
@@ -359,6 +368,7 @@ impl Shared {
             self.generation.fetch_add(1, Release);
         }
         consumer.leave();
+        self.timeouts.forget(consumer.number);
         self.objects.retire(consumer.number);
         if !consumer.is_gateway {
             self.observers.note(Change::Consumers);
@@ -408,12 +418,18 @@ impl Shared {
             self.observers.note(Change::Suppliers);
         }
         if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
-            self.say_farewell(vec![reference.clone()], || {});
+            // Without a thread the supplier is not called back; it has left by itself.
+            let _ = self.say_farewell(vec![reference.clone()], || {});
         }
     }
 
     /// Calls suppliers back in a thread that no caller waits for.
-    fn say_farewell(&self, suppliers: Vec<PushSupplierRef>, then: impl FnOnce() + Send + 'static) {
+    /// Returns false without a thread: nobody is called.
+    fn say_farewell(
+        &self,
+        suppliers: Vec<PushSupplierRef>,
+        then: impl FnOnce() + Send + 'static,
+    ) -> bool {
         let farewell = move || {
             for reference in suppliers {
                 let hurried = reference
@@ -424,10 +440,10 @@ impl Shared {
             }
             then();
         };
-        // Without a thread the suppliers are not notified; dropping the closure runs nothing.
-        let _ = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("rt-farewell".to_owned())
-            .spawn(farewell);
+            .spawn(farewell)
+            .is_ok()
     }
 
     /// What all consumers but gateways subscribe to.
@@ -477,7 +493,8 @@ impl Shared {
         let (consumers, suppliers) = clients;
         self.dispatcher.close();
         let own = self.own();
-        self.say_farewell(suppliers, move || {
+        let all = consumers.clone();
+        let is_told = self.say_farewell(suppliers, move || {
             if let Some(shared) = own.upgrade() {
                 // The lanes send what is queued before the farewell.
                 while !shared.dispatcher.is_idle() {
@@ -489,6 +506,12 @@ impl Shared {
                 shared.suppliers_told.store(true, Release);
             }
         });
+        if !is_told {
+            for consumer in all {
+                consumer.outlet.close();
+            }
+            self.suppliers_told.store(true, Release);
+        }
         Ok(())
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Parse as _;
-use deckwatch_orb::{Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    Priority, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
+};
 use deckwatch_sync::PiMutex;
 
 use super::pushed::Pushed;
@@ -24,6 +26,8 @@ pub(super) struct Supplier {
     pub(super) reference: Option<PushSupplierRef>,
     pub(super) is_gateway: bool,
     pub(super) publications: Box<[Header]>,
+    /// That of the most urgent RT_Info that its publications name.
+    priority: Option<Priority>,
     /// The consumers that may match a publication, and the generation of subscriptions that they are of.
     reach: PiMutex<Option<(u64, Reach)>>,
 }
@@ -32,11 +36,16 @@ pub(super) struct Supplier {
 type Reach = Option<Arc<[u64]>>;
 
 impl Supplier {
-    pub(super) fn new(reference: Option<&PushSupplierRef>, qos: &SupplierQOS) -> Self {
+    pub(super) fn new(
+        reference: Option<&PushSupplierRef>,
+        qos: &SupplierQOS,
+        known: &qos::RtInfos,
+    ) -> Self {
         Self {
             reference: reference.cloned(),
             is_gateway: qos.is_gateway,
             publications: qos::published(qos),
+            priority: qos::published_priority(qos, known),
             reach: PiMutex::default(),
         }
     }
@@ -117,10 +126,11 @@ impl ConsumerProxy {
         shared.count_received(count as u64);
         if count == 1 {
             let header = EventHeader::parse(&mut r)?;
-            shared.route(&mut Pushed::alone(arguments, header), reach);
+            let mut alone = Pushed::alone(arguments, header);
+            shared.route(&mut alone, reach, supplier.priority);
         } else {
             for event in Vec::<Event>::parse(&mut { arguments })? {
-                shared.route(&mut Pushed::of(event), reach);
+                shared.route(&mut Pushed::of(event), reach, supplier.priority);
             }
         }
         request.reply().map(drop)
@@ -133,7 +143,8 @@ impl PushConsumer for ConsumerProxy {
         let reach = supplier.reach(&shared);
         shared.count_received(data.len() as u64);
         for event in data {
-            shared.route(&mut Pushed::of(event.clone()), reach.as_deref());
+            let mut event = Pushed::of(event.clone());
+            shared.route(&mut event, reach.as_deref(), supplier.priority);
         }
         Ok(())
     }
@@ -164,7 +175,8 @@ impl ProxyPushConsumer for ConsumerProxy {
             State::Connected(_) => return Err(AlreadyConnected {}.into()),
             State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
         }
-        let supplier = Arc::new(Supplier::new(push_supplier, qos));
+        let known = &shared.options.rt_infos;
+        let supplier = Arc::new(Supplier::new(push_supplier, qos, known));
         shared.connect_supplier(self.number, &supplier)?;
         *state = State::Connected(supplier);
         Ok(())

@@ -1,6 +1,6 @@
 //! The thread that fires the timeouts of all filters of a channel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Weak};
@@ -14,10 +14,29 @@ use crate::raise::raise;
 /// When which consumer has a timeout that may fire. A deadline may have moved meanwhile: the consumer knows.
 #[derive(Default)]
 pub(super) struct Timeouts {
-    due: PiMutex<BTreeSet<(u64, u64)>>,
+    due: PiMutex<Due>,
     bell: Bell,
     has_thread: AtomicBool,
     is_closed: AtomicBool,
+}
+
+/// One time for each consumer that has timeouts.
+#[derive(Default)]
+struct Due {
+    first: BTreeSet<(u64, u64)>,
+    by_number: HashMap<u64, u64>,
+}
+
+impl Due {
+    fn set(&mut self, number: u64, due_ns: Option<u64>) {
+        if let Some(before_ns) = self.by_number.remove(&number) {
+            self.first.remove(&(before_ns, number));
+        }
+        if let Some(due_ns) = due_ns {
+            self.by_number.insert(number, due_ns);
+            self.first.insert((due_ns, number));
+        }
+    }
 }
 
 impl Timeouts {
@@ -41,9 +60,13 @@ impl Timeouts {
                 return Err(raise(Kind::NoResources));
             }
         }
-        self.due.lock("rt.timeouts").insert((due_ns, number));
+        self.due.lock("rt.timeouts").set(number, Some(due_ns));
         self.bell.ring();
         Ok(())
+    }
+
+    pub(super) fn forget(&self, number: u64) {
+        self.due.lock("rt.timeouts").set(number, None);
     }
 
     pub(super) fn close(&self) {
@@ -71,20 +94,21 @@ impl Timeouts {
     fn fire_due(&self, shared: &Shared) -> Option<u64> {
         loop {
             let now_ns = shared.now_ns();
-            let first = {
+            let number = {
                 let mut due = self.due.lock("rt.timeouts");
-                match due.first() {
-                    Some((due_ns, _)) if *due_ns <= now_ns => due.pop_first(),
-                    first => return first.map(|(due_ns, _)| *due_ns),
+                match due.first.first().copied() {
+                    Some((due_ns, number)) if due_ns <= now_ns => {
+                        due.set(number, None);
+                        number
+                    }
+                    first => return first.map(|(due_ns, _)| due_ns),
                 }
             };
             // A consumer that has left is not found.
-            if let Some(consumer) = first.and_then(|(_, number)| shared.consumer(number)) {
+            if let Some(consumer) = shared.consumer(number) {
                 consumer.fire(shared, now_ns);
                 if let Some(next_ns) = consumer.next_due_ns() {
-                    self.due
-                        .lock("rt.timeouts")
-                        .insert((next_ns, consumer.number));
+                    self.due.lock("rt.timeouts").set(number, Some(next_ns));
                 }
             }
         }

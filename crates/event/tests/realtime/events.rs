@@ -1,6 +1,6 @@
 //! Which consumer gets which events.
 
-use super::{World, any_of, event, list, next};
+use super::{World, any_of, event, list, next, publishing};
 use crate::support::{PATIENCE, wait_for};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, NEGATION};
@@ -129,6 +129,14 @@ fn lanes_send_by_the_rt_info_and_count_what_a_full_queue_loses() {
     }
     let counts = world.served.counts();
     assert_eq!(counts.priorities_missed, 20, "no lane has priority 7");
+    let (_other, plain) = world.connect(&any_of(&[(0, 21)]));
+    let mut published = publishing(&[(1, 21)]);
+    published.publications[0].dependency_info.rt_info = 3;
+    let urgent = world.proxy_consumer();
+    urgent.connect_push_supplier(None, &published).unwrap();
+    urgent.push(&[event(1, 21, "by the supplier's")]).unwrap();
+    assert_eq!(next(&plain), ["by the supplier's"]);
+    assert_eq!(world.served.counts().priorities_missed, 21);
     assert_eq!(counts.lost(Loss::QueueFull), 0);
     wait_for(|| world.served.consumers()[0].delivered == 20);
     world.end();

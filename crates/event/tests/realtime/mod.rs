@@ -4,6 +4,7 @@ mod connections;
 mod events;
 mod hops;
 mod observers;
+mod serving;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -42,7 +43,11 @@ impl World {
     }
 
     fn with(options: RtChannelOptions) -> Self {
-        let (server, user) = (serving_orb(), serving_orb());
+        Self::of(serving_orb(), options)
+    }
+
+    fn of(server: Orb, options: RtChannelOptions) -> Self {
+        let user = serving_orb();
         let served = RtEventChannel::start(&server, options).expect("a channel");
         let text = server.object_to_string(served.reference().object());
         let object = user.string_to_object(&text).expect("an IOR");

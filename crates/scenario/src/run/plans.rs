@@ -38,7 +38,7 @@ impl<'r> Planner<'r> {
     }
 
     fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
-        if !stream.plan.carrier.needs().channel {
+        if stream.plan.carrier.needs().channel.is_none() {
             return None;
         }
         let names = self.names[self.flow(stream).from].clone()?;

@@ -67,7 +67,7 @@ impl Run<'_> {
     /// Starts naming services and event channels, on the hosts of the suppliers that use them.
     fn start_services(&mut self) -> Result<(), RunError> {
         let with_channel: Vec<usize> = (0..self.streams.len())
-            .filter(|&index| self.streams[index].plan.carrier.needs().channel)
+            .filter(|&index| self.streams[index].plan.carrier.needs().channel.is_some())
             .collect();
         if with_channel.is_empty() {
             return Ok(());

@@ -3,5 +3,6 @@
 #[path = "../common.rs"]
 mod common;
 mod names;
+mod omnievents;
 mod services;
 mod shell;

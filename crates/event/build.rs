@@ -7,6 +7,8 @@ fn main() {
         .include(format!("{idl}/rtec"))
         .file(format!("{idl}/omg/CosEventComm.idl"))
         .file(format!("{idl}/omg/CosEventChannelAdmin.idl"))
+        .file(format!("{idl}/omg/CosTypedEventComm.idl"))
+        .file(format!("{idl}/omg/CosTypedEventChannelAdmin.idl"))
         .file(format!("{idl}/omg/CosLifeCycle.idl"))
         .file(format!("{idl}/omnievents/omniEvents.idl"))
         .extern_module("CosNaming", "::deckwatch_orb::cos_naming")

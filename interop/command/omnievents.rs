@@ -66,7 +66,10 @@ impl OurFactory {
     fn channel(&self, name: &str) -> Result<EventChannelRef, String> {
         let resolve = ["names", "resolve", name, "--names", &self.names.url];
         let ior = try_run(deckwatch().args(resolve))?;
-        Ok(EventChannelRef::unchecked_narrow(object(&self.orb, ior.trim())))
+        Ok(EventChannelRef::unchecked_narrow(object(
+            &self.orb,
+            ior.trim(),
+        )))
     }
 
     fn end(self) -> Vec<String> {
@@ -107,11 +110,17 @@ fn wait_for(what: impl Fn() -> bool) {
 }
 
 fn consumers(channel: &EventChannelRef) -> ConsumerAdminRef {
-    channel.for_consumers().expect("an answer").expect("not nil")
+    channel
+        .for_consumers()
+        .expect("an answer")
+        .expect("not nil")
 }
 
 fn suppliers(channel: &EventChannelRef) -> SupplierAdminRef {
-    channel.for_suppliers().expect("an answer").expect("not nil")
+    channel
+        .for_suppliers()
+        .expect("an answer")
+        .expect("not nil")
 }
 
 fn supplier(channel: &EventChannelRef) -> ProxyPushConsumerRef {
@@ -185,8 +194,14 @@ fn omni_events_programs_create_read_fill_and_destroy_our_channels() {
     }
     let folder = scratch("omnievents");
     let factory = OurFactory::start();
-    let channel = factory.create("NAV", &["-q", "1000", "-i", "nav", "-c", "1000000", "-R", "50"]);
-    let twice = factory.theirs("eventc").args(["-n", "TWO", "-i", "nav"]).output();
+    let channel = factory.create(
+        "NAV",
+        &["-q", "1000", "-i", "nav", "-c", "1000000", "-R", "50"],
+    );
+    let twice = factory
+        .theirs("eventc")
+        .args(["-n", "TWO", "-i", "nav"])
+        .output();
     let twice = String::from_utf8(twice.expect("it runs").stderr).expect("text");
     assert!(twice.contains("InvalidCriteria"), "{twice}");
     let first = folder.join("first");
@@ -249,7 +264,10 @@ fn eventf_chains_two_of_our_channels_and_a_filter_drops_other_types() {
     assert_eq!(event.extract::<NameComponent>(), Ok(component));
     let said = factory.end();
     let counts = said.iter().find(|line| line.starts_with("events received"));
-    assert!(counts.is_some_and(|it| it.contains("received 3, delivered 2")), "{said:?}");
+    assert!(
+        counts.is_some_and(|it| it.contains("received 3, delivered 3")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -275,7 +293,10 @@ fn omniorb_programs_pull_from_our_channel_and_are_pulled_from() {
     let expected: Vec<String> = (0..EVENTS).map(|value| format!("event {value}")).collect();
     for consumer in [waiting, asking] {
         let (status, said) = consumer.wait();
-        let events: Vec<_> = said.iter().filter(|line| line.starts_with("event ")).collect();
+        let events: Vec<_> = said
+            .iter()
+            .filter(|line| line.starts_with("event "))
+            .collect();
         assert_eq!(events, expected.iter().collect::<Vec<_>>());
         assert!(status.success(), "{said:?}");
     }
@@ -284,7 +305,56 @@ fn omniorb_programs_pull_from_our_channel_and_are_pulled_from() {
     process.terminate();
     let (_, said) = process.wait();
     let counts = format!("events received {EVENTS}, delivered {}", 2 * EVENTS);
-    assert!(said.iter().any(|line| line.starts_with(&counts)), "{said:?}");
+    assert!(
+        said.iter().any(|line| line.starts_with(&counts)),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn omniorb_programs_push_and_pull_through_our_typed_channel() {
+    const EVENTS: u32 = 20;
+    let idl = [
+        "omg/CosEventComm.idl",
+        "omg/CosEventChannelAdmin.idl",
+        "omg/CosTypedEventComm.idl",
+        "omg/CosTypedEventChannelAdmin.idl",
+        "deckwatch/ship_events.idl",
+    ];
+    let Some(program) = omniorb_program("typed_clients", &idl) else {
+        return;
+    };
+    let typed = ["--typed", "idl/deckwatch/ship_events.idl"];
+    let interface = ["--interface", "IDL:Ship/Nav:1.0"];
+    let mut process = Running::start(deckwatch().arg("channel").args(typed).args(interface));
+    let ior = process.line_with("IOR:");
+    let client = |mode: &str| {
+        let mut client = Command::new(&program);
+        client.args([mode, &ior, &EVENTS.to_string()]);
+        Running::start(&mut client)
+    };
+    let mut consumers = [client("consume"), client("pull")];
+    for consumer in &mut consumers {
+        consumer.line_with("ready");
+    }
+    let (status, said) = client("push").wait();
+    assert!(status.success(), "{said:?}");
+    let moved = (0..EVENTS).map(|knots| format!("moved 54.5 10.25 {knots}"));
+    let expected: Vec<String> = moved.chain(["renamed Kiel".to_owned()]).collect();
+    for consumer in consumers {
+        let (status, said) = consumer.wait();
+        let is_call = |line: &&String| line.starts_with("moved") || line.starts_with("renamed");
+        let calls: Vec<_> = said.iter().filter(is_call).collect();
+        assert_eq!(calls, expected.iter().collect::<Vec<_>>());
+        assert!(status.success(), "{said:?}");
+    }
+    process.terminate();
+    let (_, said) = process.wait();
+    let counts = format!("events received {}", EVENTS + 1);
+    assert!(
+        said.iter().any(|line| line.starts_with(&counts)),
+        "{said:?}"
+    );
 }
 
 /// omniEvents with a naming service of ours.
@@ -331,10 +401,15 @@ impl OmniEvents {
             name: name.to_owned(),
             value: number(value),
         };
-        let criteria = [fast("CyclePeriod_ns", 1_000_000), fast("PullRetryPeriod_ms", 1)];
+        let criteria = [
+            fast("CyclePeriod_ns", 1_000_000),
+            fast("PullRetryPeriod_ms", 1),
+        ];
         let channel = self.factory.create_object(&key, &criteria);
         let channel = channel.expect("an answer").expect("not nil");
-        EventChannelRef::narrow(&channel).expect("an answer").expect("a channel")
+        EventChannelRef::narrow(&channel)
+            .expect("an answer")
+            .expect("a channel")
     }
 }
 
@@ -366,7 +441,9 @@ fn taker(orb: &Orb, channel: &EventChannelRef) -> Receiver<u32> {
     let proxy = consumers(channel).obtain_push_supplier();
     let proxy = proxy.expect("an answer").expect("not nil");
     let consumer = PushConsumerRef::unchecked_narrow(consumer);
-    proxy.connect_push_consumer(Some(&consumer)).expect("connected");
+    proxy
+        .connect_push_consumer(Some(&consumer))
+        .expect("connected");
     events
 }
 
@@ -413,7 +490,9 @@ fn our_suppliers_and_consumers_use_omni_events_in_all_four_ways() {
     let counting = PullSupplierRef::unchecked_narrow(activate(&theirs.orb, counting));
     let proxy = suppliers(&pulled).obtain_pull_consumer();
     let proxy = proxy.expect("an answer").expect("not nil");
-    proxy.connect_pull_supplier(Some(&counting)).expect("connected");
+    proxy
+        .connect_pull_supplier(Some(&counting))
+        .expect("connected");
     for value in 0..10 {
         assert_eq!(events.recv_timeout(PATIENCE), Ok(value));
         assert_eq!(next(&reader), value);

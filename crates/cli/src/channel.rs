@@ -1,23 +1,25 @@
 //! `deckwatch channel`: an event channel for anyone's suppliers and consumers.
 
 mod real_time;
+mod served;
+mod typed;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_event::rt::RtEventChannel;
 use deckwatch_event::{
-    ChannelCounts, ChannelOptions, EventChannel, EventChannelFactory, WhenFull, limits,
+    ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
 };
 use deckwatch_naming::user::{Existing, bind_with_contexts};
-use deckwatch_orb::ObjectRef;
 use deckwatch_orb::cos_naming::NamingContextRef;
 
-use crate::output::errln;
 use crate::serve::ServeArgs;
+use served::Served;
 
-/// Serve a COS event channel, push and pull model on both sides, a real-time channel, or a factory of channels
+/// Serve a COS event channel, push and pull model on both sides, a typed channel, a real-time channel, or a factory of
+/// channels
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +31,11 @@ Examples:
   deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
   deckwatch channel --real-time --dispatching lanes:10,40 --order deadline --rt-info 3:40:50000:2000 \\
       --bind NAV --names corbaloc::ship:2809/NameService
+  deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
+
+A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \
+only, return nothing and raise nothing. Consumers that pull use an interface with `Pull` before its name, such as \
+IDL:Ship/PullNav:1.0: for each operation `o` with `in` parameters it has `void o(out ...)` and `boolean try_o(out ...)`.
 
 A factory has the interfaces of omniEvents': `eventc` and any client of CosLifeCycle::GenericFactory create channels.
 
@@ -43,8 +50,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REFERENCE", requires = "bind")]
     names: Option<String>,
     /// Serve a factory, whose clients create channels; `corbaloc::HOST:PORT/omniEvents` leads to it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "typed")]
     factory: bool,
+    /// Serve a typed channel for interfaces of this IDL file; may be given several times
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "interface",
+        conflicts_with = "real_time"
+    )]
+    typed: Vec<PathBuf>,
+    /// An interface of the typed channel, by its repository id or scoped name; may be given several times
+    #[arg(long, value_name = "INTERFACE", requires = "typed")]
+    interface: Vec<String>,
+    /// Look for files that the IDL files include in this folder too
+    #[arg(short = 'I', long, value_name = "FOLDER", requires = "typed")]
+    include: Vec<PathBuf>,
     /// Events that wait for one consumer
     #[arg(long, value_name = "COUNT", default_value_t = limits::QUEUE_LEN_DEFAULT)]
     queue: usize,
@@ -68,39 +89,6 @@ pub(crate) struct Args {
     real_time: real_time::RealTimeArgs,
 }
 
-/// What is served.
-enum Served {
-    Channel(EventChannel),
-    Factory(EventChannelFactory),
-    RealTime(RtEventChannel),
-}
-
-impl Served {
-    fn reference(&self) -> &ObjectRef {
-        match self {
-            Self::Channel(channel) => channel.reference().object(),
-            Self::Factory(factory) => factory.reference().object(),
-            Self::RealTime(channel) => channel.reference().object(),
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        match self {
-            Self::Channel(channel) => channel.has_ended(),
-            Self::Factory(_) => false,
-            Self::RealTime(channel) => channel.has_ended(),
-        }
-    }
-
-    fn print_counts(&self) {
-        match self {
-            Self::Channel(channel) => print_counts(&channel.counts()),
-            Self::Factory(factory) => print_counts(&factory.counts()),
-            Self::RealTime(channel) => real_time::print_counts(channel),
-        }
-    }
-}
-
 /// Parses a policy for full queues.
 fn when_full(text: &str) -> Result<WhenFull, String> {
     let expected = "write drop-oldest, drop-newest, or disconnect:30 for 30 seconds".to_owned();
@@ -116,6 +104,10 @@ fn when_full(text: &str) -> Result<WhenFull, String> {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let interfaces = match typed::interfaces(&args.typed, &args.include, &args.interface)? {
+        Ok(interfaces) => interfaces,
+        Err(status) => return Ok(status),
+    };
     let orb = args.serve.orb()?;
     let options = ChannelOptions {
         queue_len: args.queue,
@@ -128,6 +120,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let served = match args.real_time.start(&orb, &options)? {
         Some(channel) => Ok(Served::RealTime(channel)),
         None if args.factory => EventChannelFactory::start(&orb, options).map(Served::Factory),
+        None if !interfaces.is_empty() => {
+            TypedEventChannel::start(&orb, interfaces, options).map(Served::Typed)
+        }
         None => EventChannel::start(&orb, options).map(Served::Channel),
     };
     let served = served.with_context(out_of_bounds)?;
@@ -145,17 +140,4 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .serve(&orb, served.reference(), || served.has_ended())?;
     served.print_counts();
     Ok(ExitCode::SUCCESS)
-}
-
-fn print_counts(counts: &ChannelCounts) {
-    errln!(
-        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}",
-        counts.received,
-        counts.delivered,
-        counts.displaced,
-        counts.failed,
-        counts.pulls_refused,
-        counts.consumers_lost,
-        counts.suppliers_lost
-    );
 }

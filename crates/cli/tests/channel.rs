@@ -100,3 +100,33 @@ fn who_is_slow_has_all_that_was_sent_before_a_destroyed_channel_ends() {
     assert!(process.0.wait().expect("it ends").success());
     orb.shutdown(true).expect("it ends");
 }
+
+#[test]
+fn an_interface_of_no_events_is_refused_with_its_place_and_what_to_write() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-typed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let idl = folder.join("it.idl");
+    let declared = "interface Nav { void moved(in long to); long where(); };";
+    std::fs::write(&idl, declared).expect("writable");
+    let said = |interface: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(["channel", "--interface", interface, "--typed"])
+            .arg(&idl)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let returns = said("Nav");
+    let expected = "it.idl:1:46: `where` is no event: it returns a value; write `void`";
+    assert!(returns.contains(expected), "{returns}");
+    let unknown = said("IDL:Sonar:1.0");
+    assert!(
+        unknown.contains("no interface `IDL:Sonar:1.0`"),
+        "{unknown}"
+    );
+    std::fs::write(&idl, "interface {").expect("writable");
+    let broken = said("Nav");
+    assert!(broken.contains("it.idl:1:11"), "{broken}");
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}

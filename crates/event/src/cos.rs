@@ -1,4 +1,5 @@
-//! The servants of `CosEventChannelAdmin` in the pull model and the state behind them, and the factory of channels.
+//! The servants of `CosEventChannelAdmin` in the pull model and the state behind them, the factory of channels, and
+//! typed channels.
 
 mod criteria;
 mod factory;
@@ -7,12 +8,15 @@ mod pull_queue;
 mod pull_supplier;
 mod pullers;
 mod sources;
+mod typed;
 
 pub use factory::EventChannelFactory;
 pub(crate) use pull_consumer::PullConsumerProxy;
+pub(crate) use pull_queue::PullQueue;
 pub(crate) use pull_supplier::PullSupplierProxy;
 pub(crate) use pullers::{PullPermits, Pullers};
 pub(crate) use sources::Sources;
+pub use typed::{OperationFault, TypedEventChannel, TypedInterface, TypedInterfaceError};
 
 use deckwatch_orb::ObjectRef;
 
@@ -27,7 +31,7 @@ fn notify(client: &ObjectRef, operation: &str) {
 }
 
 /// Notifies clients in the pull model that the channel has ended, one after the other.
-pub(crate) fn farewell_pulls(pullers: Vec<PullConsumerRef>, sources: Vec<ObjectRef>) {
+pub(crate) fn farewell_pulls(pullers: Vec<PullConsumerRef>, sources: Vec<PullSupplierRef>) {
     let hurried =
         |object: &ObjectRef| object.with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
     for puller in pullers {
@@ -35,6 +39,7 @@ pub(crate) fn farewell_pulls(pullers: Vec<PullConsumerRef>, sources: Vec<ObjectR
             PullConsumerRef::unchecked_narrow(hurried(puller.object())).disconnect_pull_consumer();
     }
     for source in sources {
-        let _ = PullSupplierRef::unchecked_narrow(hurried(&source)).disconnect_pull_supplier();
+        let _ =
+            PullSupplierRef::unchecked_narrow(hurried(source.object())).disconnect_pull_supplier();
     }
 }

@@ -27,7 +27,9 @@ mod shared;
 mod suppliers;
 
 pub use channel::EventChannel;
-pub use cos::EventChannelFactory;
+pub use cos::{
+    EventChannelFactory, OperationFault, TypedEventChannel, TypedInterface, TypedInterfaceError,
+};
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
@@ -37,6 +39,8 @@ pub use shared::ChannelOptions;
 mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosEventComm.rs"));
     include!(concat!(env!("OUT_DIR"), "/CosEventChannelAdmin.rs"));
+    include!(concat!(env!("OUT_DIR"), "/CosTypedEventComm.rs"));
+    include!(concat!(env!("OUT_DIR"), "/CosTypedEventChannelAdmin.rs"));
     include!(concat!(env!("OUT_DIR"), "/CosLifeCycle.rs"));
     include!(concat!(env!("OUT_DIR"), "/omniEvents.rs"));
     include!(concat!(env!("OUT_DIR"), "/TimeBase.rs"));
@@ -49,7 +53,8 @@ mod idl {
 
 pub use idl::{
     EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
-    rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
+    cos_typed_event_channel_admin, cos_typed_event_comm, rtec_base, rtec_event_channel_admin,
+    rtec_event_comm, rtec_scheduler, time_base,
 };
 
 /// The interfaces of omniEvents.

@@ -107,6 +107,15 @@ pub const SOURCE_BURST_MAX: u32 = 16;
 /// delays the others by this time, at most [`FAILURES_MAX`] times before the supplier is removed.
 pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Interfaces of one typed channel, and operations of one of them. A consumer that pulls has a queue for each operation.
+pub const INTERFACES_MAX: usize = 64;
+
+/// See [`INTERFACES_MAX`].
+pub const OPERATIONS_MAX: usize = 64;
+
+/// Consumers of one typed channel that are pushed to: each has a queue, and one thread calls them all.
+pub const TYPED_CONSUMERS_MAX: usize = 512;
+
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.
 pub const CHANNELS_MAX: usize = 64;
 

@@ -15,7 +15,7 @@ use deckwatch_sync::PiMutex;
 
 use crate::channel::Built;
 use crate::consumers::Consumers;
-use crate::cos::{PullPermits, Pullers, Sources, farewell_pulls};
+use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
 use crate::cos_event_comm::PushSupplierRef;
 use crate::counters::Counters;
 use crate::event::Event;
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
     /// The consumers that pull.
-    pub(crate) pullers: Pullers,
+    pub(crate) pullers: Pullers<PullQueue>,
     /// Shared with other channels of the same ORB.
     pub(crate) permits: Arc<PullPermits>,
     /// The suppliers that the channel pulls from.
@@ -95,7 +95,8 @@ pub(crate) struct Shared {
 /// The objects of one channel.
 #[derive(Default)]
 struct Proxies {
-    active: HashMap<u64, ObjectId>,
+    /// By the number of the proxy or administration; a typed proxy has two.
+    active: HashMap<u64, Vec<ObjectId>>,
     /// Proxies without a connected client, the oldest first.
     waiting: VecDeque<u64>,
 }
@@ -176,7 +177,9 @@ impl Shared {
     ) -> Result<ObjectRef, SystemException> {
         let id = self.poa.activate_object(servant).map_err(system)?;
         let reference = self.poa.id_to_reference(&id).map_err(system)?;
-        self.proxies.lock("event.proxies").active.insert(number, id);
+        let mut proxies = self.proxies.lock("event.proxies");
+        proxies.active.entry(number).or_default().push(id);
+        drop(proxies);
         Ok(reference)
     }
 
@@ -202,14 +205,14 @@ impl Shared {
         Ok(reference)
     }
 
-    /// Deactivates the proxy or other object with this number.
+    /// Deactivates the objects with this number.
     pub(crate) fn retire(&self, number: u64) {
-        let id = {
+        let ids = {
             let mut proxies = self.proxies.lock("event.proxies");
             proxies.waiting.retain(|waiting| *waiting != number);
             proxies.active.remove(&number)
         };
-        if let Some(id) = id {
+        for id in ids.unwrap_or_default() {
             let _ = self.poa.deactivate_object(&id); // It may be gone already.
         }
     }
@@ -246,7 +249,10 @@ impl Shared {
         }
         self.counters.received.fetch_add(1, Relaxed);
         self.consumers.offer(event);
-        self.pullers.offer(event, &self.counters);
+        self.pullers.for_each(|queue| match event.any() {
+            Ok(any) => queue.offer(any, &self.counters),
+            Err(_) => _ = self.counters.failed.fetch_add(1, Relaxed),
+        });
         Ok(())
     }
 
@@ -282,7 +288,7 @@ impl Shared {
             return false;
         };
         let proxies = self.proxies.lock("event.proxies");
-        proxies.active.values().any(|own| *own == id)
+        proxies.active.values().flatten().any(|own| *own == id)
     }
 
     /// Ends the channel and deactivates all its objects. Each consumer is notified after its queued events. The

@@ -21,6 +21,7 @@ mod scheduler;
 mod serving;
 mod slow;
 mod suppliers;
+mod typed;
 mod unwritten;
 mod ways;
 mod wire;

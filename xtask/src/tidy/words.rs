@@ -99,13 +99,16 @@ const WORDS: &[Word] = &[
     },
 ];
 
-/// Names that are not ours: the standard library's, and operations of TAO's `RtecScheduler::Scheduler`.
-const STANDARD: [&str; 5] = [
+/// Names that are not ours: the standard library's, and operations of TAO's `RtecScheduler::Scheduler` and of
+/// `CosTypedEventComm`.
+const STANDARD: [&str; 7] = [
     "fn get_mut(",
     "fn get_config_info_set<",
     "fn get_config_infos<",
     "fn get_dependency_set<",
     "fn get_rt_info_set<",
+    "fn get_typed_consumer(",
+    "fn get_typed_supplier(",
 ];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Breach> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
+use super::sources::{Asked, TryPull};
 use crate::admin::State;
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ProxyPullConsumer, ProxyPullConsumerConnectPullSupplierError, TypeError,
@@ -18,14 +19,43 @@ pub(crate) struct PullConsumerProxy {
     shared: Arc<Shared>,
     number: u64,
     state: PiMutex<State<()>>,
+    ask: Ask,
 }
 
+/// Returns how a supplier is asked for events.
+pub(super) type Ask = Box<
+    dyn Fn(&PullSupplierRef) -> Result<Asked, ProxyPullConsumerConnectPullSupplierError>
+        + Send
+        + Sync,
+>;
+
 impl PullConsumerProxy {
+    /// A proxy that asks its supplier by `try_pull`.
     pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
+        let ask = |supplier: &PullSupplierRef| {
+            Ok(Asked {
+                object: supplier.object().clone(),
+                reference: supplier.clone(),
+                questions: Arc::new(TryPull),
+            })
+        };
+        Self::asking(shared, number, Box::new(ask))
+    }
+
+    pub(super) fn asking(shared: Arc<Shared>, number: u64, ask: Ask) -> Self {
         Self {
             shared,
             number,
             state: PiMutex::new(State::Waiting),
+            ask,
+        }
+    }
+
+    fn check(state: &State<()>) -> Result<(), ProxyPullConsumerConnectPullSupplierError> {
+        match state {
+            State::Waiting => Ok(()),
+            State::Connected(()) => Err(AlreadyConnected {}.into()),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
         }
     }
 }
@@ -44,17 +74,17 @@ impl ProxyPullConsumer for PullConsumerProxy {
         pull_supplier: Option<&PullSupplierRef>,
     ) -> Result<(), ProxyPullConsumerConnectPullSupplierError> {
         let supplier = pull_supplier.ok_or_else(|| raise(Kind::BadParam))?;
-        let mut state = self.state.lock("event.proxy");
-        match *state {
-            // A channel that supplies itself would pull its own events for ever.
-            State::Waiting if self.shared.is_own(supplier.object()) => Err(TypeError {}.into()),
-            State::Waiting => {
-                self.shared.connect_source(self.number, supplier)?;
-                *state = State::Connected(());
-                Ok(())
-            }
-            State::Connected(()) => Err(AlreadyConnected {}.into()),
-            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
+        // The lock is released while a typed supplier is called: it may call this proxy.
+        Self::check(&self.state.lock("event.proxy"))?;
+        // A channel that supplies itself would pull its own events for ever.
+        if self.shared.is_own(supplier.object()) {
+            return Err(TypeError {}.into());
         }
+        let asked = (self.ask)(supplier)?;
+        let mut state = self.state.lock("event.proxy");
+        Self::check(&state)?;
+        self.shared.connect_source(self.number, asked)?;
+        *state = State::Connected(());
+        Ok(())
     }
 }

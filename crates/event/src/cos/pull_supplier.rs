@@ -1,13 +1,13 @@
 //! `ProxyPullSupplier`: one consumer pulls events from it (Event Service 1.2, clauses 2.3.3 and 2.5.5).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
-use deckwatch_sync::{PiMutex, Popped};
+use deckwatch_sync::PiMutex;
 
 use super::pull_queue::PullQueue;
+use super::pullers::{Connected, Unpulled};
 use crate::admin::State;
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ProxyPullSupplier, ProxyPullSupplierConnectPullConsumerError,
@@ -15,7 +15,6 @@ use crate::cos_event_channel_admin::{
 use crate::cos_event_comm::{
     Disconnected, PullConsumerRef, PullSupplier, PullSupplierPullError, PullSupplierTryPullError,
 };
-use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -23,7 +22,7 @@ use crate::shared::Shared;
 pub(crate) struct PullSupplierProxy {
     shared: Arc<Shared>,
     number: u64,
-    state: PiMutex<State<Arc<PullQueue>>>,
+    state: PiMutex<State<Connected<PullQueue>>>,
 }
 
 impl PullSupplierProxy {
@@ -36,67 +35,38 @@ impl PullSupplierProxy {
     }
 
     /// The queue of the connected consumer, which is calling.
-    fn queue(&self) -> Result<Arc<PullQueue>, Disconnected> {
+    fn queue(&self) -> Result<Connected<PullQueue>, Disconnected> {
         match &*self.state.lock("event.proxy") {
-            State::Connected(queue) => {
-                queue.note_call(self.shared.now());
-                Ok(queue.clone())
+            State::Connected(connected) => {
+                connected.note_call(self.shared.now());
+                Ok(connected.clone())
             }
             State::Waiting | State::Disconnected => Err(Disconnected {}),
-        }
-    }
-
-    fn delivered(&self, event: Any) -> Any {
-        self.shared.counters.delivered.fetch_add(1, Relaxed);
-        event
-    }
-
-    /// Waits for an event, at most for [`limits::PULL_WAIT`].
-    fn wait(&self, queue: &PullQueue) -> Result<Any, PullSupplierPullError> {
-        let transient = || raise(Kind::Transient).into();
-        let Some(_waiting) = self.shared.permits.enter() else {
-            self.shared.counters.pulls_refused.fetch_add(1, Relaxed);
-            return Err(transient());
-        };
-        let limit = self.shared.now().after(limits::PULL_WAIT);
-        loop {
-            let now = self.shared.now();
-            if now >= limit || !self.shared.is_orb_alive() {
-                return Err(transient());
-            }
-            match queue.take_until(limit.min(now.after(limits::PULL_SLICE))) {
-                Popped::Value(event) => {
-                    queue.note_call(self.shared.now());
-                    return Ok(event);
-                }
-                Popped::Closed => return Err(Disconnected {}.into()),
-                Popped::TimedOut => {}
-            }
         }
     }
 }
 
 impl PullSupplier for PullSupplierProxy {
     fn pull(&self) -> Result<Any, PullSupplierPullError> {
-        let queue = self.queue()?;
-        let event = match queue.try_take() {
-            Some(event) => event,
-            None => self.wait(&queue)?,
-        };
-        Ok(self.delivered(event))
+        let connected = self.queue()?;
+        let pulled = self.shared.pull(&connected.queue);
+        connected.note_call(self.shared.now());
+        pulled.map_err(|error| match error {
+            Unpulled::Disconnected => Disconnected {}.into(),
+            Unpulled::Transient => raise(Kind::Transient).into(),
+        })
     }
 
     fn try_pull(&self) -> Result<(Any, bool), PullSupplierTryPullError> {
-        let event = self.queue()?.try_take();
-        Ok(match event {
-            Some(event) => (self.delivered(event), true),
-            None => (Any::empty(), false),
-        })
+        let event = self.shared.try_pull(&self.queue()?.queue);
+        let has_event = event.is_some();
+        Ok((event.unwrap_or_else(Any::empty), has_event))
     }
 
     fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
         *self.state.lock("event.proxy") = State::Disconnected;
-        self.shared.disconnect_puller(self.number);
+        self.shared
+            .disconnect_puller(&self.shared.pullers, self.number);
         Ok(())
     }
 }
@@ -109,8 +79,12 @@ impl ProxyPullSupplier for PullSupplierProxy {
         let mut state = self.state.lock("event.proxy");
         match *state {
             State::Waiting => {
-                let queue = self.shared.connect_puller(self.number, pull_consumer)?;
-                *state = State::Connected(queue);
+                let shared = &self.shared;
+                let queue = PullQueue::new(shared.options());
+                let pullers = &shared.pullers;
+                let connected =
+                    shared.connect_puller(pullers, self.number, pull_consumer, queue)?;
+                *state = State::Connected(connected);
                 Ok(())
             }
             State::Connected(_) => Err(AlreadyConnected {}.into()),

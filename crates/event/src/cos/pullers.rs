@@ -1,46 +1,84 @@
 //! The consumers that pull: their queues, and the bound of the pulls that wait.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
-use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
+use deckwatch_sync::{PiMutex, Popped, SlotKey, SlotTable};
 
 use super::notify;
-use super::pull_queue::PullQueue;
+use super::pull_queue::{PullQueue, Queued};
 use crate::cos_event_comm::PullConsumerRef;
-use crate::counters::Counters;
-use crate::event::Event;
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
 
-/// The consumers of one channel that pull.
-pub(crate) struct Pullers {
+/// The consumers of one channel that pull; `Q` is what one of them pulls from.
+pub(crate) struct Pullers<Q> {
     max: usize,
     /// Read for each event, without a lock.
-    queues: SlotTable<Arc<PullQueue>>,
-    all: PiMutex<Vec<Puller>>,
+    queues: SlotTable<Arc<Q>>,
+    all: PiMutex<Vec<Puller<Q>>>,
+}
+
+/// What a consumer pulls from.
+pub(crate) trait Pulled {
+    /// Ends the pulls that wait.
+    fn close(&self);
+}
+
+impl Pulled for PullQueue {
+    fn close(&self) {
+        self.close();
+    }
 }
 
 /// A connected consumer that pulls.
-pub(crate) struct Puller {
+struct Puller<Q> {
     proxy: u64,
     slot: SlotKey,
-    queue: Arc<PullQueue>,
+    source: Connected<Q>,
     /// Notified of the end. `None` for a consumer that gave no reference.
     reference: Option<PullConsumerRef>,
 }
 
-/// A consumer that has connected, and the number of the proxy that gave way to it.
-pub(crate) struct Admitted {
-    pub(crate) queue: Arc<PullQueue>,
-    pub(crate) gone: Option<u64>,
+/// The state of a connected consumer that its proxy keeps.
+pub(crate) struct Connected<Q> {
+    pub(crate) queue: Arc<Q>,
+    /// Time of the last call of the consumer, in nanoseconds of the transport's clock.
+    called_ns: Arc<AtomicU64>,
 }
 
-impl Pullers {
+impl<Q> Connected<Q> {
+    fn new(queue: Q, now: Instant64) -> Self {
+        Self {
+            queue: Arc::new(queue),
+            called_ns: Arc::new(AtomicU64::new(now.0)),
+        }
+    }
+
+    /// Records that the consumer has called.
+    pub(crate) fn note_call(&self, now: Instant64) {
+        self.called_ns.store(now.0, Relaxed);
+    }
+
+    fn last_call(&self) -> Instant64 {
+        Instant64(self.called_ns.load(Relaxed))
+    }
+}
+
+impl<Q> Clone for Connected<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            called_ns: self.called_ns.clone(),
+        }
+    }
+}
+
+impl<Q: Pulled> Pullers<Q> {
     /// At most `max` consumers.
     pub(crate) fn new(max: usize) -> Self {
         Self {
@@ -51,18 +89,18 @@ impl Pullers {
     }
 
     /// Adds a consumer if `admit` returns `Ok`. At the maximum, the consumer that has been quiet longest gives way, if
-    /// it has not called for [`limits::PULLER_QUIET_MIN`].
+    /// it has not called for [`limits::PULLER_QUIET_MIN`]. Returns the number of its proxy.
     ///
     /// # Errors
     /// NO_RESOURCES at the maximum if all have called; the errors of `admit`.
-    pub(crate) fn connect(
+    fn connect(
         &self,
         proxy: u64,
         reference: Option<&PullConsumerRef>,
-        queue_len: usize,
+        source: &Connected<Q>,
         now: Instant64,
         admit: impl FnOnce() -> Result<(), SystemException>,
-    ) -> Result<Admitted, SystemException> {
+    ) -> Result<Option<u64>, SystemException> {
         let mut all = self.all.lock("event.pullers");
         let is_full = all.len() >= self.max;
         let quiet = if is_full {
@@ -79,20 +117,19 @@ impl Pullers {
             self.close(&gone);
             gone.proxy
         });
-        let queue = Arc::new(PullQueue::new(queue_len, now));
-        let slot = self.queues.insert(queue.clone());
+        let slot = self.queues.insert(source.queue.clone());
         let slot = slot.map_err(|_| raise(Kind::NoResources))?;
         all.push(Puller {
             proxy,
             slot,
-            queue: queue.clone(),
+            source: source.clone(),
             reference: reference.cloned(),
         });
-        Ok(Admitted { queue, gone })
+        Ok(gone)
     }
 
     /// Removes a consumer and ends its pulls. Returns its reference, if it gave one.
-    pub(crate) fn disconnect(&self, proxy: u64) -> Option<PullConsumerRef> {
+    fn disconnect(&self, proxy: u64) -> Option<PullConsumerRef> {
         let mut all = self.all.lock("event.pullers");
         let place = all.iter().position(|puller| puller.proxy == proxy)?;
         let gone = all.swap_remove(place);
@@ -109,23 +146,20 @@ impl Pullers {
             .collect()
     }
 
-    fn close(&self, puller: &Puller) {
+    fn close(&self, puller: &Puller<Q>) {
         self.queues.remove(puller.slot);
-        puller.queue.close();
+        puller.source.queue.close();
     }
 
-    /// Queues an event for every consumer that pulls; never waits.
-    pub(crate) fn offer(&self, event: &Event<'_>, counters: &Counters) {
-        self.queues.for_each(|_, queue| match event.any() {
-            Ok(any) => queue.offer(any, counters),
-            Err(_) => _ = counters.failed.fetch_add(1, Relaxed),
-        });
+    /// Calls `visit` with what each consumer pulls from.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Q)) {
+        self.queues.for_each(|_, queue| visit(queue));
     }
 }
 
 /// The position of the consumer whose last call is the oldest, if it is old enough to give way.
-fn longest_quiet(all: &[Puller], now: Instant64) -> Option<usize> {
-    let called = |puller: &Puller| puller.queue.last_call();
+fn longest_quiet<Q>(all: &[Puller<Q>], now: Instant64) -> Option<usize> {
+    let called = |puller: &Puller<Q>| puller.source.last_call();
     let (place, oldest) = all
         .iter()
         .enumerate()
@@ -133,32 +167,75 @@ fn longest_quiet(all: &[Puller], now: Instant64) -> Option<usize> {
     (now.since(called(oldest)) >= limits::PULLER_QUIET_MIN).then_some(place)
 }
 
+/// Why a `pull` returns no event.
+pub(crate) enum Unpulled {
+    /// The communication has ended.
+    Disconnected,
+    /// No event has come in time, too many pulls wait, or the ORB shuts down.
+    Transient,
+}
+
 impl Shared {
-    /// Creates the queue of a consumer that pulls.
-    pub(crate) fn connect_puller(
+    /// Connects a consumer that will pull from `queue`.
+    pub(crate) fn connect_puller<Q: Pulled>(
         &self,
+        pullers: &Pullers<Q>,
         proxy: u64,
         reference: Option<&PullConsumerRef>,
-    ) -> Result<Arc<PullQueue>, SystemException> {
-        let queue_len = self.options().queue_len;
+        queue: Q,
+    ) -> Result<Connected<Q>, SystemException> {
         let now = self.now();
-        let admitted = self.pullers.connect(proxy, reference, queue_len, now, || {
+        let connected = Connected::new(queue, now);
+        let gone = pullers.connect(proxy, reference, &connected, now, || {
             self.check_alive()?;
             self.settle(proxy)
         })?;
-        if let Some(gone) = admitted.gone {
+        if let Some(gone) = gone {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
             self.retire(gone);
         }
-        Ok(admitted.queue)
+        Ok(connected)
     }
 
     /// Ends the pulls of a consumer, and notifies it if it gave a reference.
-    pub(crate) fn disconnect_puller(&self, proxy: u64) {
-        let reference = self.pullers.disconnect(proxy);
+    pub(crate) fn disconnect_puller<Q: Pulled>(&self, pullers: &Pullers<Q>, proxy: u64) {
+        let reference = pullers.disconnect(proxy);
         self.retire(proxy);
         if let Some(reference) = reference {
             notify(reference.object(), "disconnect_pull_consumer");
+        }
+    }
+
+    /// Takes the oldest event of a queue, if there is one.
+    pub(super) fn try_pull<E: Queued>(&self, queue: &PullQueue<E>) -> Option<E> {
+        let event = queue.try_take()?;
+        self.counters.delivered.fetch_add(1, Relaxed);
+        Some(event)
+    }
+
+    /// Takes the oldest event of a queue. Waits for one, at most for [`limits::PULL_WAIT`].
+    pub(super) fn pull<E: Queued>(&self, queue: &PullQueue<E>) -> Result<E, Unpulled> {
+        if let Some(event) = self.try_pull(queue) {
+            return Ok(event);
+        }
+        let Some(_waiting) = self.permits.enter() else {
+            self.counters.pulls_refused.fetch_add(1, Relaxed);
+            return Err(Unpulled::Transient);
+        };
+        let limit = self.now().after(limits::PULL_WAIT);
+        loop {
+            let now = self.now();
+            if now >= limit || !self.is_orb_alive() {
+                return Err(Unpulled::Transient);
+            }
+            match queue.take_until(limit.min(now.after(limits::PULL_SLICE))) {
+                Popped::Value(event) => {
+                    self.counters.delivered.fetch_add(1, Relaxed);
+                    return Ok(event);
+                }
+                Popped::Closed => return Err(Unpulled::Disconnected),
+                Popped::TimedOut => {}
+            }
         }
     }
 }

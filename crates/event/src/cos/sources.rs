@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use deckwatch_cdr::{Any, Parse as _, Reader, UserException as _};
+use deckwatch_cdr::{Any, DecodeError, Parse as _, Reader, UserException as _};
 use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{AsynchronousReply, ObjectRef, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{Bell, PiMutex};
@@ -35,21 +35,77 @@ struct List {
 struct Source {
     /// The number of its proxy.
     proxy: u64,
-    /// The supplier, with the time limit of a call.
+    /// The object that is asked, with the time limit of a call.
     supplier: ObjectRef,
+    /// Notified of the end.
+    reference: PullSupplierRef,
+    questions: Arc<dyn Questions>,
+    /// The operation to call next.
+    next: usize,
+    /// Operations in a row that had no event.
+    empty: usize,
     /// When to ask next; `None` while a call is under way.
     due: Option<Instant64>,
     /// When the current period has begun.
     begun: Instant64,
-    /// Events that the supplier may return in the current period.
+    /// Events that the supplier may still return in the current period.
     left: u32,
     /// Calls in a row that have failed.
     failures: u32,
 }
 
+/// The operations by which a supplier is asked for events.
+pub(super) trait Questions: Send + Sync {
+    /// The number of operations, at least one.
+    fn count(&self) -> usize;
+
+    /// The name of an operation.
+    fn operation(&self, place: usize) -> &str;
+
+    /// Reads the results of an operation. Returns the values of an event if there is one.
+    fn read(&self, place: usize, r: &mut Reader<'_>) -> Result<Option<Vec<Any>>, DecodeError>;
+
+    /// Passes an event on to the consumers of the channel.
+    fn offer(&self, shared: &Shared, place: usize, values: Vec<Any>);
+}
+
+/// Asks by `try_pull`.
+pub(super) struct TryPull;
+
+impl Questions for TryPull {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn operation(&self, _place: usize) -> &'static str {
+        "try_pull"
+    }
+
+    fn read(&self, _place: usize, r: &mut Reader<'_>) -> Result<Option<Vec<Any>>, DecodeError> {
+        let (event, has_event) = (Any::parse(r)?, bool::parse(r)?);
+        Ok(has_event.then(|| vec![event]))
+    }
+
+    fn offer(&self, shared: &Shared, _place: usize, values: Vec<Any>) {
+        for event in values {
+            // The channel may be destroyed meanwhile; the event is lost with it.
+            let _ = shared.push(&mut Event::decoded(&shared.deliveries, event));
+        }
+    }
+}
+
+/// What a proxy pulls from.
+pub(super) struct Asked {
+    /// The object that has the operations.
+    pub(super) object: ObjectRef,
+    /// Notified of the end.
+    pub(super) reference: PullSupplierRef,
+    pub(super) questions: Arc<dyn Questions>,
+}
+
 /// The result of one call.
 enum Outcome {
-    Event(Any),
+    Event(Vec<Any>),
     /// The supplier has no event.
     Nothing,
     /// The supplier will never return an event again.
@@ -67,7 +123,7 @@ impl Sources {
         self: &Arc<Self>,
         shared: &Weak<Shared>,
         proxy: u64,
-        supplier: &PullSupplierRef,
+        asked: Asked,
         now: Instant64,
         admit: impl FnOnce() -> Result<(), SystemException>,
     ) -> Result<(), SystemException> {
@@ -86,7 +142,11 @@ impl Sources {
         let limit = Some(limits::SOURCE_TIMEOUT);
         list.all.push(Source {
             proxy,
-            supplier: supplier.object().with_round_trip_timeout(limit),
+            supplier: asked.object.with_round_trip_timeout(limit),
+            reference: asked.reference,
+            questions: asked.questions,
+            next: 0,
+            empty: 0,
             due: Some(now),
             begun: now,
             left: limits::SOURCE_BURST_MAX,
@@ -98,20 +158,20 @@ impl Sources {
     }
 
     /// Removes a supplier. An event that is on its way is dropped. Returns the supplier if it was connected.
-    fn disconnect(&self, proxy: u64) -> Option<ObjectRef> {
+    fn disconnect(&self, proxy: u64) -> Option<PullSupplierRef> {
         let mut list = self.list.lock("event.sources");
         let place = list.all.iter().position(|source| source.proxy == proxy)?;
-        Some(list.all.swap_remove(place).supplier)
+        Some(list.all.swap_remove(place).reference)
     }
 
     /// Removes all suppliers and ends the thread. Returns the suppliers.
-    pub(crate) fn close(&self) -> Vec<ObjectRef> {
+    pub(crate) fn close(&self) -> Vec<PullSupplierRef> {
         let mut list = self.list.lock("event.sources");
         list.is_closed = true;
         let all = std::mem::take(&mut list.all);
         drop(list);
         self.changed.ring();
-        all.into_iter().map(|source| source.supplier).collect()
+        all.into_iter().map(|source| source.reference).collect()
     }
 
     /// The body of the thread: asks each supplier that is due.
@@ -140,21 +200,29 @@ impl Sources {
             for source in &mut list.all {
                 if source.due.is_some_and(|due| due <= now) {
                     source.due = None;
-                    asked.push((source.proxy, source.supplier.clone()));
+                    let questions = source.questions.clone();
+                    asked.push((
+                        source.proxy,
+                        source.supplier.clone(),
+                        questions,
+                        source.next,
+                    ));
                 }
             }
         }
-        for (proxy, supplier) in asked {
-            let channel = Arc::downgrade(shared);
+        for (proxy, supplier, questions, place) in asked {
+            let (channel, asked) = (Arc::downgrade(shared), questions.clone());
             let deliver = move |reply: AsynchronousReply| {
                 if let Some(shared) = channel.upgrade() {
-                    shared.take_pulled(proxy, understand(reply));
+                    let outcome = understand(reply, asked.as_ref(), place);
+                    shared.take_pulled(proxy, asked.as_ref(), place, outcome);
                 }
                 Ok(())
             };
-            let sent = supplier.send_callback("try_pull", |_| Ok(()), Some(Box::new(deliver)));
+            let operation = questions.operation(place);
+            let sent = supplier.send_callback(operation, |_| Ok(()), Some(Box::new(deliver)));
             if let Err(exception) = sent {
-                shared.take_pulled(proxy, failed(&exception.into()));
+                shared.take_pulled(proxy, questions.as_ref(), place, failed(&exception.into()));
             }
         }
         let list = self.list.lock("event.sources");
@@ -178,7 +246,11 @@ impl Sources {
             list.all.swap_remove(place);
             return Noted::Removed;
         }
-        source.schedule(matches!(outcome, Outcome::Event(_)), period, now);
+        match outcome {
+            Outcome::Event(_) => source.schedule(true, period, now),
+            Outcome::Nothing => source.schedule(false, period, now),
+            Outcome::Gone | Outcome::Missed => source.rest(period, now),
+        }
         drop(list);
         self.changed.ring();
         Noted::Kept
@@ -196,29 +268,34 @@ enum Noted {
 }
 
 impl Source {
-    /// Sets when to ask next: at once after an event, until the period's share is used up, else a period after this
-    /// one has begun.
+    /// Sets what to ask next, and when: at once while there are events, until the period's share is used up; else a
+    /// period after this one has begun.
     fn schedule(&mut self, has_event: bool, period: Duration, now: Instant64) {
-        self.left = self.left.saturating_sub(1);
-        if has_event && self.left > 0 {
+        let count = self.questions.count();
+        self.next = (self.next + 1) % count;
+        self.left -= u32::from(has_event);
+        self.empty = if has_event { 0 } else { self.empty + 1 };
+        if self.left > 0 && self.empty < count {
             self.due = Some(now);
             return;
         }
+        self.rest(period, now);
+    }
+
+    /// Begins the next period.
+    fn rest(&mut self, period: Duration, now: Instant64) {
         self.begun = now.max(self.begun.after(period));
         self.due = Some(self.begun);
         self.left = limits::SOURCE_BURST_MAX;
+        self.empty = 0;
     }
 }
 
 impl Shared {
     /// Begins to pull from a supplier.
-    pub(crate) fn connect_source(
-        &self,
-        proxy: u64,
-        supplier: &PullSupplierRef,
-    ) -> Result<(), SystemException> {
+    pub(super) fn connect_source(&self, proxy: u64, asked: Asked) -> Result<(), SystemException> {
         self.sources
-            .connect(self.weak(), proxy, supplier, self.now(), || {
+            .connect(self.weak(), proxy, asked, self.now(), || {
                 self.check_alive()?;
                 self.settle(proxy)
             })
@@ -229,12 +306,12 @@ impl Shared {
         let supplier = self.sources.disconnect(proxy);
         self.retire(proxy);
         if let Some(supplier) = supplier {
-            notify(&supplier, "disconnect_pull_supplier");
+            notify(supplier.object(), "disconnect_pull_supplier");
         }
     }
 
     /// Takes what a supplier has returned.
-    fn take_pulled(&self, proxy: u64, outcome: Outcome) {
+    fn take_pulled(&self, proxy: u64, asked: &dyn Questions, place: usize, outcome: Outcome) {
         let period = self.options().pull_period;
         let noted = self.sources.note(proxy, &outcome, period, self.now());
         match (noted, outcome) {
@@ -242,20 +319,16 @@ impl Shared {
                 self.counters.suppliers_lost.fetch_add(1, Relaxed);
                 self.retire(proxy);
             }
-            (Noted::Kept, Outcome::Event(event)) => {
-                // The channel may be destroyed meanwhile; the event is lost with it.
-                let _ = self.push(&mut Event::decoded(&self.deliveries, event));
-            }
+            (Noted::Kept, Outcome::Event(values)) => asked.offer(self, place, values),
             (Noted::Kept | Noted::Unknown, _) => {}
         }
     }
 }
 
-fn understand(reply: AsynchronousReply) -> Outcome {
-    let results = |r: &mut Reader<'_>| Ok((Any::parse(r)?, bool::parse(r)?));
-    match reply.results(results) {
-        Ok((event, true)) => Outcome::Event(event),
-        Ok((_, false)) => Outcome::Nothing,
+fn understand(reply: AsynchronousReply, asked: &dyn Questions, place: usize) -> Outcome {
+    match reply.results(|r| asked.read(place, r)) {
+        Ok(Some(values)) => Outcome::Event(values),
+        Ok(None) => Outcome::Nothing,
         Err(holder) => failed(&holder.raise_exception(|id, r| match id {
             Disconnected::REPOSITORY_ID => Ok(Some(Disconnected::parse(r)?.into())),
             _ => Ok(None),

@@ -225,8 +225,8 @@ pub fn try_pulled(proxy: &ProxyPullSupplierRef) -> Option<u32> {
 #[derive(Default)]
 pub struct Stock {
     pub events: Mutex<VecDeque<u32>>,
-    /// Raised in place of an answer.
-    pub failure: Mutex<Option<PullSupplierTryPullError>>,
+    /// Each is raised once, before an event is returned.
+    pub failures: Mutex<VecDeque<PullSupplierTryPullError>>,
     pub calls: AtomicUsize,
     pub is_disconnected: AtomicBool,
 }
@@ -238,7 +238,7 @@ impl PullSupplier for Stock {
 
     fn try_pull(&self) -> Result<(Any, bool), PullSupplierTryPullError> {
         self.calls.fetch_add(1, SeqCst);
-        if let Some(failure) = self.failure.lock().expect("whole").clone() {
+        if let Some(failure) = self.failures.lock().expect("whole").pop_front() {
             return Err(failure);
         }
         let event = self.events.lock().expect("whole").pop_front();

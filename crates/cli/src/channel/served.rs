@@ -1,0 +1,59 @@
+//! What `deckwatch channel` serves: a channel, a typed channel or a factory.
+
+use deckwatch_event::rt::RtEventChannel;
+use deckwatch_event::{ChannelCounts, EventChannel, EventChannelFactory, TypedEventChannel};
+use deckwatch_orb::ObjectRef;
+
+use super::real_time;
+use crate::output::errln;
+
+/// What is served.
+pub(super) enum Served {
+    Channel(EventChannel),
+    Factory(EventChannelFactory),
+    Typed(TypedEventChannel),
+    RealTime(RtEventChannel),
+}
+
+impl Served {
+    pub(super) fn reference(&self) -> &ObjectRef {
+        match self {
+            Self::Channel(channel) => channel.reference().object(),
+            Self::Factory(factory) => factory.reference().object(),
+            Self::Typed(channel) => channel.reference().object(),
+            Self::RealTime(channel) => channel.reference().object(),
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        match self {
+            Self::Channel(channel) => channel.has_ended(),
+            Self::Factory(_) => false,
+            Self::Typed(channel) => channel.has_ended(),
+            Self::RealTime(channel) => channel.has_ended(),
+        }
+    }
+
+    /// Prints the counters.
+    pub(super) fn print_counts(&self) {
+        match self {
+            Self::Channel(channel) => print_counts(&channel.counts()),
+            Self::Factory(factory) => print_counts(&factory.counts()),
+            Self::Typed(channel) => print_counts(&channel.counts()),
+            Self::RealTime(channel) => real_time::print_counts(channel),
+        }
+    }
+}
+
+fn print_counts(counts: &ChannelCounts) {
+    errln!(
+        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}",
+        counts.received,
+        counts.delivered,
+        counts.displaced,
+        counts.failed,
+        counts.pulls_refused,
+        counts.consumers_lost,
+        counts.suppliers_lost
+    );
+}

@@ -1,0 +1,149 @@
+//! A typed event channel (Event Service 1.2, clauses 2.6 and 2.7): the events are calls of operations of interfaces
+//! that both sides agree on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+
+use super::admin::{TypedConsumerSide, TypedSupplierSide};
+use super::consumers::TypedConsumers;
+use super::event::TypedEvent;
+use super::interface::TypedInterface;
+use super::pull_supplier::TypedQueues;
+use crate::admin::next_number;
+use crate::channel::Built;
+use crate::cos::Pullers;
+use crate::cos_typed_event_channel_admin::{
+    TypedConsumerAdminRef, TypedConsumerAdminSkeleton, TypedEventChannel as Channel,
+    TypedEventChannelRef, TypedEventChannelSkeleton, TypedSupplierAdminRef,
+    TypedSupplierAdminSkeleton,
+};
+use crate::counters::ChannelCounts;
+use crate::limits;
+use crate::raise::raise;
+use crate::shared::{ChannelOptions, Shared};
+
+/// A typed event channel that serves on an ORB until it is destroyed. Its untyped side is a channel of its own: events
+/// of one side do not reach the other.
+pub struct TypedEventChannel {
+    typed: Arc<Typed>,
+    reference: TypedEventChannelRef,
+}
+
+impl TypedEventChannel {
+    /// Activates a channel for these interfaces in the ORB's root adapter.
+    ///
+    /// # Errors
+    /// BAD_PARAM for options out of bounds, and for no or too many interfaces; the exceptions of the adapter.
+    pub fn start(
+        orb: &Orb,
+        interfaces: Vec<TypedInterface>,
+        options: ChannelOptions,
+    ) -> Result<Self, SystemException> {
+        options.check()?;
+        if !(1..=limits::INTERFACES_MAX).contains(&interfaces.len()) {
+            return Err(raise(Kind::BadParam));
+        }
+        let shared = Shared::new(orb.root_poa()?, orb, Built::of(options))?;
+        let typed = Arc::new(Typed {
+            shared: shared.clone(),
+            interfaces,
+            consumers: Arc::default(),
+            pullers: Pullers::new(limits::PULLERS_MAX),
+        });
+        let consumers = TypedConsumerAdminSkeleton::new(TypedConsumerSide::new(typed.clone()));
+        let consumers = shared.activate(next_number(), Arc::new(consumers))?;
+        let suppliers = TypedSupplierAdminSkeleton::new(TypedSupplierSide::new(typed.clone()));
+        let suppliers = shared.activate(next_number(), Arc::new(suppliers))?;
+        let servant = TypedEventChannelSkeleton::new(ChannelServant {
+            typed: typed.clone(),
+            consumers: TypedConsumerAdminRef::unchecked_narrow(consumers),
+            suppliers: TypedSupplierAdminRef::unchecked_narrow(suppliers),
+        });
+        let reference = shared.activate(next_number(), Arc::new(servant))?;
+        let reference = TypedEventChannelRef::unchecked_narrow(reference);
+        Ok(Self { typed, reference })
+    }
+
+    /// The channel's reference.
+    #[must_use]
+    pub fn reference(&self) -> &TypedEventChannelRef {
+        &self.reference
+    }
+
+    /// The channel's counters.
+    #[must_use]
+    pub fn counts(&self) -> ChannelCounts {
+        let shared = &self.typed.shared;
+        shared.counters.read(shared.deliveries.counts())
+    }
+
+    /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.typed.shared.has_ended() && self.typed.consumers.have_ended()
+    }
+}
+
+/// The state that the servants of one typed channel share.
+pub(super) struct Typed {
+    /// The objects of the channel, its suppliers, and its untyped side.
+    pub(super) shared: Arc<Shared>,
+    pub(super) interfaces: Vec<TypedInterface>,
+    pub(super) consumers: Arc<TypedConsumers>,
+    pub(super) pullers: Pullers<TypedQueues>,
+}
+
+impl Typed {
+    /// The position of the interface with this repository id.
+    pub(super) fn find(&self, key: &str) -> Option<usize> {
+        let mut all = self.interfaces.iter();
+        all.position(|interface| interface.repository_id() == key)
+    }
+
+    /// Queues an event for every consumer of its interface; never waits.
+    pub(super) fn push(&self, event: &TypedEvent) -> Result<(), SystemException> {
+        self.shared.check_alive()?;
+        let counters = &self.shared.counters;
+        counters.received.fetch_add(1, Relaxed);
+        self.consumers.offer(event, self.shared.options(), counters);
+        self.pullers
+            .for_each(|queues| queues.offer(event, counters));
+        Ok(())
+    }
+}
+
+impl Drop for Typed {
+    fn drop(&mut self) {
+        self.consumers.abandon();
+    }
+}
+
+/// The channel's own servant.
+struct ChannelServant {
+    typed: Arc<Typed>,
+    consumers: TypedConsumerAdminRef,
+    suppliers: TypedSupplierAdminRef,
+}
+
+impl Channel for ChannelServant {
+    fn for_consumers(&self) -> Result<Option<TypedConsumerAdminRef>, SystemException> {
+        self.typed.shared.check_alive()?;
+        Ok(Some(self.consumers.clone()))
+    }
+
+    fn for_suppliers(&self) -> Result<Option<TypedSupplierAdminRef>, SystemException> {
+        self.typed.shared.check_alive()?;
+        Ok(Some(self.suppliers.clone()))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        self.typed.shared.destroy()?;
+        self.typed.consumers.close();
+        for puller in self.typed.pullers.take() {
+            crate::cos::notify(puller.object(), "disconnect_pull_consumer");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! `ProxyPushSupplier` of a typed channel: it calls the operations of the object that a consumer returns (clause
+//! 2.7.2).
+
+use std::sync::Arc;
+
+use deckwatch_orb::{ObjectRef, SystemException, SystemExceptionKind as Kind};
+use deckwatch_sync::PiMutex;
+
+use super::channel::Typed;
+use super::consumers::Newcomer;
+use crate::admin::State;
+use crate::cos::notify;
+use crate::cos_event_channel_admin::{
+    AlreadyConnected, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError, TypeError,
+};
+use crate::cos_event_comm::{PushConsumerRef, PushSupplier};
+use crate::cos_typed_event_comm::TypedPushConsumerRef;
+use crate::raise::raise;
+
+/// The servant.
+pub(super) struct TypedPushSupplierProxy {
+    typed: Arc<Typed>,
+    number: u64,
+    interface: usize,
+    state: PiMutex<State<()>>,
+}
+
+impl TypedPushSupplierProxy {
+    pub(super) fn new(typed: Arc<Typed>, number: u64, interface: usize) -> Self {
+        Self {
+            typed,
+            number,
+            interface,
+            state: PiMutex::new(State::Waiting),
+        }
+    }
+
+    fn check(state: &State<()>) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+        match state {
+            State::Waiting => Ok(()),
+            State::Connected(()) => Err(AlreadyConnected {}.into()),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
+        }
+    }
+
+    /// Asks a consumer for the object whose operations are called, with the time limit of a call.
+    fn typed_consumer(
+        &self,
+        consumer: &PushConsumerRef,
+    ) -> Result<ObjectRef, ProxyPushSupplierConnectPushConsumerError> {
+        let limit = Some(self.typed.shared.options().push_timeout);
+        let hurried = consumer.object().with_round_trip_timeout(limit);
+        let object = TypedPushConsumerRef::unchecked_narrow(hurried).get_typed_consumer();
+        let object = object.map_err(|exception| match exception.kind {
+            Kind::BadOperation => ProxyPushSupplierConnectPushConsumerError::from(TypeError {}),
+            _ => exception.into(),
+        })?;
+        let object = object.ok_or(TypeError {})?.with_round_trip_timeout(limit);
+        if object.is_a(&self.typed.interfaces[self.interface].id)? {
+            Ok(object)
+        } else {
+            Err(TypeError {}.into())
+        }
+    }
+}
+
+impl PushSupplier for TypedPushSupplierProxy {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        *self.state.lock("event.proxy") = State::Disconnected;
+        let consumer = self.typed.consumers.disconnect(self.number);
+        self.typed.shared.retire(self.number);
+        if let Some(consumer) = consumer {
+            notify(consumer.object(), "disconnect_push_consumer");
+        }
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplier for TypedPushSupplierProxy {
+    fn connect_push_consumer<'a>(
+        &'a self,
+        push_consumer: Option<&'a PushConsumerRef>,
+    ) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
+        if self.typed.shared.is_own(consumer.object()) {
+            return Err(TypeError {}.into());
+        }
+        // The lock is released while the consumer is called: it may call this proxy.
+        Self::check(&self.state.lock("event.proxy"))?;
+        let object = self.typed_consumer(consumer)?;
+        let mut state = self.state.lock("event.proxy");
+        Self::check(&state)?;
+        let newcomer = Newcomer {
+            proxy: self.number,
+            interface: self.interface,
+            object,
+            reference: consumer.clone(),
+        };
+        let shared = &self.typed.shared;
+        self.typed.consumers.connect(&self.typed, newcomer, || {
+            shared.check_alive()?;
+            shared.settle(self.number)
+        })?;
+        *state = State::Connected(());
+        Ok(())
+    }
+}

@@ -40,8 +40,9 @@ impl Observer for Live {
     fn progress(&mut self, progress: &RunProgress) {
         if !progress.left.is_zero() {
             self.head.set_message(format!(
-                "Measuring, {} left",
-                words::duration(progress.left)
+                "Measuring, {} left{}",
+                words::duration(progress.left),
+                after(progress)
             ));
         }
         // Only the first streams have a bar: a fleet has more streams than a terminal has lines.
@@ -107,8 +108,9 @@ impl Observer for Plain {
             .map(|stream| format!("{}: {}", name(stream), counts(stream)))
             .collect();
         errln!(
-            "{} left; {}.",
+            "{} left{}; {}.",
             words::duration(progress.left),
+            after(progress),
             streams.join("; ")
         );
     }
@@ -116,6 +118,15 @@ impl Observer for Plain {
     fn notice(&mut self, text: &str) {
         errln!("{text}");
     }
+}
+
+/// Returns the time left with the variants that follow, if any.
+fn after(progress: &RunProgress) -> String {
+    if progress.after.is_zero() {
+        return String::new();
+    }
+    let all = words::duration(progress.left + progress.after);
+    format!(", {all} with the variants that follow")
 }
 
 fn name(stream: &StreamProgress) -> String {

@@ -33,8 +33,32 @@ pub(crate) struct MissionArgs {
 
 impl MissionArgs {
     /// Reads the mission file and applies the other arguments to it.
-    pub(crate) fn load(self) -> anyhow::Result<Mission> {
-        let mission = Mission::load(&self.file, self.variant.as_deref())?;
+    pub(crate) fn load(&self) -> anyhow::Result<Mission> {
+        self.load_variant(self.variant.as_deref())
+    }
+
+    /// As [`Self::load`], for each of these variants of the file; for all of them, if the only name is `all`.
+    pub(crate) fn load_each(&self, names: &[String]) -> anyhow::Result<Vec<Mission>> {
+        let all = Mission::load(&self.file, None)?.variants;
+        if all.is_empty() {
+            bail!("{} has no variants at all.", self.file.display());
+        }
+        let is_all = names.len() == 1 && names[0] == ALL;
+        let names = if is_all { &all[..] } else { names };
+        let twice = (0..)
+            .zip(names)
+            .find(|(place, name)| names[..*place].contains(name));
+        if let Some((_, name)) = twice {
+            bail!("The variant {name} is named twice in --variants. Name each once.");
+        }
+        names
+            .iter()
+            .map(|name| self.load_variant(Some(name)))
+            .collect()
+    }
+
+    fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
+        let mission = Mission::load(&self.file, variant)?;
         if let Some(carriers) = &self.carriers {
             let twice = (0..)
                 .zip(carriers)
@@ -46,13 +70,16 @@ impl MissionArgs {
         let by_count = self.count.map(|messages| Extent::Count { messages });
         let by_duration = self.duration.map(|duration| Extent::Duration { duration });
         Ok(mission.with(&Overrides {
-            network: self.network,
-            carriers: self.carriers,
+            network: self.network.clone(),
+            carriers: self.carriers.clone(),
             extent: by_count.or(by_duration),
             seed: self.seed,
         }))
     }
 }
+
+/// The word that stands for all variants of a file.
+const ALL: &str = "all";
 
 /// Parses a duration greater than zero, such as `20s` or `500ms`.
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {

@@ -1,5 +1,7 @@
 //! `deckwatch run`: runs a mission, judges it, and writes a result folder.
 
+mod series;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,13 +27,27 @@ use crate::version::BUILD;
 Examples:
   deckwatch run scenarios/nav.toml --duration 20s --carriers udp,tcp,corba,event
   deckwatch run scenarios/nav.toml --variant loaded --network fast-ethernet
+  deckwatch run scenarios/nav-paper.toml --variants all --duration 10s --output results/paper
+  deckwatch run scenarios/nav-paper.toml --variants all --duration 10s --output results/paper --resume
   deckwatch run mission.toml --no-emulation --output results/first --json
 
 Ctrl-C ends a run early; what was measured until then is judged and kept.
+With --variants, the exit status is that of the worst variant.
 Exit status: 0 PASS, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID; 130 where Ctrl-C ended it (128 and the signal's number).")]
 pub(crate) struct Args {
     #[command(flatten)]
     mission: MissionArgs,
+    /// Run these variants of the mission one after the other, or `all`, and write one report on them
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "variant"
+    )]
+    variants: Vec<String>,
+    /// Go on with the variants of a folder that ended early: those with a whole result are not run again
+    #[arg(long, requires = "variants", requires = "output")]
+    resume: bool,
     /// Write the result to this folder, which must be new or empty [default: results/MISSION-TIME]
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -47,7 +63,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mission = args.mission.load()?;
     let commit = BUILD
         .commit
         .map_or(String::new(), |commit| format!(" ({commit})"));
@@ -58,6 +73,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         emulation: !args.no_emulation,
         keep_captures: args.keep_captures,
     };
+    if !args.variants.is_empty() {
+        let missions = args.mission.load_each(&args.variants)?;
+        signal::catch_ending().context("Signals cannot be caught.")?;
+        return series::run(&missions, &settings, args.resume, args.json);
+    }
+    let mission = args.mission.load()?;
     signal::catch_ending().context("Signals cannot be caught.")?;
     let mut observer = observer();
     let run = run_mission(

@@ -44,9 +44,7 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
         writeln!(out, "{note}")?;
     }
     print_warnings(out, &document.warnings)?;
-    let kind = document.verdict.kind;
-    let style = Style::new().bold().fg_color(Some(color(kind).into()));
-    writeln!(out, "\n{style}{}{style:#}", word(kind))?;
+    print_verdict(out, document.verdict.kind)?;
     for reason in &document.verdict.reasons {
         writeln!(out, "  {reason}")?;
     }
@@ -54,6 +52,12 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
         writeln!(out, "  What to do: {remedy}")?;
     }
     Ok(())
+}
+
+/// Prints the word of a verdict in its colour, after an empty line.
+pub(crate) fn print_verdict(out: &mut impl Write, kind: VerdictKind) -> io::Result<()> {
+    let style = Style::new().bold().fg_color(Some(color(kind).into()));
+    writeln!(out, "\n{style}{}{style:#}", word(kind))
 }
 
 /// Returns the width of a line in columns, without its colour escapes.
@@ -90,7 +94,7 @@ const HEADER: [&str; 13] = [
 /// The columns with numbers, which are right-aligned.
 const NUMBERS: std::ops::Range<usize> = 3..11;
 /// Text of a percentile for which there are too few messages.
-const UNSUPPORTED: &str = "-";
+pub(crate) const UNSUPPORTED: &str = "-";
 
 fn table(document: &ResultDocument) -> Table {
     let mut table = Table::new();
@@ -219,7 +223,7 @@ fn notes(document: &ResultDocument) -> Vec<String> {
     notes
 }
 
-fn word(kind: VerdictKind) -> &'static str {
+pub(crate) fn word(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Pass => "PASS",
         VerdictKind::Unproven => "UNPROVEN",

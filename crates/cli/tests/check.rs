@@ -68,7 +68,12 @@ fn json_says_the_same_in_numbers() {
 
 #[test]
 fn every_variant_of_every_scenario_is_sound() {
-    for file in ["scenarios/nav.toml", "scenarios/nav-fleet.toml"] {
+    for file in [
+        "scenarios/nav.toml",
+        "scenarios/nav-fleet.toml",
+        "scenarios/nav-network.toml",
+        "scenarios/nav-paper.toml",
+    ] {
         let output = deckwatch(&["check", file, "--json"]);
         let forecast: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         for variant in forecast["variants"].as_array().expect("names") {

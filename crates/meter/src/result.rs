@@ -29,6 +29,9 @@ pub struct ResultDocument {
     /// The variant of the mission that was chosen.
     #[serde(default)]
     pub variant: Option<String>,
+    /// What a paper printed of the experiment that this run repeats, where the mission gives it.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// When, where, with what the run was made.
     pub provenance: Provenance,
     /// The network and hosts as they were emulated, or why they were not.
@@ -41,6 +44,17 @@ pub struct ResultDocument {
     pub warnings: Vec<Warning>,
     /// Processes that ended before they should have.
     pub deaths: Vec<Death>,
+}
+
+/// What a paper printed of the experiment that a run repeats, in the paper's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Published {
+    /// The paper and the place in it.
+    pub source: String,
+    /// Number and caption of the figure.
+    pub figure: String,
+    /// Its late messages.
+    pub late: String,
 }
 
 /// Where a number comes from.

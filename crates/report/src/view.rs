@@ -9,7 +9,7 @@ mod provenance;
 pub(crate) mod schedule;
 mod table;
 
-use deckwatch_meter::result::{DestinationResult, FlowResult, VerdictKind};
+use deckwatch_meter::result::{DestinationResult, FlowResult, Published, VerdictKind};
 use minijinja::Environment;
 use minijinja::value::Serde;
 
@@ -88,6 +88,8 @@ pub(crate) struct Line<'a> {
     run_label: &'a str,
     /// Whether both ends read the same clock.
     one_clock: bool,
+    /// What a paper printed of the run's experiment.
+    published: Option<&'a Published>,
     flow: &'a FlowResult,
     /// Colour class of the carrier.
     carrier_colour: usize,
@@ -190,6 +192,7 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<S
                 run: index,
                 run_label: &labels[index],
                 one_clock: run.document.provenance.clock.shared,
+                published: run.document.published.as_ref(),
                 flow,
                 carrier_colour: palette::of_carrier(&run.document, flow),
                 series,

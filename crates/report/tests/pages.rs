@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::synthetic;
 use crate::synthetic::Flow;
-use deckwatch_meter::result::{ResultDocument, Verdict, VerdictKind};
+use deckwatch_meter::result::{Published, ResultDocument, Verdict, VerdictKind};
 use deckwatch_meter::sample::Sample;
 use deckwatch_report::{Run, limits, page};
 
@@ -34,6 +34,79 @@ fn a_mission_over_four_carriers_shows_each_of_them() {
         );
     }
     assert!(html.len() < 600_000, "{} octets", html.len());
+}
+
+/// Returns the words of a page between two marks, without its tags and drawings.
+fn words_between(html: &str, from: &str, to: &str) -> String {
+    let part = html
+        .split(from)
+        .nth(1)
+        .and_then(|rest| rest.split(to).next());
+    let part = part
+        .expect("both marks")
+        .replace("</tr>", "\n")
+        .replace("</td>", " | ");
+    let mut words = String::new();
+    let mut is_tag = false;
+    for c in part.replace("</th>", " | ").chars() {
+        match c {
+            '<' => is_tag = true,
+            '>' => is_tag = false,
+            c if !is_tag => words.push(c),
+            _ => {}
+        }
+    }
+    words.replace('\u{202f}', " ")
+}
+
+#[test]
+fn variants_stand_in_one_table_and_each_figure_beside_the_papers_numbers() {
+    let variant = |number: u32, late: &str| {
+        let (mut document, samples) =
+            synthetic::run("nav-paper", &[Flow::nav("event")], u64::from(number));
+        document.mission = format!("nav-paper, fig{number}");
+        document.variant = Some(format!("fig{number}"));
+        document.published = Some(Published {
+            source: "Talbert and Weaver, section IV".to_owned(),
+            figure: format!("Fig. {number}. A caption"),
+            late: late.to_owned(),
+        });
+        (document, samples)
+    };
+    let printed = ["21", "883", "49", "over 32,000", "none", "18", "8", "59"];
+    let runs: Vec<_> = (11..)
+        .zip(printed)
+        .map(|(n, late)| ("x", variant(n, late)))
+        .collect();
+    let html = several("variants", runs);
+    let table = words_between(&html, "id=\"variants\">", "</section>");
+    for (number, late) in (11..).zip(printed) {
+        let mut rows = table.lines();
+        let row = rows
+            .find(|row| row.starts_with(&format!("fig{number} |")))
+            .expect("a row");
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let figure = format!("Fig. {number}. A caption");
+        assert_eq!(
+            cells[1..5],
+            [figure.as_str(), "NAV", "event", "400"],
+            "{row}"
+        );
+        assert_eq!(cells[7], late, "{row}");
+        let beside = format!(
+            "<b>Fig. {number}. A caption</b><br>Talbert and Weaver, section IV: {late} late."
+        );
+        assert_eq!(html.matches(&beside).count(), 1, "{beside}");
+    }
+    assert!(html.contains("--columns:4"), "two rows of four figures");
+    // Runs of different missions are no variants.
+    let (mut other, samples) = variant(12, "883");
+    other.provenance.mission_text.push('#');
+    let html = several(
+        "no-variants",
+        vec![("a", variant(11, "21")), ("b", (other, samples))],
+    );
+    assert!(!html.contains("id=\"variants\""));
 }
 
 #[test]

@@ -10,4 +10,5 @@ pub mod privilege;
 pub mod room;
 pub mod run;
 pub mod schedule;
+pub mod series;
 pub mod stream;

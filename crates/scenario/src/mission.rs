@@ -18,7 +18,7 @@ use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_meter::pacing::{Arrivals, Extent};
-use deckwatch_meter::result::LateBudget;
+use deckwatch_meter::result::{LateBudget, Published};
 use deckwatch_testbed::NetworkSpec;
 use serde::Deserialize;
 use toml::Spanned;
@@ -45,6 +45,8 @@ pub struct Mission {
     pub path: PathBuf,
     /// Text of the mission file.
     pub text: Arc<str>,
+    /// What a paper printed of the experiment that the mission repeats.
+    pub published: Option<Published>,
     /// The network between the hosts.
     pub network: NetworkSpec,
     /// The hosts, in the file's order.

@@ -46,3 +46,52 @@ fn the_scenarios_are_the_papers() {
     }
     assert_eq!(loaded.loads.len(), 2);
 }
+
+#[test]
+fn the_eight_experiments_have_the_numbers_that_the_paper_prints() {
+    const PRINTED: [(&str, &str); 8] = [
+        ("fig11", "21 out of 100,000 (0.02%)"),
+        ("fig12", "883, approximately 0.9%"),
+        ("fig13", "49, or 0.05%"),
+        ("fig14", "over 32,000 (32%)"),
+        ("fig15", "no late messages at all"),
+        ("fig16", "18 (0.02%)"),
+        ("fig17", "8 out of 100,000"),
+        ("fig18", "59 (0.06%)"),
+    ];
+    let path = root().join("scenarios/nav-paper.toml");
+    for (index, (variant, late)) in PRINTED.into_iter().enumerate() {
+        let is_real_time = index >= 4;
+        let mission = Mission::load(&path, Some(variant)).expect("sound");
+        let printed = mission.published.as_ref().expect("the paper's number");
+        assert_eq!(printed.late, late);
+        let figure = format!("Fig. {}. ", index + 11);
+        assert!(printed.figure.starts_with(&figure), "{}", printed.figure);
+        assert_eq!(mission.is_on_loopback(), index % 4 < 2, "{variant}");
+        assert_eq!(!mission.loads.is_empty(), index % 2 == 1, "{variant}");
+        let flow = &mission.flows[0];
+        let carrier = if is_real_time { "rt-event" } else { "event" };
+        assert_eq!(flow.carriers[0].to_string(), carrier, "{variant}");
+        assert_eq!(
+            flow.supplier_scheduling.lock_memory, is_real_time,
+            "{variant}"
+        );
+        assert_eq!(flow.arrivals.rate_hz(), 20.0);
+    }
+}
+
+#[test]
+fn a_carrier_of_all_flows_that_is_not_there_is_told_with_its_place() {
+    let path = root().join("scenarios/nav-paper.toml");
+    let text = std::fs::read_to_string(&path).expect("the mission");
+    let text = text.replace("carrier = \"rt-event\"", "carrier = \"token-ring\"");
+    // The variants without it can be run.
+    Mission::parse(&path, &text, Some("fig11")).unwrap_or_else(|error| panic!("{error}"));
+    let error = Mission::parse(&path, &text, Some("fig15")).expect_err("no such carrier");
+    let said = error.to_string();
+    assert!(
+        said.contains(":11: error: this deckwatch has no carrier `token-ring`"),
+        "{said}"
+    );
+    assert!(said.contains("corba-oneway, event"), "{said}");
+}

@@ -194,6 +194,7 @@ mod tests {
             schema_version: SCHEMA_VERSION,
             mission: "nav".to_owned(),
             variant: None,
+            published: None,
             provenance,
             environment,
             flows: Vec::new(),

@@ -1,5 +1,6 @@
 //! Compares several runs in numbers, and lists what else differs between them.
 
+use deckwatch_meter::result::{DestinationResult, FlowResult, Published, ResultDocument};
 use serde::Serialize;
 
 use super::{Section, class, name, provenance, sign, word};
@@ -12,6 +13,8 @@ use crate::unit;
 pub(crate) struct Comparison {
     runs: Vec<(usize, String)>,
     rows: Vec<CompareRow>,
+    /// A row for each flow in each variant; empty if the runs are not variants of one mission.
+    variants: Vec<VariantRow>,
     differences: Vec<Difference>,
     same_mission_text: bool,
 }
@@ -34,6 +37,26 @@ struct CompareCell {
     bounds: String,
     latency: String,
     worst: String,
+}
+
+/// One flow over one carrier in one variant, at its worst destination, beside what a paper printed.
+#[derive(Debug, Serialize)]
+struct VariantRow {
+    run: usize,
+    variant: String,
+    figure: String,
+    flow: String,
+    carrier: String,
+    messages: String,
+    late: String,
+    late_gaps: String,
+    printed: String,
+    p50: String,
+    p99: String,
+    max: String,
+    word: &'static str,
+    class: &'static str,
+    sign: &'static str,
 }
 
 /// A fact that is not the same in all runs.
@@ -69,11 +92,63 @@ pub(crate) fn of(
         .iter()
         .map(|run| run.document.provenance.mission_text.as_str())
         .collect();
+    let same_mission_text = texts.windows(2).all(|pair| pair[0] == pair[1]);
     Comparison {
+        variants: if same_mission_text {
+            variants(runs, detail)
+        } else {
+            Vec::new()
+        },
         runs: labels.iter().cloned().enumerate().collect(),
         rows,
         differences: differences(runs, detail),
-        same_mission_text: texts.windows(2).all(|pair| pair[0] == pair[1]),
+        same_mission_text,
+    }
+}
+
+/// Returns the table of variants, or nothing if a run is of no variant.
+fn variants(runs: &[Run], detail: &Detail) -> Vec<VariantRow> {
+    let documents = || runs.iter().map(|run| &run.document);
+    if documents().any(|document| document.variant.is_none()) {
+        return Vec::new();
+    }
+    let rows = documents().enumerate().flat_map(|(run, document)| {
+        let flows = document.flows.iter();
+        flows.filter_map(move |flow| Some(variant_row(run, document, flow, flow.deciding()?)))
+    });
+    rows.take(detail.rows).collect()
+}
+
+fn variant_row(
+    run: usize,
+    document: &ResultDocument,
+    flow: &FlowResult,
+    worst: &DestinationResult,
+) -> VariantRow {
+    let latency = |key: &str| {
+        let ns = worst.latency_ns.get(key);
+        ns.map_or_else(|| MISSING.to_owned(), |ns| unit::duration(*ns as f64))
+    };
+    let printed = |of: fn(&Published) -> &String| {
+        let text = document.published.as_ref().map(of);
+        text.map_or_else(|| MISSING.to_owned(), |text| name(text))
+    };
+    VariantRow {
+        run,
+        variant: name(document.variant.as_deref().unwrap_or_default()),
+        figure: printed(|one| &one.figure),
+        flow: name(&flow.name),
+        carrier: name(&flow.carrier),
+        messages: unit::count(worst.counts.due),
+        late: unit::count(worst.counts.late),
+        late_gaps: unit::count(worst.counts.late_by_inter_arrival),
+        printed: printed(|one| &one.late),
+        p50: latency("p50"),
+        p99: latency("p99"),
+        max: latency("max"),
+        word: word(flow.verdict.kind),
+        class: class(flow.verdict.kind),
+        sign: sign(flow.verdict.kind),
     }
 }
 

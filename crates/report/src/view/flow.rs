@@ -39,9 +39,9 @@ pub(crate) struct FlowView {
     distributions: Vec<(String, Drawing)>,
     key: Vec<(usize, String)>,
     received_nothing: bool,
-    gap_figures: Vec<String>,
+    gap_figures: Vec<GapFigure>,
     gap_columns: usize,
-    more_gap_figures: Vec<String>,
+    more_gap_figures: Vec<GapFigure>,
     gap_figures_left_out: usize,
     late_gap: String,
     gap_keys: [&'static str; 7],
@@ -53,6 +53,13 @@ pub(crate) struct FlowView {
     late_messages_notes: Vec<String>,
     layer_key: Vec<(usize, &'static str)>,
     merged: Vec<String>,
+}
+
+/// A figure of gaps, with what a paper printed of the same experiment. Empty if a run lacks the carrier.
+#[derive(Clone, Debug, Default, Serialize)]
+struct GapFigure {
+    drawing: String,
+    printed: Option<numbers::Printed>,
 }
 
 #[derive(Debug, Serialize)]
@@ -96,7 +103,11 @@ pub(crate) fn of(section: &Section<'_>, several: bool, detail: &Detail) -> FlowV
             .series()
             .all(|series| series.latencies_ns.is_empty()),
         gap_figures,
-        gap_columns: if several { runs_of(&lines) } else { 1 },
+        gap_columns: if several {
+            gap_columns(runs_of(&lines))
+        } else {
+            1
+        },
         more_gap_figures,
         gap_figures_left_out,
         late_gap: late_gap(&lines),
@@ -229,7 +240,7 @@ fn gap_figures(
     lines: &[Line<'_>],
     several: bool,
     detail: &Detail,
-) -> (Vec<String>, Vec<String>, usize) {
+) -> (Vec<GapFigure>, Vec<GapFigure>, usize) {
     const SHOWN_AT_ONCE: usize = 12;
     let line_ns = lines
         .iter()
@@ -247,7 +258,7 @@ fn gap_figures(
             let runs = runs_of(lines);
             shown.resize(
                 shown.len() + (line.run + runs - shown.len() % runs) % runs,
-                String::new(),
+                GapFigure::default(),
             );
         }
         let destinations = line.destinations();
@@ -268,13 +279,28 @@ fn gap_figures(
                 label,
             };
             let list = if index < each { &mut shown } else { &mut more };
-            list.push(gaps::draw(&figure, detail));
+            list.push(GapFigure {
+                drawing: gaps::draw(&figure, detail),
+                printed: line
+                    .published
+                    .map(|printed| numbers::printed(printed, destination, series)),
+            });
         }
     }
     (shown, more, left_out)
 }
 
-/// Returns the number of columns for runs side by side.
+/// Returns the columns of the figures of so many runs: two rows of many, so that each figure can be read.
+fn gap_columns(runs: usize) -> usize {
+    const ROW_MAX: usize = 4;
+    if runs > ROW_MAX && runs.is_multiple_of(2) {
+        runs / 2
+    } else {
+        runs
+    }
+}
+
+/// Returns the number of runs side by side.
 fn runs_of(lines: &[Line<'_>]) -> usize {
     lines.iter().map(|line| line.run + 1).max().unwrap_or(1)
 }

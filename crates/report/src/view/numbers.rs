@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use deckwatch_meter::result::{DestinationResult, Published};
 use serde::Serialize;
 
 use super::flow::{colour, label};
 use super::{Line, name};
 use crate::limits::Detail;
+use crate::series::Series;
 use crate::{layers, palette, unit};
 
 /// The gaps at one destination in numbers.
@@ -14,6 +16,16 @@ use crate::{layers, palette, unit};
 pub(super) struct GapRow {
     label: String,
     values: Vec<String>,
+}
+
+/// What a paper printed of an experiment, and the same of the run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Printed {
+    figure: String,
+    source: String,
+    late: String,
+    here: String,
+    gaps: String,
 }
 
 /// The late messages of all destinations by the layer blamed.
@@ -55,6 +67,43 @@ pub(super) fn gap_rows(lines: &[Line<'_>], several: bool, detail: &Detail) -> Ve
         }
     }
     rows
+}
+
+/// Puts the run's numbers beside what a paper printed. The paper counts late messages by the gaps between arrivals.
+pub(super) fn printed(
+    printed: &Published,
+    destination: &DestinationResult,
+    series: &Series,
+) -> Printed {
+    let gaps: Vec<f64> = series.gaps.iter().map(|gap| gap.ns as f64).collect();
+    let count = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / count;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count;
+    let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = gaps.iter().copied().fold(0.0, f64::max);
+    let gaps = if gaps.is_empty() {
+        "no gaps".to_owned()
+    } else {
+        format!(
+            "gaps: least {}, mean {}, greatest {}, standard deviation {}",
+            unit::duration(least),
+            unit::duration(mean),
+            unit::duration(greatest),
+            unit::duration(variance.sqrt())
+        )
+    };
+    Printed {
+        figure: name(&printed.figure),
+        source: name(&printed.source),
+        late: name(&printed.late),
+        here: format!(
+            "{} late gaps, {} late of {}",
+            unit::count(destination.counts.late_by_inter_arrival),
+            unit::count(destination.counts.late),
+            unit::count(destination.counts.due)
+        ),
+        gaps,
+    }
 }
 
 /// Adds up the blame of all destinations.

@@ -137,6 +137,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Table {
             run: 0,
             run_label: label,
             one_clock: run.document.provenance.clock.shared,
+            published: run.document.published.as_ref(),
             flow,
             carrier_colour: palette::of_carrier(&run.document, flow),
             series,

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use deckwatch_carrier::carriers::{self, CarrierRef};
+use deckwatch_meter::result::Published;
 use deckwatch_testbed::{NetworkSpec, PRESETS, preset};
 use toml::Spanned;
 
@@ -61,6 +63,7 @@ pub(super) fn mission(
         hosts: BTreeMap::new(),
         faults,
     };
+    let carrier = checks.carrier();
     let network = checks.network();
     let hosts = checks.hosts();
     let loads = checks.loads();
@@ -70,6 +73,9 @@ pub(super) fn mission(
         checks.name(&flow.name, "flow", &mut names);
         flows.extend(checks.flow(flow, index, types));
     }
+    for flow in &mut flows {
+        flow.carriers = carrier.map_or_else(|| flow.carriers.clone(), |one| vec![one]);
+    }
     Mission {
         name: file.name.clone(),
         description: file.description.clone(),
@@ -77,6 +83,11 @@ pub(super) fn mission(
         variants: Vec::new(),
         path: path.to_owned(),
         text: Arc::from(""),
+        published: file.published.as_ref().map(|printed| Published {
+            source: printed.source.clone(),
+            figure: printed.figure.clone(),
+            late: printed.late.clone(),
+        }),
         network,
         hosts,
         loads,
@@ -116,6 +127,27 @@ impl<'m> Checks<'m> {
                 format!("there is another {kind} named `{text}`"),
                 help,
             );
+        }
+    }
+
+    /// Returns the carrier of all flows, if the file names one. The schema does not list the names, so that the other
+    /// variants of a file run where one of them names a carrier of another program version.
+    fn carrier(&mut self) -> Option<CarrierRef> {
+        let word = self.file.carrier.as_ref()?;
+        match word.get_ref().parse() {
+            Ok(carrier) => Some(carrier),
+            Err(_) => {
+                let help = format!(
+                    "name one of {}, or choose another variant",
+                    carriers::names()
+                );
+                self.faults.report(
+                    word.span(),
+                    format!("this deckwatch has no carrier `{}`", word.get_ref()),
+                    help,
+                );
+                None
+            }
         }
     }
 

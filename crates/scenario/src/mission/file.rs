@@ -23,6 +23,13 @@ pub(super) struct MissionFile {
     /// What the mission is, for people
     #[serde(default)]
     pub(super) description: Option<String>,
+    /// What a paper printed of the experiment that the mission repeats; reports show it beside the mission's numbers
+    #[serde(default)]
+    pub(super) published: Option<Published>,
+    /// What all flows go over, instead of their own `carrier`
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["event"]))]
+    pub(super) carrier: Option<Spanned<String>>,
     /// The network that joins the hosts
     #[serde(default)]
     pub(super) network: Network,
@@ -55,6 +62,13 @@ pub(super) struct Variant {
     /// What the variant is, for people
     #[serde(default)]
     pub(super) description: Option<String>,
+    /// What a paper printed of the experiment that the variant repeats
+    #[serde(default)]
+    pub(super) published: Option<Published>,
+    /// What all flows go over, instead of their own `carrier`
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["event"]))]
+    pub(super) carrier: Option<String>,
     /// The network that joins the hosts
     #[serde(default)]
     pub(super) network: Option<Network>,
@@ -69,6 +83,21 @@ pub(super) struct Variant {
     #[serde(default)]
     #[schemars(length(min = 1, max = 1000))]
     pub(super) flows: Option<Vec<Flow>>,
+}
+
+/// What a paper printed of the experiment, in its own words.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Published {
+    /// The paper and the place in it
+    #[schemars(extend("examples" = ["Talbert and Weaver, section IV A"]))]
+    pub(super) source: String,
+    /// Number and caption of the figure
+    #[schemars(extend("examples" = ["Fig. 18. Gigabit Ethernet, Real-Time, Loaded CPUs"]))]
+    pub(super) figure: String,
+    /// Its late messages
+    #[schemars(extend("examples" = ["59 (0.06%)"]))]
+    pub(super) late: String,
 }
 
 /// A host: a network namespace and a set of processors.

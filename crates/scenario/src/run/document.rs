@@ -101,6 +101,7 @@ impl Run<'_> {
             schema_version: SCHEMA_VERSION,
             mission: self.mission.title(),
             variant: self.mission.variant.clone(),
+            published: self.mission.published.clone(),
             provenance: provenance(run, started_at, disturbance),
             environment,
             verdict: worst_of_flows(&flows),

@@ -48,6 +48,8 @@ pub struct RunProgress {
     pub elapsed: Duration,
     /// Time until the last message is due.
     pub left: Duration,
+    /// Time that the variants after this one take; zero if none follows.
+    pub after: Duration,
     /// The progress of each flow over each carrier.
     pub streams: Vec<StreamProgress>,
 }

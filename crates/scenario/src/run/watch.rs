@@ -225,6 +225,7 @@ impl Run<'_> {
         let mut progress = RunProgress {
             elapsed,
             left: longest.saturating_sub(elapsed),
+            after: Duration::ZERO,
             streams: Vec::new(),
         };
         for (index, stream) in self.streams.iter().enumerate() {

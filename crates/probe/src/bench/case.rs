@@ -395,10 +395,7 @@ mod tests {
 
     #[test]
     fn a_push_takes_its_event_on_the_wire_and_no_reply() {
-        let key = IiopProfile {
-            object_key: vec![7; 20],
-            ..IiopProfile::default()
-        };
+        let key = IiopProfile::new("127.0.0.1", 1, &[7; 20]);
         let reference = Ior::with_iiop("", &key).expect("fits").to_string();
         let of = |size| {
             let case = Case::push(Operation::Push, size, Consumers::apart(35));

@@ -11,6 +11,7 @@ fn main() {
         .file(format!("{idl}/omg/CosTypedEventChannelAdmin.idl"))
         .file(format!("{idl}/omg/CosLifeCycle.idl"))
         .file(format!("{idl}/omnievents/omniEvents.idl"))
+        .file(format!("{idl}/deckwatch/channel_status.idl"))
         .extern_module("CosNaming", "::deckwatch_orb::cos_naming")
         .file(format!("{idl}/rtec/TimeBase.idl"))
         .file(format!("{idl}/rtec/RtecBase.idl"))

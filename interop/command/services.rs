@@ -174,3 +174,49 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
     assert_eq!(malformed, Vec::<String>::new());
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
+
+#[test]
+fn echo_prints_the_events_of_an_omniorb_supplier() {
+    const EVENTS: u64 = 20;
+    let idl = [
+        "omg/CosEventComm.idl",
+        "omg/CosEventChannelAdmin.idl",
+        "deckwatch/nav.idl",
+    ];
+    let Some(supplier) = omniorb_program("nav_supplier", &idl) else {
+        return;
+    };
+    let names = Names::start();
+    let (channel_process, _) = channel(&names, "NAV");
+    let at = ["--names", &names.url];
+    let count = EVENTS.to_string();
+    let echo = Running::start(
+        deckwatch()
+            .args(["events", "echo", "NAV", "--json", "--type", "Nav::NavData"])
+            .args(at)
+            .args(["--count", &count]),
+    );
+    let list = || {
+        run(deckwatch()
+            .args(["events", "list", "--interval", "1ms"])
+            .args(at))
+    };
+    while !list().contains("1 consumer") {}
+    run(Command::new(supplier)
+        .args(names.initial())
+        .args(["NAV", &count]));
+    let (status, lines) = echo.wait();
+    assert!(status.success(), "{lines:?}");
+    let events = lines.iter().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["type"], "IDL:Nav/NavData:1.0");
+        assert_eq!(line["value"]["attitude"]["heading_deg"], 271.5);
+        assert_eq!(line["value"]["operating_mode"], "navigating");
+        line["value"]["sequence_number"].as_u64().expect("a number")
+    });
+    assert_eq!(events.collect::<Vec<_>>(), (0..EVENTS).collect::<Vec<_>>());
+    while !list().contains("0 consumers, 0 suppliers") {}
+    channel_process.terminate();
+    let (status, said) = channel_process.wait();
+    assert!(status.success(), "{said:?}");
+}

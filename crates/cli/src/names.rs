@@ -2,7 +2,7 @@
 
 pub(crate) mod at;
 mod bind;
-mod list;
+pub(crate) mod list;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

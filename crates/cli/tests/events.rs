@@ -1,6 +1,7 @@
 //! `deckwatch events` as a user sees it, on a channel in the test's hand.
 
 mod hand;
+mod list;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -19,9 +20,13 @@ struct Events(Child);
 
 impl Events {
     fn start(hand: &Hand, arguments: &[&str]) -> Self {
+        Self::at(&hand.ior, arguments)
+    }
+
+    fn at(ior: &str, arguments: &[&str]) -> Self {
         let (action, rest) = arguments.split_first().expect("a subcommand");
         let process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
-            .args(["events", action, "--ior", &hand.ior])
+            .args(["events", action, "--ior", ior])
             .args(rest)
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .env("NO_COLOR", "1")
@@ -520,4 +525,51 @@ fn a_file_that_exists_or_is_no_recording_is_refused() {
     }
     insta::assert_snapshot!(errors);
     assert_eq!(hand.proxies(), 0);
+}
+
+#[test]
+fn the_age_of_events_is_the_time_from_a_member() {
+    let hand = Hand::new();
+    let arguments = ["delay", "--stamp", "measured_ns", "--count", "2", "--json"];
+    let delay = Events::start(&hand, &arguments);
+    let consumer = hand.consumer();
+    // A stamp of 0 is the start of this host's CLOCK_MONOTONIC.
+    for _ in 0..2 {
+        consumer.push(&nav()).expect("pushed");
+    }
+    let (status, output, errors) = delay.end();
+    assert_eq!((status, &*errors), (Some(0), ""));
+    let total = output.lines().last().expect("a line");
+    let total: serde_json::Value = serde_json::from_str(total).expect("JSON");
+    let now_ns = deckwatch_os::clock::monotonic_ns();
+    let age_ns = total["total"]["min_ns"].as_i64().expect("an age");
+    assert!(age_ns > 0 && age_ns < now_ns, "{output}");
+    assert_eq!(
+        (&total["total"]["events"], &total["total"]["future"]),
+        (&2.into(), &0.into())
+    );
+
+    let arguments = ["delay", "--stamp", "header.sec,header.nsec", "--count", "1"];
+    let delay = Events::start(&hand, &arguments);
+    hand.consumer().push(&number(1)).expect("pushed");
+    let (status, _, errors) = delay.end();
+    assert_eq!(status, Some(2));
+    insta::assert_snapshot!(errors);
+    assert_eq!(hand.proxies(), 0);
+}
+
+#[test]
+fn a_recording_of_events_is_chosen_by_type_when_it_is_replayed() {
+    let folder = Folder::new("events-types");
+    let file = folder.path().join("nav.events");
+    let text = file.to_str().expect("UTF-8");
+    let hand = Hand::new();
+    let record = Events::start(&hand, &["record", "--output", text, "--count", "3"]);
+    let consumer = hand.consumer();
+    for event in [number(1), nav(), number(2)] {
+        consumer.push(&event).expect("pushed");
+    }
+    assert_eq!(record.end().0, Some(0));
+    let (_, numbers) = replayed(&file, &["--speed", "0", "--type", "unsigned long"]);
+    assert_eq!(numbers, [1, 2]);
 }

@@ -14,6 +14,7 @@ use crate::counters::ChannelCounts;
 use crate::limits;
 use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;
 use crate::shared::{ChannelOptions, Shared};
+use crate::status::{WithStatus, cos_report};
 
 /// What a channel is built of.
 pub(crate) struct Built {
@@ -77,6 +78,8 @@ impl EventChannel {
         } else {
             Arc::new(EventChannelSkeleton::new(channel))
         };
+        let reported = shared.clone();
+        let servant = Arc::new(WithStatus::new(servant, move || cos_report(&reported)));
         let reference = shared.activate(next_number(), servant)?;
         let reference = EventChannelRef::unchecked_narrow(reference);
         Ok(Self { shared, reference })

@@ -49,6 +49,11 @@ impl Consumers {
             });
     }
 
+    /// Calls `each` with every connected consumer.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(&Outlet)) {
+        self.outlets.for_each(|_, outlet| each(outlet));
+    }
+
     /// Returns true if no consumer is connected.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.lock("event.consumers").taken == 0

@@ -24,6 +24,7 @@ mod raise;
 pub mod rt;
 mod scheduler;
 mod shared;
+mod status;
 mod suppliers;
 
 pub use channel::EventChannel;
@@ -43,6 +44,7 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosTypedEventChannelAdmin.rs"));
     include!(concat!(env!("OUT_DIR"), "/CosLifeCycle.rs"));
     include!(concat!(env!("OUT_DIR"), "/omniEvents.rs"));
+    include!(concat!(env!("OUT_DIR"), "/channel_status.rs"));
     include!(concat!(env!("OUT_DIR"), "/TimeBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecDefaultEventData.rs"));
@@ -53,8 +55,8 @@ mod idl {
 
 pub use idl::{
     EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
-    cos_typed_event_channel_admin, cos_typed_event_comm, rtec_base, rtec_event_channel_admin,
-    rtec_event_comm, rtec_scheduler, time_base,
+    cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch, rtec_base,
+    rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
 };
 
 /// The interfaces of omniEvents.

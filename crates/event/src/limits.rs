@@ -141,3 +141,6 @@ pub const OBSERVED_HEADERS_MAX: usize = 4_096;
 /// The highest `ttl` with which an event leaves for another channel: longer than any chain of channels, and the bound on
 /// the rounds of an event in a circle.
 pub const TTL_MAX: i32 = 64;
+
+/// Consumers in one report of a channel's state, those with the longest queues: more say nothing new about what is slow.
+pub const CONSUMERS_REPORTED_MAX: usize = 64;

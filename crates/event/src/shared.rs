@@ -268,6 +268,11 @@ impl Shared {
             })
     }
 
+    /// Number of connected suppliers that push.
+    pub(crate) fn supplier_count(&self) -> usize {
+        self.suppliers.len()
+    }
+
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
         self.suppliers.disconnect(proxy);
         self.retire(proxy);

@@ -80,6 +80,10 @@ impl SupplierList {
         Ok(has_pushed)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock("event.suppliers").len()
+    }
+
     pub(crate) fn disconnect(&self, proxy: u64) {
         self.0
             .lock("event.suppliers")

@@ -11,26 +11,32 @@
 //! | [`subscription`] | a consumer: connected, read, disconnected |
 //! | [`selection`] | which events are wanted |
 //! | [`shown`] | an event as text and as JSON |
+//! | [`age`] | age by the stamps in the events |
 //! | [`rate`] | rate, inter-arrival times and gaps |
 //! | [`recording`] | events in a file that survives a crash of the recorder |
 //! | [`replay`] | the due times of recorded events |
+//! | [`status`] | the state of a channel |
 //! | [`sending`] | sending by an absolute schedule |
 
+pub mod age;
 pub mod channel;
 mod cos;
 pub mod error;
 pub mod inbox;
 pub mod rate;
+mod realtime;
 pub mod recording;
 pub mod replay;
 pub mod selection;
 pub mod sending;
 pub mod shown;
+pub mod status;
 pub mod subscription;
 
 use std::time::SystemTime;
 
 use deckwatch_cdr::Any;
+use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_os::clock::monotonic_ns;
 
 pub use channel::{Channel, Sink, Source};
@@ -39,8 +45,30 @@ pub use error::EventsError;
 /// One event, received or to be sent.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What the event holds.
+    /// The header; `None` for an event of a COS channel.
+    pub header: Option<EventHeader>,
+    /// The octets beside the value; empty for an event of a COS channel.
+    pub payload: Vec<u8>,
+    /// The value.
     pub data: Any,
+}
+
+impl Event {
+    /// Returns an event of a COS channel.
+    #[must_use]
+    pub const fn of(data: Any) -> Self {
+        Self {
+            header: None,
+            payload: Vec::new(),
+            data,
+        }
+    }
+
+    /// Octets of memory that it takes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.data.size().saturating_add(self.payload.len())
+    }
 }
 
 /// An event and when it was received.

@@ -84,5 +84,8 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Octets of one record of a recording: the largest event that the decoder of an `any` keeps, and some for its head.
 pub const RECORD_SIZE_MAX: usize = (64 << 20) + 1_024;
 
+/// Samples for a 99th percentile: ten lie beyond it.
+pub const P99_SAMPLES_MIN: u64 = 1_000;
+
 /// Period of a replay that repeats one event, which has no gap of its own.
 pub const LONE_EVENT_PERIOD: Duration = Duration::from_secs(1);

@@ -1,11 +1,15 @@
 //! The channel that an argument names.
 
 use anyhow::{Context as _, bail};
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_naming::user::text;
+use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
 use deckwatch_probe::events::subscription::Subscription;
 
 use super::types::TypeArgs;
 use crate::names::at::At;
+use crate::names::list::bindings;
+use crate::output::errln;
 use crate::reference;
 use crate::serve::client_orb;
 
@@ -61,9 +65,22 @@ impl ChannelArgs {
         Ok((Found { _orb: orb, object }, rest))
     }
 
+    /// Resolves a name. A name that is bound in one of the contexts under the root need not have the context in front, if
+    /// it is bound in one alone: a mission binds its channels under `deckwatch`.
     fn resolve(&self, name: &str) -> anyhow::Result<Found> {
         let place = self.at.place(name)?;
-        let object = place.resolve().with_context(|| {
+        let object = place.resolve().or_else(|error| {
+            let inner = inner_names(&place.root, &place.path).unwrap_or_default();
+            match inner.as_slice() {
+                [only] => {
+                    errln!("{name} is not bound; {only} is taken.");
+                    self.at.place(only)?.resolve()
+                }
+                [] => Err(error),
+                several => Err(error.context(format!("it is one of {}?", several.join(", ")))),
+            }
+        });
+        let object = object.with_context(|| {
             format!(
                 "no event channel is found under {name}; `deckwatch names list -r` lists the names"
             )
@@ -73,6 +90,24 @@ impl ChannelArgs {
             object,
         })
     }
+}
+
+/// Returns the names that end with `path` in the contexts directly under the root.
+fn inner_names(
+    root: &NamingContextRef,
+    path: &[NameComponent],
+) -> Result<Vec<String>, SystemException> {
+    let mut found = Vec::new();
+    for outer in bindings(root)? {
+        if outer.binding_type != BindingType::Ncontext {
+            continue;
+        }
+        let whole = [&outer.binding_name[..], path].concat();
+        if matches!(root.resolve(&whole), Ok(Some(_))) {
+            found.push(text(&whole));
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a text is a reference that needs no naming service.

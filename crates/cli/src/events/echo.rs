@@ -61,8 +61,14 @@ fn json(number: u64, received: &Received, decoded: &Decoded) -> anyhow::Result<S
         Ok(printed) => ("value", printed.json(usize::MAX)),
         Err(why) => ("unprinted", to_string(why)?),
     };
+    let header = received.event.header.map_or_else(String::new, |header| {
+        format!(
+            ", \"header\": {{\"type\": {}, \"source\": {}, \"ttl\": {}, \"creation_time\": {}}}",
+            header.r#type, header.source, header.ttl, header.creation_time
+        )
+    });
     Ok(format!(
-        "{{\"number\": {number}, \"received\": {}, \"received_monotonic_ns\": {}, \"type\": {}, \"{label}\": {value}}}",
+        "{{\"number\": {number}, \"received\": {}, \"received_monotonic_ns\": {}{header}, \"type\": {}, \"{label}\": {value}}}",
         to_string(&rfc3339(received.at.utc))?,
         received.at.monotonic_ns,
         to_string(&decoded.type_name)?,
@@ -72,7 +78,10 @@ fn json(number: u64, received: &Received, decoded: &Decoded) -> anyhow::Result<S
 fn text(received: &Received, decoded: &Decoded) -> String {
     let utc = rfc3339(received.at.utc);
     let time = utc.split_once('T').map_or(&*utc, |(_, time)| time);
-    let head = format!("{time}  {}  ", plain_name(&decoded.type_name));
+    let header = received.event.header.map_or_else(String::new, |header| {
+        format!("type {} source {}  ", header.r#type, header.source)
+    });
+    let head = format!("{time}  {header}{}  ", plain_name(&decoded.type_name));
     match &decoded.value {
         Ok(printed) => head.clone() + &printed.text(WIDTH.saturating_sub(head.chars().count())),
         Err(why) => format!("{head}({why})"),

@@ -106,7 +106,7 @@ mod tests {
         }
         assert_eq!(
             text(&window.rate()),
-            "4 events, 15 Hz; inter-arrival min 50.00 ms, p50 50.04 ms, max 100.00 ms; jitter 23.57 ms; 1 gap"
+            "4 events, 15 Hz; inter-arrival min 50.00 ms, p50 50.00 ms, max 100.00 ms; jitter 23.57 ms; 1 gap"
         );
     }
 }

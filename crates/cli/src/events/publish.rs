@@ -4,6 +4,7 @@ mod input;
 
 use std::process::ExitCode;
 
+use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_idl::notation::Notation;
 use deckwatch_probe::events::channel::open;
 use deckwatch_probe::events::sending::SendRate;
@@ -36,6 +37,12 @@ pub(super) struct PublishArgs {
     type_text: Option<String>,
     #[command(flatten)]
     idl: IdlArgs,
+    /// Type of the header, for a real-time channel; 16 and above are free for use
+    #[arg(long, value_name = "NUMBER", default_value_t = EVENT_TYPE_DEFAULT)]
+    event_type: i32,
+    /// Source of the header, for a real-time channel
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    source: i32,
     /// Send at this rate: 20/s, 6/min, 100/h
     #[arg(long, value_name = "RATE")]
     rate: Option<SendRate>,
@@ -60,7 +67,12 @@ pub(super) fn run(args: &PublishArgs) -> anyhow::Result<ExitCode> {
     let texts: Vec<&str> = (first.into_iter())
         .chain(args.values.iter().map(String::as_str))
         .collect();
-    let mut values = Values::new(&notation, code, &texts, args.is_repeated())?;
+    let mut values = Values::new(
+        &notation,
+        (code, Some(args.header())),
+        &texts,
+        args.is_repeated(),
+    )?;
     let sink = open(&found.object)?.supply()?;
     args.until.send(sink, args.json, |sent| {
         let due = args.rate.map(|rate| rate.due(sent));
@@ -68,7 +80,20 @@ pub(super) fn run(args: &PublishArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The first type of events that the real-time event service leaves to applications.
+const EVENT_TYPE_DEFAULT: i32 = 16;
+
 impl PublishArgs {
+    /// Returns the header of the events; a COS channel ignores it. Its time stamp is set when the event is sent.
+    fn header(&self) -> EventHeader {
+        EventHeader {
+            r#type: self.event_type,
+            source: self.source,
+            ttl: 1,
+            ..EventHeader::default()
+        }
+    }
+
     /// Whether the values are sent again and again.
     const fn is_repeated(&self) -> bool {
         self.until.count.is_some() || self.until.time.is_some()

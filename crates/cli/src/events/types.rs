@@ -11,10 +11,14 @@ use crate::idl_args::IdlArgs;
 
 #[derive(clap::Args)]
 pub(super) struct TypeArgs {
-    /// Only events of this type: a name, scoped or not, or a repository id; may be repeated. With `--idl`, a type of that
-    /// file: events whose TypeCode lacks names are decoded with its names, and octets as an encapsulation of it
+    /// Only events of this type: a name, scoped or not, or a repository id; on a real-time channel also the number in the
+    /// header. May be repeated. With `--idl`, a type of that file: events whose TypeCode lacks names are decoded with its
+    /// names, and octets as an encapsulation of it
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
+    /// Only events with this source in the header, on a real-time channel; may be repeated
+    #[arg(long = "source", value_name = "NUMBER")]
+    sources: Vec<i32>,
     #[command(flatten)]
     pub(super) idl: IdlArgs,
 }
@@ -25,21 +29,29 @@ impl TypeArgs {
         if self.idl.idl.is_none() {
             return Ok(Vec::new());
         }
-        let types = self.types.iter().map(|text| type_code(model, text));
-        types.collect()
+        let names = self.types.iter().filter(|text| number(text).is_none());
+        names.map(|text| type_code(model, text)).collect()
     }
 
     /// Returns the choice of events.
     pub(super) fn selection(&self, model: &Model) -> anyhow::Result<Selection> {
-        let known = self.known(model)?.into_iter().map(TypeTerm::Known);
-        let names = self.types.iter().cloned().map(TypeTerm::Name);
-        let types = if self.idl.idl.is_some() {
-            known.collect()
-        } else {
-            names.collect()
+        let term = |text: &String| {
+            Ok(match number(text) {
+                Some(number) => TypeTerm::Header(number),
+                None if self.idl.idl.is_some() => TypeTerm::Known(type_code(model, text)?),
+                None => TypeTerm::Name(text.clone()),
+            })
         };
-        Ok(Selection { types })
+        Ok(Selection {
+            types: self.types.iter().map(term).collect::<anyhow::Result<_>>()?,
+            sources: self.sources.clone(),
+        })
     }
+}
+
+/// Returns the number of a type in a header. No name of a type is a number.
+fn number(text: &str) -> Option<i32> {
+    text.parse().ok()
 }
 
 /// Reads the text of a type. The error shows its place in the text.

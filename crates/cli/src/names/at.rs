@@ -26,7 +26,7 @@ pub(crate) struct At {
 pub(crate) struct Place {
     pub(crate) orb: Orb,
     pub(crate) root: NamingContextRef,
-    pub(super) path: Vec<NameComponent>,
+    pub(crate) path: Vec<NameComponent>,
     /// The name as the user wrote it.
     pub(super) name: String,
 }
@@ -43,7 +43,7 @@ impl At {
     }
 
     /// As [`At::place`], but without a name the place is the service's root. Also returns whether there is a name.
-    pub(super) fn place_or_root(&self, name: Option<&str>) -> anyhow::Result<(Place, bool)> {
+    pub(crate) fn place_or_root(&self, name: Option<&str>) -> anyhow::Result<(Place, bool)> {
         let orb = client_orb(self.trace)?;
         let url = name.filter(|name| {
             name.trim_start()
@@ -125,7 +125,7 @@ impl Place {
     }
 
     /// Returns the context bound to the name, or the root if the path is empty.
-    pub(super) fn context(&self) -> anyhow::Result<NamingContextRef> {
+    pub(crate) fn context(&self) -> anyhow::Result<NamingContextRef> {
         if self.path.is_empty() {
             return Ok(self.root.clone());
         }

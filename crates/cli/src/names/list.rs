@@ -159,7 +159,7 @@ impl Row {
 
 /// Returns host and port of a reference's first IIOP profile. If that has only a unix socket, and so port 0, returns
 /// host and path.
-fn address(object: &ObjectRef) -> Option<String> {
+pub(crate) fn address(object: &ObjectRef) -> Option<String> {
     let profile = object.ior().iiop_profiles().flatten().next()?;
     let socket = profile.unix_addresses().next();
     Some(match socket.filter(|_| profile.port == 0) {
@@ -175,7 +175,7 @@ pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> 
 }
 
 /// Returns all bindings of a context, sorted: not every service returns them in order.
-pub(super) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
+pub(crate) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
     let (mut bindings, rest) = context.list(LIST_STEP)?;
     if let Some(rest) = rest {
         loop {

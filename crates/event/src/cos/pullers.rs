@@ -128,6 +128,11 @@ impl<Q: Pulled> Pullers<Q> {
         Ok(gone)
     }
 
+    /// Number of connected consumers.
+    pub(crate) fn len(&self) -> usize {
+        self.all.lock("event.pullers").len()
+    }
+
     /// Removes a consumer and ends its pulls. Returns its reference, if it gave one.
     fn disconnect(&self, proxy: u64) -> Option<PullConsumerRef> {
         let mut all = self.all.lock("event.pullers");

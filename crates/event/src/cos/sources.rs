@@ -157,6 +157,11 @@ impl Sources {
         Ok(())
     }
 
+    /// Number of connected suppliers.
+    pub(crate) fn len(&self) -> usize {
+        self.list.lock("event.sources").all.len()
+    }
+
     /// Removes a supplier. An event that is on its way is dropped. Returns the supplier if it was connected.
     fn disconnect(&self, proxy: u64) -> Option<PullSupplierRef> {
         let mut list = self.list.lock("event.sources");

@@ -1,12 +1,17 @@
 //! The kinds of channel, behind one trait.
 
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
 
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::{ObjectRef, Orb, Servant};
 
 use super::cos::CosChannel;
 use super::inbox::Inbox;
+use super::realtime::RealTimeChannel;
 use super::{Event, EventsError};
+use crate::limits::CHANNEL_CHECK_TIMEOUT;
 
 /// A channel of one kind.
 pub trait Channel: Send {
@@ -52,6 +57,9 @@ pub fn open(object: &ObjectRef) -> Result<Box<dyn Channel>, EventsError> {
     if let Some(channel) = CosChannel::of(object)? {
         return Ok(Box::new(channel));
     }
+    if let Some(channel) = RealTimeChannel::of(object)? {
+        return Ok(Box::new(channel));
+    }
     Err(EventsError::NotAChannel(match object.type_id() {
         "" => "no type".to_owned(),
         id => id.escape_debug().to_string(),
@@ -79,4 +87,37 @@ pub fn address_towards(object: &ObjectRef) -> IpAddr {
         socket.local_addr().ok()
     });
     own.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+}
+
+/// Activates the servant of a consumer.
+pub(super) fn activate(orb: &Orb, servant: Arc<dyn Servant>) -> Result<ObjectRef, EventsError> {
+    let failed = |error: &dyn Display| EventsError::Orb(error.to_string());
+    let poa = orb.root_poa().map_err(|error| failed(&error))?;
+    let manager = poa.the_poa_manager();
+    manager.activate().map_err(|error| failed(&error))?;
+    Ok(poa.servant_to_reference(&servant)?)
+}
+
+/// Asks whether a proxy still exists.
+pub(super) fn check(proxy: &ObjectRef) -> Result<(), EventsError> {
+    match within(proxy, CHANNEL_CHECK_TIMEOUT).non_existent() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(EventsError::Gone("it has dropped this consumer".to_owned())),
+        Err(exception) => Err(EventsError::Gone(exception.to_string())),
+    }
+}
+
+pub(super) fn within(object: &ObjectRef, limit: Duration) -> ObjectRef {
+    object.with_round_trip_timeout(Some(limit))
+}
+
+pub(super) fn refused(what: &'static str, error: &dyn Display) -> EventsError {
+    EventsError::Refused {
+        what,
+        reason: error.to_string(),
+    }
+}
+
+pub(super) fn nil(what: &'static str) -> EventsError {
+    refused(what, &"it returned a nil reference")
 }

@@ -1,8 +1,6 @@
 //! The push model of a COS event channel (Event Service 1.2, clause 2.5), ours or foreign.
 
-use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::{
@@ -11,12 +9,12 @@ use deckwatch_event::cos_event_channel_admin::{
 use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
 };
-use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
-use super::channel::{Channel, Sink, Source};
+use super::channel::{Channel, Sink, Source, activate, check, nil, refused, within};
 use super::inbox::Inbox;
 use super::{Event, EventsError};
-use crate::limits::{CHANNEL_CHECK_TIMEOUT, FAREWELL_TIMEOUT};
+use crate::limits::FAREWELL_TIMEOUT;
 
 /// A COS event channel.
 pub(super) struct CosChannel(EventChannelRef);
@@ -36,12 +34,11 @@ impl Channel for CosChannel {
 
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
         const WHAT: &str = "a consumer";
-        let poa = orb.root_poa().map_err(|error| refused(WHAT, &error))?;
-        poa.the_poa_manager()
-            .activate()
-            .map_err(|error| EventsError::Orb(error.to_string()))?;
-        let servant: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(Consumer(inbox)));
-        let own = PushConsumerRef::unchecked_narrow(poa.servant_to_reference(&servant)?);
+        if inbox.wanted().needs_header() {
+            return Err(EventsError::NoHeader);
+        }
+        let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
+        let own = PushConsumerRef::unchecked_narrow(own);
         let admin = self
             .0
             .for_consumers()
@@ -75,23 +72,12 @@ impl Channel for CosChannel {
     }
 }
 
-fn refused(what: &'static str, error: &dyn Display) -> EventsError {
-    EventsError::Refused {
-        what,
-        reason: error.to_string(),
-    }
-}
-
-fn nil(what: &'static str) -> EventsError {
-    refused(what, &"it returned a nil reference")
-}
-
 /// The servant that the channel pushes to.
 struct Consumer(Inbox);
 
 impl PushConsumer for Consumer {
     fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
-        self.0.offer(Event { data: data.clone() });
+        self.0.offer(Event::of(data.clone()));
         Ok(())
     }
 
@@ -106,12 +92,7 @@ struct CosSource(ProxyPushSupplierRef);
 
 impl Source for CosSource {
     fn check(&self) -> Result<(), EventsError> {
-        let hurried = within(self.0.object(), CHANNEL_CHECK_TIMEOUT);
-        match hurried.non_existent() {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(EventsError::Gone("it has dropped this consumer".to_owned())),
-            Err(exception) => Err(EventsError::Gone(exception.to_string())),
-        }
+        check(self.0.object())
     }
 }
 
@@ -146,8 +127,4 @@ impl Drop for CosSink {
         // As above.
         let _ = hurried.disconnect_push_consumer();
     }
-}
-
-fn within(object: &ObjectRef, limit: Duration) -> ObjectRef {
-    object.with_round_trip_timeout(Some(limit))
 }

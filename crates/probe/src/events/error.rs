@@ -33,9 +33,11 @@ pub enum EventsError {
         /// The reason.
         reason: String,
     },
-    /// A selection needs what events of this channel do not have.
-    #[error("{0}")]
-    Selection(String),
+    /// Events are chosen by their header, and events of a COS channel have none.
+    #[error(
+        "events of a COS event channel have no header: `--source` and a number as `--type` are for the real-time channel"
+    )]
+    NoHeader,
     /// Our own ORB refuses.
     #[error("{0}")]
     Orb(String),

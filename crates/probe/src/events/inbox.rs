@@ -65,6 +65,12 @@ pub fn inbox(wanted: Selection) -> (Inbox, Outbox) {
 }
 
 impl Inbox {
+    /// The events that are wanted.
+    #[must_use]
+    pub fn wanted(&self) -> &Selection {
+        &self.wanted
+    }
+
     /// Queues an event that was received now, unless it is not wanted or there is no room.
     pub fn offer(&self, event: Event) {
         if !self.wanted.wants(&event) {
@@ -72,7 +78,7 @@ impl Inbox {
             return;
         }
         let at = Moment::now();
-        let size = event.data.size();
+        let size = event.size();
         let before = self.counts.size_bytes.fetch_add(size, Relaxed);
         // One event always fits: no limit of the queue is smaller than a message.
         let has_room = before == 0 || before.saturating_add(size) <= EVENTS_QUEUED_SIZE_MAX;
@@ -95,7 +101,7 @@ impl Outbox {
     pub fn next(&self, patience: Duration) -> Option<Received> {
         match self.queue.recv_timeout(patience) {
             Ok(received) => {
-                let size = received.event.data.size();
+                let size = received.event.size();
                 self.counts.size_bytes.fetch_sub(size, Relaxed);
                 Some(received)
             }
@@ -126,9 +132,7 @@ mod tests {
     use deckwatch_cdr::Any;
 
     fn event<T: deckwatch_cdr::Typed + deckwatch_cdr::Write + ?Sized>(value: &T) -> Event {
-        Event {
-            data: Any::from_value(value).expect("an event"),
-        }
+        Event::of(Any::from_value(value).expect("an event"))
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! | kind | body behind it |
 //! | --- | --- |
 //! | 1 | [`Head`] as JSON: the first record |
-//! | 2 | an event: byte order (0 big, 1 little), six zeros, then in CDR (GIOP 1.2, UTF-8, UTF-16, alignment from here) `unsigned long long` nanoseconds since the start, `any` |
+//! | 2 | an event: byte order (0 big, 1 little), six zeros, then in CDR (GIOP 1.2, UTF-8, UTF-16, alignment from here) `unsigned long long` nanoseconds since the start, `boolean` has_header, `RtecEventComm::EventHeader`, `sequence<octet>` payload, `any` |
 //! | 3 | [`End`] as JSON: the last record of a recording that was ended in order |
 //!
 //! Each event is one write. What the kernel has taken is in the file, even if the recorder is killed. At most the last
@@ -89,7 +89,7 @@ pub struct Recorded {
 #[non_exhaustive]
 pub enum RecordingError {
     /// The operating system's reason.
-    #[error("{0}")]
+    #[error(transparent)]
     File(#[from] io::Error),
     /// The file is something else.
     #[error("it is no recording of events: it does not begin with {}", String::from_utf8_lossy(&MAGIC))]

@@ -149,9 +149,7 @@ mod tests {
             } else {
                 Any::from_value(&7_u32)
             };
-            let event = Event {
-                data: data.expect("an event"),
-            };
+            let event = Event::of(data.expect("an event"));
             let at = Moment {
                 monotonic_ns: i64::try_from(after_ns).expect("small"),
                 ..Moment::now()
@@ -204,6 +202,7 @@ mod tests {
     fn events_that_are_not_wanted_leave_their_time() {
         let wanted = Selection {
             types: vec![TypeTerm::Name("unsigned long".to_owned())],
+            ..Selection::default()
         };
         assert_eq!(
             dues(pace(1.0, false), wanted, 9),
@@ -211,6 +210,7 @@ mod tests {
         );
         let none = Selection {
             types: vec![TypeTerm::Name("string".to_owned())],
+            ..Selection::default()
         };
         assert_eq!(
             dues(pace(1.0, true), none, 9),

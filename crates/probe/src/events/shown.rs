@@ -4,7 +4,7 @@
 //! decoded, and an event above [`EVENT_SHOWN_SIZE_MAX`] is described, not printed.
 
 use deckwatch_cdr::value::{Value, read_value};
-use deckwatch_cdr::{CharSet, Codec, Reader, TypeCode};
+use deckwatch_cdr::{ByteOrder, CharSet, Codec, Reader, TypeCode};
 use deckwatch_idl::notation::{Notation, Printed};
 
 use super::Event;
@@ -46,39 +46,33 @@ impl<'n> Shown<'n> {
     /// Decodes an event.
     #[must_use]
     pub fn decode(&self, event: &Event) -> Decoded {
-        let own = event.data.type_code();
         let (code, value) = match self.by_known(event) {
-            Some((code, value)) => (code, Ok(value)),
-            None => (own, self.by_own(event)),
+            Some((code, value)) => (code.clone(), Ok(value)),
+            None => by_own(event),
         };
         Decoded {
-            type_name: self.type_name(code),
-            value: value.and_then(|value| self.notation.print(code, &value)),
+            type_name: self.type_name(&code),
+            value: value.and_then(|value| self.notation.print(&code, &value)),
         }
-    }
-
-    fn by_own(&self, event: &Event) -> Result<Value, String> {
-        let size = event.data.size();
-        if size > EVENT_SHOWN_SIZE_MAX {
-            return Err(format!("{size} octets, too many to print"));
-        }
-        event.data.to_dynamic().map_err(|error| error.to_string())
     }
 
     /// Returns the first known type by which the event can be read whole, and its value.
     fn by_known(&self, event: &Event) -> Option<(&TypeCode, Value)> {
-        if event.data.size() > EVENT_SHOWN_SIZE_MAX {
+        if event.size() > EVENT_SHOWN_SIZE_MAX {
             return None;
         }
         let own = event.data.type_code();
+        let octets: Option<Vec<u8>> = if is_octets(own) {
+            event.data.extract().ok()
+        } else {
+            None
+        };
         self.known.iter().find_map(|known| {
             let value = if own.equivalent(known) {
                 read_value(known, &mut event.data.reader()).ok()
-            } else if is_octets(own) {
-                let octets: Vec<u8> = event.data.extract().ok()?;
-                encapsulated(known, &octets)
             } else {
-                None
+                let octets = octets.as_deref().unwrap_or(&event.payload);
+                encapsulated(known, octets).or_else(|| plain(known, octets))
             };
             Some((known, value?))
         })
@@ -104,9 +98,34 @@ pub fn plain_name(type_name: &str) -> String {
     }
 }
 
+/// Returns the value of an event with its own type: of an event that has a payload alone, the payload.
+fn by_own(event: &Event) -> (TypeCode, Result<Value, String>) {
+    let size = event.size();
+    let code = event.data.type_code().clone();
+    if size > EVENT_SHOWN_SIZE_MAX {
+        return (code, Err(format!("{size} octets, too many to print")));
+    }
+    if event.data.is_empty() && !event.payload.is_empty() {
+        let octets = Value::Octets(event.payload.clone());
+        return (TypeCode::sequence(&TypeCode::octet(), 0), Ok(octets));
+    }
+    (
+        code,
+        event.data.to_dynamic().map_err(|error| error.to_string()),
+    )
+}
+
+/// Reads a value that takes all octets in the byte order of this host: some suppliers write so, without a byte order in
+/// front.
+fn plain(known: &TypeCode, octets: &[u8]) -> Option<Value> {
+    let mut reader = Reader::new(octets, ByteOrder::NATIVE);
+    let value = read_value(known, &mut reader).ok()?;
+    (!octets.is_empty() && reader.remaining() == 0).then_some(value)
+}
+
 /// Reads a value that takes a whole encapsulation.
 fn encapsulated(known: &TypeCode, octets: &[u8]) -> Option<Value> {
-    let reader = Reader::new(octets, deckwatch_cdr::ByteOrder::Big);
+    let reader = Reader::new(octets, ByteOrder::Big);
     let mut inner = reader.into_encapsulation().ok()?;
     inner = inner.with_codec(Codec::DEFAULT.with_chars(CharSet::Utf8));
     let value = read_value(known, &mut inner).ok()?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
+use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_idl::notation::Notation;
 use deckwatch_probe::events::Event;
 
@@ -24,6 +25,8 @@ struct Form<'n> {
     notation: &'n Notation<'n>,
     /// `None` if each value has its own type.
     code: Option<TypeCode>,
+    /// The header of every event; `None` for a COS channel.
+    header: Option<EventHeader>,
 }
 
 enum Origin {
@@ -42,11 +45,15 @@ impl<'n> Values<'n> {
     /// Reads all arguments, or begins to read standard input if there are none.
     pub(super) fn new(
         notation: &'n Notation<'n>,
-        code: Option<TypeCode>,
+        (code, header): (Option<TypeCode>, Option<EventHeader>),
         texts: &[&str],
         is_repeated: bool,
     ) -> anyhow::Result<Self> {
-        let form = Form { notation, code };
+        let form = Form {
+            notation,
+            code,
+            header,
+        };
         let origin = if texts.is_empty() {
             Origin::Lines {
                 lines: stdin_lines(),
@@ -125,7 +132,10 @@ impl Form<'_> {
             (Value::Any(data), None) => data,
             (value, _) => Any::from_dynamic(code, &value).with_context(|| place.to_owned())?,
         };
-        Ok(Event { data })
+        Ok(Event {
+            header: self.header,
+            ..Event::of(data)
+        })
     }
 }
 

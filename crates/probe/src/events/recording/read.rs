@@ -5,7 +5,8 @@ use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-use deckwatch_cdr::{Any, ByteOrder, CharSet, Codec, Parse as _, Reader};
+use deckwatch_cdr::{Any, ByteOrder, CharSet, Codec, DecodeError, Parse as _, Reader};
+use deckwatch_event::rtec_event_comm::EventHeader;
 
 use super::{
     EVENT_HEAD_SIZE, End, FRAME_SIZE, Head, KIND_END, KIND_EVENT, KIND_HEAD, MAGIC, PREAMBLE_SIZE,
@@ -242,11 +243,19 @@ fn event(body: &[u8]) -> Result<Recorded, String> {
     };
     let octets = body.get(EVENT_HEAD_SIZE..).unwrap_or_default();
     let mut r = Reader::new(octets, order).with_codec(Codec::DEFAULT.with_chars(CharSet::Utf8));
-    let mut read =
-        || Ok::<_, deckwatch_cdr::DecodeError>((u64::parse(&mut r)?, Any::parse(&mut r)?));
-    let (after_ns, data) = read().map_err(|error| error.to_string())?;
+    parse(&mut r).map_err(|error| error.to_string())
+}
+
+fn parse(r: &mut Reader<'_>) -> Result<Recorded, DecodeError> {
+    let after_ns = u64::parse(r)?;
+    let has_header = bool::parse(r)?;
+    let header = EventHeader::parse(r)?;
     Ok(Recorded {
         after: Duration::from_nanos(after_ns),
-        event: Event { data },
+        event: Event {
+            header: has_header.then_some(header),
+            payload: Vec::parse(r)?,
+            data: Any::parse(r)?,
+        },
     })
 }

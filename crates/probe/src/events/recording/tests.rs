@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deckwatch_cdr::Any;
+use deckwatch_event::rtec_event_comm::EventHeader;
 use tempfile::TempDir;
 
 use super::*;
@@ -21,6 +22,11 @@ fn head() -> Head {
 fn received(after_ns: i64, number: u32) -> Received {
     Received {
         event: Event {
+            header: (number == 1).then(|| EventHeader {
+                source: 9,
+                ..EventHeader::default()
+            }),
+            payload: vec![3; number as usize],
             data: Any::from_value(&number).expect("an event"),
         },
         at: Moment {
@@ -46,6 +52,11 @@ fn numbers(path: &Path) -> Vec<(u128, u32)> {
     let mut numbers = Vec::new();
     while let Some(recorded) = recording.read().expect("whole records") {
         let number = recorded.event.data.extract().expect("a number");
+        assert_eq!(recorded.event.payload, vec![3; number as usize]);
+        assert_eq!(
+            recorded.event.header.map(|header| header.source),
+            (number == 1).then_some(9)
+        );
         numbers.push((recorded.after.as_nanos(), number));
     }
     numbers

@@ -68,6 +68,9 @@ impl Recorder {
                 .with_order(order)
                 .with_codec(Codec::DEFAULT.with_chars(CharSet::Utf8));
             after_ns.write(&mut w)?;
+            received.event.header.is_some().write(&mut w)?;
+            received.event.header.unwrap_or_default().write(&mut w)?;
+            received.event.payload.write(&mut w)?;
             data.write(&mut w)
         };
         let is_encoded = encode(&mut self.record).is_ok();

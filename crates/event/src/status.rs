@@ -1,0 +1,118 @@
+//! The state of a channel, for `deckwatch events list` (`idl/deckwatch/channel_status.idl`).
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use deckwatch_orb::delivery::Outlet;
+use deckwatch_orb::{ObjectRef, Poa, Servant, ServerRequest, SystemException};
+
+use crate::deckwatch::{ChannelReport, ChannelStatus, ChannelStatusSkeleton, ConsumerReport};
+use crate::limits::CONSUMERS_REPORTED_MAX;
+use crate::shared::Shared;
+
+/// Serves the state of one channel.
+struct Status<R>(R);
+
+impl<R> ChannelStatus for Status<R>
+where
+    R: Fn() -> Result<ChannelReport, SystemException> + Send + Sync + 'static,
+{
+    fn report(&self) -> Result<ChannelReport, SystemException> {
+        self.0()
+    }
+}
+
+/// Returns the state of a COS channel.
+pub(crate) fn cos_report(shared: &Shared) -> Result<ChannelReport, SystemException> {
+    shared.check_alive()?;
+    let counts = shared.counters.read(shared.deliveries.counts());
+    let mut longest_queues = Vec::new();
+    shared
+        .consumers
+        .for_each(|outlet| longest_queues.push(consumer_report(outlet)));
+    let consumers = longest_queues.len();
+    let queued = longest_queues.iter().map(|consumer| consumer.queued).sum();
+    longest_queues.sort_by_key(|consumer| Reverse(consumer.queued));
+    longest_queues.truncate(CONSUMERS_REPORTED_MAX);
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Ok(ChannelReport {
+        time_ns: shared.now().0,
+        consumers: count(consumers),
+        pulling_consumers: count(shared.pullers.len()),
+        suppliers: count(shared.supplier_count()),
+        pulled_suppliers: count(shared.sources.len()),
+        queued,
+        received: counts.received,
+        delivered: counts.delivered,
+        dropped: counts.displaced,
+        failed: counts.failed,
+        consumers_lost: counts.consumers_lost,
+        suppliers_lost: counts.suppliers_lost,
+        longest_queues,
+    })
+}
+
+fn consumer_report(outlet: &Outlet) -> ConsumerReport {
+    let counts = outlet.counts();
+    ConsumerReport {
+        address: address(outlet.object()),
+        queued: outlet.queue_len() as u64,
+        delivered: counts.delivered,
+        dropped: counts.dropped,
+        failed: counts.failed,
+    }
+}
+
+fn address(object: &ObjectRef) -> String {
+    let profile = object.ior().iiop_profiles().flatten().next();
+    profile.map_or_else(String::new, |profile| {
+        format!("{}:{}", profile.host, profile.port)
+    })
+}
+
+/// A channel's servant that serves [`ChannelStatus`] too. The type in references to the channel stays that of the
+/// channel.
+pub(crate) struct WithStatus {
+    channel: Arc<dyn Servant>,
+    status: Arc<dyn Servant>,
+}
+
+impl WithStatus {
+    /// Returns a servant that answers `report` by this function, and all else as `channel` does.
+    pub(crate) fn new(
+        channel: Arc<dyn Servant>,
+        report: impl Fn() -> Result<ChannelReport, SystemException> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            channel,
+            status: Arc::new(ChannelStatusSkeleton::new(Status(report))),
+        }
+    }
+}
+
+impl Servant for WithStatus {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        self.channel.repository_ids()
+    }
+
+    fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> Cow<'static, str> {
+        self.channel.primary_interface(object_id, poa)
+    }
+
+    fn is_a(&self, object_id: &[u8], poa: &Poa, interface: &[u8]) -> bool {
+        self.channel.is_a(object_id, poa, interface) || self.status.is_a(object_id, poa, interface)
+    }
+
+    fn non_existent(&self, object_id: &[u8]) -> Result<bool, SystemException> {
+        self.channel.non_existent(object_id)
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if request.operation() == b"report" {
+            self.status.dispatch(request)
+        } else {
+            self.channel.dispatch(request)
+        }
+    }
+}

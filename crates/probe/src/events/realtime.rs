@@ -1,0 +1,194 @@
+//! A channel of TAO's real-time event service (`RtecEventChannelAdmin`), ours or TAO's.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use deckwatch_event::RtecEventData;
+use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyInfo, DependencyTypeT};
+use deckwatch_event::rtec_event_channel_admin::{
+    ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+    Publication, SupplierQOS,
+};
+use deckwatch_event::rtec_event_comm::{
+    self, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
+};
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
+
+use super::age::time_t;
+use super::channel::{Channel, Sink, Source, activate, check, nil, refused, within};
+use super::inbox::Inbox;
+use super::{Event, EventsError};
+use crate::limits::FAREWELL_TIMEOUT;
+
+/// A real-time event channel.
+pub(super) struct RealTimeChannel(EventChannelRef);
+
+impl RealTimeChannel {
+    /// Returns the channel that a reference leads to; `None` if its object is of another interface.
+    pub(super) fn of(object: &ObjectRef) -> Result<Option<Self>, EventsError> {
+        let found = EventChannelRef::narrow(object).map_err(EventsError::Unreachable)?;
+        Ok(found.map(Self))
+    }
+}
+
+impl Channel for RealTimeChannel {
+    fn kind(&self) -> &'static str {
+        "real-time event channel"
+    }
+
+    fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
+        const WHAT: &str = "a consumer";
+        let qos = consumer_qos(&inbox.wanted().headers());
+        let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
+        let own = PushConsumerRef::unchecked_narrow(own);
+        let admin = self
+            .0
+            .for_consumers()
+            .map_err(|error| refused(WHAT, &error))?;
+        let admin = admin.ok_or_else(|| nil(WHAT))?;
+        let proxy = admin.obtain_push_supplier();
+        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
+        // From here on the proxy is disconnected whatever happens.
+        let source = RealTimeSource(proxy.ok_or_else(|| nil(WHAT))?);
+        let connected = source.0.connect_push_consumer(Some(&own), &qos);
+        connected.map_err(|error| refused(WHAT, &error))?;
+        Ok(Box::new(source))
+    }
+
+    fn supply(&self) -> Result<Box<dyn Sink>, EventsError> {
+        const WHAT: &str = "a supplier";
+        let admin = self
+            .0
+            .for_suppliers()
+            .map_err(|error| refused(WHAT, &error))?;
+        let admin = admin.ok_or_else(|| nil(WHAT))?;
+        let proxy = admin.obtain_push_consumer();
+        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
+        let sink = RealTimeSink(proxy.ok_or_else(|| nil(WHAT))?);
+        let connected = sink.0.connect_push_supplier(None, &supplier_qos());
+        connected.map_err(|error| refused(WHAT, &error))?;
+        Ok(Box::new(sink))
+    }
+}
+
+/// The designator of a disjunction; its `source` is the number of its operands.
+const DISJUNCTION: i32 = 9;
+
+/// Type and source that stand for any.
+const ANY: i32 = 0;
+
+/// Returns the QoS of a consumer of events with one of these headers (type and source, 0 for any).
+fn consumer_qos(headers: &[(i32, i32)]) -> ConsumerQOS {
+    let count = i32::try_from(headers.len()).unwrap_or(i32::MAX);
+    let entries = std::iter::once((DISJUNCTION, count)).chain(headers.iter().copied());
+    let dependencies = entries.map(|(r#type, source)| Dependency {
+        event: bare(r#type, source),
+        rt_info: 0,
+    });
+    ConsumerQOS {
+        dependencies: dependencies.collect(),
+        is_gateway: false,
+    }
+}
+
+/// Returns the QoS of a supplier of any event.
+fn supplier_qos() -> SupplierQOS {
+    SupplierQOS {
+        publications: vec![Publication {
+            event: bare(ANY, ANY),
+            dependency_info: DependencyInfo {
+                dependency_type: DependencyTypeT::TwoWayCall,
+                number_of_calls: 1,
+                rt_info: 0,
+                rt_info_depended_on: 0,
+                enabled: DependencyEnabledTypeT::DependencyEnabled,
+            },
+        }],
+        is_gateway: false,
+    }
+}
+
+/// Returns an event of a header alone.
+fn bare(r#type: i32, source: i32) -> rtec_event_comm::Event {
+    rtec_event_comm::Event {
+        header: EventHeader {
+            r#type,
+            source,
+            ..EventHeader::default()
+        },
+        data: RtecEventData::default(),
+    }
+}
+
+/// The servant that the channel pushes to.
+struct Consumer(Inbox);
+
+impl PushConsumer for Consumer {
+    fn push(&self, data: &[rtec_event_comm::Event]) -> Result<(), SystemException> {
+        for event in data {
+            self.0.offer(Event {
+                header: Some(event.header),
+                payload: event.data.payload.clone(),
+                data: event.data.any_value.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.0.end();
+        Ok(())
+    }
+}
+
+/// The channel's proxy of our consumer.
+struct RealTimeSource(ProxyPushSupplierRef);
+
+impl Source for RealTimeSource {
+    fn check(&self) -> Result<(), EventsError> {
+        check(self.0.object())
+    }
+}
+
+impl Drop for RealTimeSource {
+    fn drop(&mut self) {
+        let hurried = within(self.0.object(), FAREWELL_TIMEOUT);
+        // Fails if the channel has ended; then there is nothing to disconnect.
+        let _ = ProxyPushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+    }
+}
+
+/// The channel's proxy of our supplier.
+struct RealTimeSink(ProxyPushConsumerRef);
+
+impl Sink for RealTimeSink {
+    /// The push is one-way: the channel has not taken the event when this returns. Disconnecting is two-way, on the same
+    /// connection: the channel has taken all events before it.
+    fn push(&mut self, event: &Event) -> Result<(), EventsError> {
+        let mut header = event.header.unwrap_or_default();
+        if header.creation_time == 0 {
+            header.creation_time = time_t(SystemTime::now());
+        }
+        let event = rtec_event_comm::Event {
+            header,
+            data: RtecEventData {
+                pad1: 0,
+                payload: event.payload.clone(),
+                any_value: event.data.clone(),
+            },
+        };
+        let pushed = self.0.push(&[event]);
+        pushed.map_err(|exception| refused("an event", &exception))
+    }
+}
+
+impl Drop for RealTimeSink {
+    fn drop(&mut self) {
+        let hurried = within(self.0.object(), FAREWELL_TIMEOUT);
+        // As above.
+        let _ = ProxyPushConsumerRef::unchecked_narrow(hurried).disconnect_push_consumer();
+    }
+}
+
+#[cfg(test)]
+mod tests;

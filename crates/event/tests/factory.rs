@@ -176,11 +176,12 @@ fn criteria_bound_the_queue_the_pullers_and_the_types_of_a_channel() {
         ])
         .unwrap();
     let reader = puller(&channel);
-    push(&channel, &Any::from_value(&7_u32).unwrap());
     let passed = Any::from_value(&channel_key()[0]).unwrap();
     for _ in 0..3 {
         push(&channel, &passed);
     }
+    // An event of another type would displace one of these.
+    push(&channel, &Any::from_value(&7_u32).unwrap());
     for _ in 0..2 {
         let (event, has_event) = reader.try_pull().unwrap();
         assert!(has_event);

@@ -38,9 +38,7 @@ impl<'r> Planner<'r> {
     }
 
     fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
-        if stream.plan.carrier.needs().channel.is_none() {
-            return None;
-        }
+        stream.plan.carrier.needs().channel?;
         let names = self.names[self.flow(stream).from].clone()?;
         Some(ChannelAt {
             names,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::{PiMutex, SlotTable};
 
 use super::connection::{Connection, Peer};
@@ -68,14 +69,21 @@ impl Worker {
                 None => "orb-delivery".to_owned(),
                 Some(priority) => format!("delivery-{}", priority.value()),
             };
+            // A thread that a real-time thread creates is not real-time by itself.
+            let class = schedule::class().ok().filter(|_| priority.is_none());
             let thread = std::thread::Builder::new().name(name);
-            thread.spawn(move || of.run(&engine)).map_err(|_| none)?;
+            let run = move || of.run(&engine, class);
+            thread.spawn(run).map_err(|_| none)?;
         }
         Ok(worker)
     }
 
-    /// The body of the thread.
-    fn run(&self, engine: &Weak<Engine>) {
+    /// The body of the thread. `class`: what a thread without a priority runs in.
+    fn run(&self, engine: &Weak<Engine>, class: Option<Class>) {
+        // The creating thread was allowed to enter its class, and this thread is, too.
+        if let Some(class) = class.filter(|class| *class != Class::Other) {
+            let _ = schedule::set_class(class);
+        }
         let _at_priority = self.calls.lend_priority(self.priority);
         let interval = self.check_interval();
         while !self.is_closed() {

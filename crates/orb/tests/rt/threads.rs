@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::common::rt::may_be_real_time;
 use crate::nobody::alone_as_nobody;
 use crate::support::{Bench, TEST_ID, call, wait_for};
+use deckwatch_orb::delivery::{Deliveries, DeliveryOptions};
 use deckwatch_orb::{
     Counter, Direct, ObjectRef, Orb, OrbBuilder, Policies, Priority, PriorityModel,
     PriorityModelPolicy, RequestBuffering, RtOrb, Scheduling, Servant, ServerRequest,
@@ -331,6 +332,39 @@ fn threads_that_were_added_end_when_they_have_nothing_to_do() {
         let added = world.orb.counters().read(Counter::ThreadsAdded);
         assert!(added >= 2, "{added}");
     });
+}
+
+#[test]
+fn the_thread_of_deliveries_has_the_class_of_the_thread_that_starts_them() {
+    if !may_be_real_time() {
+        return;
+    }
+    alone(|| {
+        for wanted in [Class::Fifo(7), Class::Other] {
+            schedule::set_class(wanted).expect("it is permitted");
+            let world = World::new(Orb::builder());
+            let deliveries = Deliveries::start(&world.orb, DeliveryOptions::default());
+            let deliveries = deliveries.expect("threads can be made");
+            let class = || classes_of("orb-delivery");
+            wait_for(|| class() == [wanted]);
+            drop(deliveries);
+            wait_for(|| class().is_empty());
+        }
+    });
+}
+
+/// The classes of this process's threads with this name.
+fn classes_of(name: &str) -> Vec<Class> {
+    let threads = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
+    let named = threads.filter_map(|thread| {
+        let thread = thread.ok()?;
+        let comm = std::fs::read_to_string(thread.path().join("comm")).ok()?;
+        let number = thread.file_name().to_str()?.parse().ok()?;
+        (comm.trim() == name).then_some(number)
+    });
+    named
+        .filter_map(|number| schedule::class_of(number).ok())
+        .collect()
 }
 
 #[test]

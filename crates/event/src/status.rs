@@ -27,33 +27,53 @@ where
 pub(crate) fn cos_report(shared: &Shared) -> Result<ChannelReport, SystemException> {
     shared.check_alive()?;
     let counts = shared.counters.read(shared.deliveries.counts());
-    let mut longest_queues = Vec::new();
+    let mut consumers = Vec::new();
     shared
         .consumers
-        .for_each(|outlet| longest_queues.push(consumer_report(outlet)));
-    let consumers = longest_queues.len();
-    let queued = longest_queues.iter().map(|consumer| consumer.queued).sum();
-    longest_queues.sort_by_key(|consumer| Reverse(consumer.queued));
-    longest_queues.truncate(CONSUMERS_REPORTED_MAX);
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        .for_each(|outlet| consumers.push(consumer_report(outlet)));
     Ok(ChannelReport {
         time_ns: shared.now().0,
-        consumers: count(consumers),
         pulling_consumers: count(shared.pullers.len()),
         suppliers: count(shared.supplier_count()),
         pulled_suppliers: count(shared.sources.len()),
-        queued,
         received: counts.received,
         delivered: counts.delivered,
         dropped: counts.displaced,
         failed: counts.failed,
         consumers_lost: counts.consumers_lost,
         suppliers_lost: counts.suppliers_lost,
-        longest_queues,
+        ..of_consumers(consumers)
     })
 }
 
-fn consumer_report(outlet: &Outlet) -> ConsumerReport {
+/// Returns a report that has the consumers alone.
+pub(crate) fn of_consumers(mut consumers: Vec<ConsumerReport>) -> ChannelReport {
+    let number = count(consumers.len());
+    let queued = consumers.iter().map(|consumer| consumer.queued).sum();
+    consumers.sort_by_key(|consumer| Reverse(consumer.queued));
+    consumers.truncate(CONSUMERS_REPORTED_MAX);
+    ChannelReport {
+        time_ns: 0,
+        consumers: number,
+        pulling_consumers: 0,
+        suppliers: 0,
+        pulled_suppliers: 0,
+        queued,
+        received: 0,
+        delivered: 0,
+        dropped: 0,
+        failed: 0,
+        consumers_lost: 0,
+        suppliers_lost: 0,
+        longest_queues: consumers,
+    }
+}
+
+pub(crate) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn consumer_report(outlet: &Outlet) -> ConsumerReport {
     let counts = outlet.counts();
     ConsumerReport {
         address: address(outlet.object()),

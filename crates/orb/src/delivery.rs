@@ -19,7 +19,7 @@
 //! * [`OutletOptions::window`] is 0 for one-ways, else the number of two-way requests under way to the receiver. The
 //!   I/O thread reads the replies.
 //! * A receiver's connection is opened when its outlet is made, without waiting for the peer.
-//! * An outlet ends by itself when its receiver is gone; its [`OutletOwner`] is told. All end with their ORB.
+//! * An outlet ends by itself when its receiver is gone; its [`OutletOwner`] is notified. All end with their ORB.
 //! * An ORB that is turned by hand has no such threads: [`Orb::perform_work`] does their work.
 //!
 //! # What goes another way

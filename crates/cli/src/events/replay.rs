@@ -104,7 +104,7 @@ fn schedule(args: &ReplayArgs, mut replay: Replay) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells what the recording lacks.
+/// Prints what the recording lacks: dropped events, its end, or a torn tail.
 fn tell(survey: &Survey) {
     let events = words::count(survey.events);
     match survey.tail {

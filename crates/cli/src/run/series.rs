@@ -46,7 +46,7 @@ pub(super) fn run(
     }
 }
 
-/// Says what an ended series left, and how it goes on.
+/// Returns a sentence on the results that an ended series has, and how to resume it.
 fn kept(outcome: &SeriesOutcome) -> String {
     match (&outcome.report, outcome.documents.len()) {
         (None, _) | (_, 0) => "No variant has a result.".to_owned(),

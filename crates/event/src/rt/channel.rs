@@ -17,6 +17,7 @@ use crate::rtec_event_channel_admin::{
     EventChannelSkeleton, ObserverRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
     ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
 };
+use crate::status::WithStatus;
 
 /// A real-time event channel that serves on an ORB until it is destroyed.
 pub struct RtEventChannel {
@@ -43,6 +44,9 @@ impl RtEventChannel {
             suppliers: SupplierAdminRef::unchecked_narrow(suppliers),
         };
         let channel = Arc::new(EventChannelSkeleton::new(channel));
+        let reported = weak();
+        let report = move || alive(&reported)?.status();
+        let channel = Arc::new(WithStatus::new(channel, report));
         let reference = shared.objects.activate(next_number(), channel)?;
         Ok(Self {
             reference: EventChannelRef::unchecked_narrow(reference),

@@ -98,7 +98,7 @@ impl Observers {
         list.observers.remove(&handle).is_some()
     }
 
-    /// Has the observers told of a change.
+    /// Queues a change for the observers.
     pub(super) fn note(&self, change: Change) {
         if self.has_thread.load(Acquire) {
             self.changes.fetch_or(change as u8, AcqRel);

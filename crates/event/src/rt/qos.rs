@@ -1,4 +1,4 @@
-//! What consumers and suppliers say when they connect, and what observers are told of it.
+//! The qualities of service that consumers and suppliers connect with, and those that observers receive.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -20,6 +20,7 @@ use super::pushed::Pushed;
 use super::qos::{self, RtInfo};
 use super::supplier::Supplier;
 use super::timeouts::Timeouts;
+use crate::deckwatch::ChannelReport;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
 use crate::limits;
@@ -27,6 +28,7 @@ use crate::objects::Objects;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef, SupplierQOS};
 use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::status;
 
 /// Options of a real-time channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -535,6 +537,29 @@ impl Shared {
             priorities_missed: self.dispatcher.missed(),
             priority_fallbacks: count(&self.counters.priority_fallbacks),
         }
+    }
+
+    /// The state of the channel, for `deckwatch events list`. An event set that was lost on its way to a queue counts as
+    /// dropped.
+    pub(super) fn status(&self) -> Result<ChannelReport, SystemException> {
+        self.check_alive()?;
+        let counts = self.counts();
+        let (consumers, suppliers) = {
+            let clients = self.clients.lock("rt.clients");
+            let consumers = clients.consumers.values();
+            let reports = consumers.map(|each| status::consumer_report(&each.outlet));
+            (reports.collect(), clients.suppliers.len())
+        };
+        Ok(ChannelReport {
+            time_ns: self.now_ns(),
+            suppliers: status::count(suppliers),
+            received: counts.received,
+            delivered: counts.delivered,
+            dropped: counts.dropped + counts.lost.iter().sum::<u64>(),
+            failed: counts.failed,
+            consumers_lost: counts.consumers_lost,
+            ..status::of_consumers(consumers)
+        })
     }
 
     pub(super) fn reports(&self) -> Vec<ConsumerReport> {

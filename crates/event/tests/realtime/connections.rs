@@ -2,12 +2,13 @@
 
 use super::{World, any_of, event, giver, list, next, publishing};
 use crate::support::{PATIENCE, wait_for};
+use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_event::filter::designator::{CONJUNCTION, NEGATION};
 use deckwatch_event::limits;
 use deckwatch_event::rt::{Loss, RtChannelOptions};
 use deckwatch_event::rtec_event_channel_admin::{
-    ProxyPushConsumerConnectPushSupplierError as SupplierError, ProxyPushConsumerRef,
-    ProxyPushSupplierConnectPushConsumerError as ConsumerError,
+    EventChannelRef, ProxyPushConsumerConnectPushSupplierError as SupplierError,
+    ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError as ConsumerError,
 };
 use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_orb::SystemExceptionKind as Kind;
@@ -174,5 +175,34 @@ fn dead_consumer_is_removed_and_the_others_go_on() {
     assert_eq!(world.served.consumers().len(), 1);
     // The count follows the sending.
     wait_for(|| world.served.counts().delivered == pushed);
+    world.end();
+}
+
+#[test]
+fn the_channel_reports_its_clients_and_what_became_of_their_events() {
+    let world = World::new();
+    let (_first, sets) = world.connect(&any_of(&[(0, 20)]));
+    let (second, _unread) = world.connect(&any_of(&[(0, 20)]));
+    second.suspend_connection().expect("it is connected");
+    let supplier = world.supply(&[(1, 20)]);
+    supplier
+        .push(&[event(1, 20, "one"), event(1, 21, "unwanted")])
+        .expect("it is sent");
+    next(&sets);
+    let status = ChannelStatusRef::narrow(world.channel.object()).expect("it answers");
+    let status = status.expect("a channel of ours");
+    wait_for(|| status.report().expect("it answers").delivered == 1);
+    let report = status.report().expect("it answers");
+    assert_eq!((report.consumers, report.suppliers), (2, 1));
+    assert_eq!(
+        (report.received, report.dropped),
+        (2, 1),
+        "one is suspended"
+    );
+    let delivered = report.longest_queues.iter().map(|each| each.delivered);
+    assert_eq!(delivered.sum::<u64>(), 1);
+    // The channel keeps its own type beside the report.
+    let channel = EventChannelRef::narrow(world.channel.object());
+    assert!(channel.expect("it answers").is_some());
     world.end();
 }

@@ -70,7 +70,7 @@ pub enum End {
     TooSlow,
 }
 
-/// Who is told that an outlet has ended.
+/// Is notified when an outlet has ended.
 pub trait OutletOwner: Send + Sync {
     /// An outlet has ended by itself. Called by the I/O thread without a lock; a call that waits delays that thread.
     fn outlet_ended(&self, outlet: &Arc<Outlet>, why: End);

@@ -165,8 +165,8 @@ impl Connection {
     }
 }
 
-/// What a system exception of the receiver says of the receiver. One that says that it could not read the event says
-/// nothing: the event was forwarded as its sender wrote it.
+/// Returns the outcome of a request that ended in a system exception. An exception of marshalling does not count against
+/// the receiver: the event was forwarded as its sender wrote it.
 pub(super) fn outcome_of(kind: SystemExceptionKind) -> Outcome {
     match kind {
         Kind::ObjectNotExist | Kind::InvObjref | Kind::BadOperation => Outcome::Final,

@@ -35,7 +35,7 @@ pub(super) struct Writing {
 struct Outgoing {
     head_len: usize,
     event: Option<Marshalled>,
-    /// Its outlet, if it is told when it is written: no reply will come.
+    /// The outlet of a one-way, which is settled as soon as it is written. `None` for a two-way.
     outlet: Option<Arc<Outlet>>,
 }
 
@@ -74,7 +74,7 @@ impl Writing {
             .collect()
     }
 
-    /// An outlet that has ended is not told any more.
+    /// Does not settle the one-ways of an outlet that has ended.
     pub(super) fn forget(&mut self, outlet: &Arc<Outlet>) {
         for message in &mut self.messages {
             message.outlet.take_if(|told| Arc::ptr_eq(told, outlet));

@@ -1,7 +1,7 @@
 //! The rate of a stream of events, its inter-arrival times, and gaps in it.
 //!
 //! Jitter is the standard deviation of the inter-arrival times. A gap is an inter-arrival time above
-//! [`GAP_PERIODS`](crate::limits::GAP_PERIODS) expected periods; without a stated period, the median of the
+//! [`GAP_PERIODS`] expected periods; without a stated period, the median of the
 //! window's inter-arrival times stands for it.
 
 use std::time::Duration;

@@ -134,7 +134,7 @@ fn add_dependency(
     }
 }
 
-/// Returns what is a fault of a file, and what to write instead; `None` for what is a result.
+/// Returns the fault of a file with its remedy; `None` for a schedule that can be judged.
 pub(super) fn fault_of(fact: AnomalyFact) -> Option<(String, &'static str)> {
     let help = match fact {
         AnomalyFact::Cycle => "remove one dependency of the cycle, or write `enabled = false`",

@@ -16,7 +16,7 @@ pub(crate) struct Event<'a> {
     any: OnceCell<Any>,
     /// The octets as they came.
     came: Option<Marshalled>,
-    /// What was marshalled for other codecs; `None` where that is impossible.
+    /// The bodies for other codecs; `None` for a codec in which the event cannot be encoded.
     converted: Vec<(Form, Option<Marshalled>)>,
 }
 

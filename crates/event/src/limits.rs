@@ -113,7 +113,7 @@ pub const INTERFACES_MAX: usize = 64;
 /// See [`INTERFACES_MAX`].
 pub const OPERATIONS_MAX: usize = 64;
 
-/// Consumers of one typed channel that are pushed to: each has a queue, and one thread calls them all.
+/// Push consumers of one typed channel. Each has a queue, and one thread calls them all.
 pub const TYPED_CONSUMERS_MAX: usize = 512;
 
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.

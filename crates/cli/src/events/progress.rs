@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// One line on standard error; nothing if that is no terminal. It is removed when this is dropped.
+/// A line on standard error, which is removed on drop. Does nothing if standard error is no terminal.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     shown: Instant,

@@ -157,6 +157,11 @@ impl Found<'_> {
 }
 
 impl Adapter {
+    /// The threadpools of its ORB, while that exists.
+    pub(crate) fn pools(&self) -> Option<Arc<Threadpools>> {
+        self.pools.upgrade()
+    }
+
     pub(crate) fn new(
         incarnation: u64,
         orb: Weak<CallSide>,

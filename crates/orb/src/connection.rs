@@ -31,7 +31,7 @@ use deckwatch_sync::SlotKey;
 use crate::contexts;
 use crate::trace::Side;
 use crate::transport::{Interest, Stream, TransportError};
-use crate::{Completion, SystemException, minor, raise};
+use crate::{Caller, Completion, SystemException, minor, raise};
 use bidirectional::Bidirectional;
 pub(crate) use inbound::{Arrived, Inbound};
 pub(crate) use io::Io;
@@ -103,6 +103,11 @@ impl Connection {
     /// Its number in the trace.
     pub(crate) const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The process at its other end.
+    pub(crate) fn caller(&self) -> Caller {
+        self.stream.caller()
     }
 
     /// What makes it bidirectional, if it is.

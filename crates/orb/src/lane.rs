@@ -28,7 +28,6 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use crate::SystemException;
 use crate::adapter::wait_permits::{Patience, WaitPermits};
 use crate::budget::Budget;
 use crate::call_side::CallSide;
@@ -46,6 +45,7 @@ use crate::slab::Slab;
 use crate::trace::Side;
 use crate::transport::{Endpoint, Event, Listener, Stream, TransportError};
 use crate::wire::Sizes;
+use crate::{Caller, CallerConnection, SystemException};
 use accept::{Acceptor, listener_of};
 use connections::Connections;
 use housekeeping::Housekeeping;
@@ -214,6 +214,15 @@ impl Lane {
         // A lane is started once.
         let _ = self.this.set(Arc::downgrade(self));
         self.threads.start(self)
+    }
+
+    /// Returns the process at the other end of a connection.
+    pub(crate) fn caller(&self, connection: CallerConnection) -> Caller {
+        if connection == CallerConnection::THIS_PROCESS {
+            return Caller::ThisProcess;
+        }
+        let connection = self.connections.pin(key_of(connection.token));
+        connection.map_or(Caller::Unknown, |connection| connection.caller())
     }
 
     /// Where it listens.

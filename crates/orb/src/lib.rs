@@ -138,6 +138,7 @@ mod arguments;
 mod budget;
 mod builder;
 mod call_side;
+mod caller;
 mod client;
 mod connection;
 mod contexts;
@@ -176,6 +177,7 @@ pub use adapter::{
     ServantLocator, ServantManager, ServantManagerError, ServantRetention, ThreadPolicy,
 };
 pub use builder::{BuildError, OrbBuilder};
+pub use caller::{Caller, CallerConnection, LocalProcess};
 pub use connection::bidirectional::BidirectionalPolicyValue;
 pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{

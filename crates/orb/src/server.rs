@@ -32,7 +32,7 @@ use crate::rt::current::ThreadPriorities;
 use crate::trace::Trace;
 use crate::transport::Transport;
 use crate::wire::{self, Sizes};
-use crate::{SystemException, current};
+use crate::{CallerConnection, SystemException, current};
 use intercepted::InterceptedCall;
 use outcome::Outcome;
 pub(crate) use peer::{Early, Peer, Unanswered};
@@ -43,8 +43,23 @@ pub(crate) use upcall::Wait;
 use upcall::{DirectCall, Upcall};
 
 thread_local! {
-    /// The address of the server whose request this thread serves; 0 if it serves none.
-    static SERVED: Cell<usize> = const { Cell::new(0) };
+    static SERVED: Cell<Served> = const { Cell::new(Served::NOTHING) };
+}
+
+/// The request that a thread serves. Two numbers, so that a request needs no reference count for them.
+#[derive(Clone, Copy)]
+struct Served {
+    /// The address of its server; 0 if the thread serves none.
+    server: usize,
+    /// The connection that brought it.
+    connection: CallerConnection,
+}
+
+impl Served {
+    const NOTHING: Self = Self {
+        server: 0,
+        connection: CallerConnection::THIS_PROCESS,
+    };
 }
 
 /// Answers the requests of one lane.
@@ -89,7 +104,7 @@ pub(crate) struct ServerShape {
 }
 
 /// Restores the previous value of [`SERVED`] on drop.
-struct ServedHere(usize);
+struct ServedHere(Served);
 
 impl Drop for ServedHere {
     fn drop(&mut self) {
@@ -137,11 +152,19 @@ impl Server {
 
     /// Returns whether the calling thread serves a request of this server, which cannot end before this call returns.
     pub(crate) fn is_served_here(&self) -> bool {
-        SERVED.get() == std::ptr::from_ref(self).addr()
+        SERVED.get().server == std::ptr::from_ref(self).addr()
     }
 
-    fn note_served_here(&self) -> ServedHere {
-        ServedHere(SERVED.replace(std::ptr::from_ref(self).addr()))
+    /// Returns the connection that brought the request that the calling thread serves.
+    pub(crate) fn connection_served_here() -> CallerConnection {
+        SERVED.get().connection
+    }
+
+    fn note_served_here(&self, connection: CallerConnection) -> ServedHere {
+        ServedHere(SERVED.replace(Served {
+            server: std::ptr::from_ref(self).addr(),
+            connection,
+        }))
     }
 
     /// Answers one message of `peer`.
@@ -255,6 +278,7 @@ impl Server {
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         let echoed = echoed_priority(request);
         let wait = peer.wait(self);
+        let connection = peer.connection();
         let is_awaited = request.response.is_expected();
         peer.with_reply(is_awaited, |reply| {
             let mut upcall = Upcall {
@@ -266,7 +290,7 @@ impl Server {
                 reply,
                 contexts: echoed.as_slice(),
             };
-            let is_answered = self.serve(&mut upcall, ready);
+            let is_answered = self.serve(&mut upcall, ready, connection);
             if is_awaited && !is_answered {
                 peer.write(reply);
             }
@@ -275,9 +299,14 @@ impl Server {
 
     /// Serves a request, or raises the exception of `ready`, and leaves the whole reply in the buffer. Returns whether
     /// the caller has its answer already.
-    fn serve(&self, upcall: &mut Upcall<'_>, ready: Result<(), SystemException>) -> bool {
+    fn serve(
+        &self,
+        upcall: &mut Upcall<'_>,
+        ready: Result<(), SystemException>,
+        connection: CallerConnection,
+    ) -> bool {
         // Requests can be nested: in simulation, a call runs other lanes until it returns.
-        let served = self.note_served_here();
+        let served = self.note_served_here(connection);
         let is_answered = match (ready, self.adapter.interceptors.server()) {
             (Ok(()), None) => {
                 // Values of the application are dropped here too, and their drop can panic.

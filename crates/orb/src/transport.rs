@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use deckwatch_os::shared::SharedStream;
 
+use crate::Caller;
+
 pub use deckwatch_os::poller::{Event, Interest};
 pub use deckwatch_os::stream::{PacketPriority, StreamOptions};
 pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
@@ -258,6 +260,11 @@ pub trait Stream: Send + Sync {
     /// The name or address of the peer, if the transport knows it.
     fn peer(&self) -> String {
         "a peer without an address".to_owned()
+    }
+
+    /// The process at the other end, if the transport knows it.
+    fn caller(&self) -> Caller {
+        Caller::Unknown
     }
 
     /// The source that a poller watches.

@@ -18,6 +18,7 @@ use conformance::common::around;
 
 mod addressing;
 mod asynchronous_connect;
+mod callers;
 mod calls;
 mod connections;
 mod contexts;

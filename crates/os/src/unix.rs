@@ -66,6 +66,27 @@ pub fn host_name() -> String {
     names.nodename().to_string_lossy().into_owned()
 }
 
+/// The process at the other end of a unix socket, as it was when it connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerProcess {
+    /// Its effective user.
+    pub uid: u32,
+    /// Its process id.
+    pub pid: u32,
+}
+
+/// Returns the process at the other end of a connected unix socket (`SO_PEERCRED`).
+///
+/// # Errors
+/// The kernel's error.
+pub fn peer_process(socket: impl AsFd) -> io::Result<PeerProcess> {
+    let peer = sockopt::socket_peercred(socket)?;
+    Ok(PeerProcess {
+        uid: peer.uid.as_raw(),
+        pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+    })
+}
+
 fn address(path: &Path) -> io::Result<SocketAddrUnix> {
     if path.as_os_str().len() > PATH_SIZE_MAX {
         return Err(io::ErrorKind::InvalidFilename.into());

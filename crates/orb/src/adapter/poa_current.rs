@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::objects::Serving;
 use super::{Adapter, ObjectId, Poa};
-use crate::{ObjectRef, Servant};
+use crate::server::Server;
+use crate::{Caller, CallerConnection, ObjectRef, Servant};
 
 /// The current request of a servant. A default servant learns from it which object it serves.
 #[derive(Clone)]
@@ -63,6 +64,25 @@ impl PoaCurrent {
     /// [`NoContext`]; also in a call to a servant manager, before there is a servant.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, NoContext> {
         self.look()?.servant.ok_or(NoContext)
+    }
+
+    /// The process that sent the request. Looks the connection up: a service that asks for it in each request keeps the
+    /// [`CallerConnection`] that it has checked.
+    ///
+    /// # Errors
+    /// [`NoContext`]; also if the innermost request that the thread serves belongs to another ORB.
+    pub fn caller(&self) -> Result<Caller, NoContext> {
+        let pools = self.0.pools().ok_or(NoContext)?;
+        let lane = pools.find_lane(|lane| lane.server.is_served_here());
+        let lane = lane.ok_or(NoContext)?;
+        Ok(lane.caller(Server::connection_served_here()))
+    }
+
+    /// The connection that brought the request that the calling thread serves, of whichever ORB. Neither locks nor
+    /// looks anything up. Outside of a request it is that of collocated calls.
+    #[must_use]
+    pub fn caller_connection(&self) -> CallerConnection {
+        Server::connection_served_here()
     }
 
     fn look(&self) -> Result<Serving, NoContext> {

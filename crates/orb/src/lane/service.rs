@@ -7,7 +7,6 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, Request, Version};
 
 use super::Lane;
-use crate::SystemException;
 use crate::connection::bidirectional::Bidirectional;
 use crate::connection::{Arrived, Claiming, Connection, Left, Read, Reading};
 use crate::counters::Counter;
@@ -15,6 +14,7 @@ use crate::limits::READS_PER_TURN_MAX;
 use crate::server::{Early, Peer, Server, Unanswered, Wait};
 use crate::transport::Instant64;
 use crate::wire::{self, Kind};
+use crate::{CallerConnection, SystemException};
 
 /// A lane and one of its connections, for the calling thread.
 #[derive(Clone, Copy)]
@@ -340,6 +340,14 @@ impl<'l> Service<'l> {
 impl Peer for Service<'_> {
     fn number(&self) -> u32 {
         self.connection.number()
+    }
+
+    #[inline]
+    fn connection(&self) -> CallerConnection {
+        CallerConnection {
+            token: self.connection.token(),
+            number: self.connection.number(),
+        }
     }
 
     fn may_enter(&self, _: &Server) -> bool {

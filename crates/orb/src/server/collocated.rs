@@ -15,7 +15,7 @@ use crate::client::CollocatedServer;
 use crate::connection::bidirectional::Bidirectional;
 use crate::trace::NO_CONNECTION;
 use crate::transport::Instant64;
-use crate::{Completion, SystemException, current, minor, raise};
+use crate::{CallerConnection, Completion, SystemException, current, minor, raise};
 
 thread_local! {
     /// The address of the server whose lane the thread belongs to; 0 if it belongs to none.
@@ -35,6 +35,10 @@ struct LocalCaller<'c> {
 impl Peer for LocalCaller<'_> {
     fn number(&self) -> u32 {
         NO_CONNECTION
+    }
+
+    fn connection(&self) -> CallerConnection {
+        CallerConnection::THIS_PROCESS
     }
 
     fn may_enter(&self, server: &Server) -> bool {

@@ -112,6 +112,7 @@ impl Server {
         let contexts = upcall.contexts.iter();
         let contexts: Vec<_> = contexts.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
+        let connection = Self::connection_served_here();
         call.leave_thread();
         let lent = Arc::new(Mutex::new(std::mem::take(call)));
         let on_main = Arc::clone(&lent);
@@ -121,8 +122,10 @@ impl Server {
             let mut all = ContextList::new();
             contexts.iter().for_each(|(id, data)| all.push(*id, data));
             let message = Divided::new(&octets, &ends);
-            let outcome =
-                server.upcall_here(&message, codec, &mut reply, all.as_slice(), &mut call);
+            let outcome = {
+                let _served = server.note_served_here(connection);
+                server.upcall_here(&message, codec, &mut reply, all.as_slice(), &mut call)
+            };
             call.leave_thread();
             *on_main.lock().unwrap_or_else(PoisonError::into_inner) = call;
             (outcome, reply)
@@ -169,7 +172,6 @@ impl Server {
         if let Err(exception) = self.times.require_end(&request) {
             return Outcome::Raise(exception);
         }
-        let _served = self.note_served_here();
         let mut upcall = Upcall {
             peer: None,
             needs_bidirectional: false,

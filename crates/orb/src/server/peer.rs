@@ -7,14 +7,17 @@ use deckwatch_giop::Request;
 
 use super::Server;
 use super::upcall::Wait;
-use crate::SystemException;
 use crate::connection::bidirectional::Bidirectional;
 use crate::transport::Instant64;
+use crate::{CallerConnection, SystemException};
 
 /// The sender of a request. Answering is generic over it; only cold paths use it as a `dyn Peer`.
 pub(crate) trait Peer {
     /// Returns the number of its connection in the trace.
     fn number(&self) -> u32;
+
+    /// Returns the connection that brings its requests.
+    fn connection(&self) -> CallerConnection;
 
     /// Returns whether the server still accepts its requests. Called after the request has been counted as in progress.
     fn may_enter(&self, server: &Server) -> bool;

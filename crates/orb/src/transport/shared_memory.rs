@@ -7,8 +7,9 @@ use deckwatch_os::shared::{self, SharedListener, SharedStream};
 use deckwatch_os::stream::is_readable_now;
 use deckwatch_os::unix;
 
-use super::socket::{as_its_own, fact, fact_of_path, taken};
+use super::socket::{as_its_own, fact, fact_of_path, local, taken};
 use super::{Endpoint, Instant64, Listener, Source, Stream, TransportError};
+use crate::Caller;
 use crate::limits::{LISTEN_BACKLOG, SHARED_MEMORY_CONNECTIONS_MAX};
 
 pub(super) fn connect(
@@ -47,6 +48,10 @@ impl Stream for SharedStream {
 
     fn peer(&self) -> String {
         "shared memory".to_owned()
+    }
+
+    fn caller(&self) -> Caller {
+        local(self, Caller::SharedMemory)
     }
 
     fn source(&self) -> Source<'_> {

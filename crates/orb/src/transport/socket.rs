@@ -1,6 +1,7 @@
 //! The operating-system form of the transport: TCP, unix sockets, shared memory, and epoll.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::{
     Transport, TransportError, shared_memory,
 };
 use crate::limits::{CONNECT_TIMEOUT, LISTEN_BACKLOG, LOCAL_CONNECT_TIMEOUT};
+use crate::{Caller, LocalProcess};
 
 /// TCP over IPv4 and IPv6, unix sockets and shared memory; time from CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
@@ -258,6 +260,17 @@ impl Stream for StreamSocket {
         address.map_or_else(|_| "unix".to_owned(), |address| address.to_string())
     }
 
+    fn caller(&self) -> Caller {
+        match (self.peer_address(), self.local_address()) {
+            (Ok(address), _) => {
+                Caller::Tcp(SocketAddr::new(address.ip().to_canonical(), address.port()))
+            }
+            // A TCP connection that has broken has no peer any more.
+            (Err(_), Ok(_)) => Caller::Unknown,
+            (Err(_), Err(_)) => local(self, Caller::Unix),
+        }
+    }
+
     fn read_within(
         &self,
         into: &mut [u8],
@@ -270,6 +283,17 @@ impl Stream for StreamSocket {
     fn source(&self) -> Source<'_> {
         Source::Descriptor(self.as_fd())
     }
+}
+
+/// The caller at the other end of a unix socket.
+pub(super) fn local(socket: impl AsFd, caller: fn(LocalProcess) -> Caller) -> Caller {
+    let peer = unix::peer_process(socket);
+    peer.map_or(Caller::Unknown, |peer| {
+        caller(LocalProcess {
+            uid: peer.uid,
+            pid: peer.pid,
+        })
+    })
 }
 
 impl Listener for TcpListener {

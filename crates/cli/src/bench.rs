@@ -135,6 +135,8 @@ enum Where {
     Pinned,
     /// Each end on a processor of its own, SCHED_FIFO
     TwoCores,
+    /// Each end on a processor of its own, time sharing
+    Apart,
     /// On the processors that the kernel chooses, time sharing
     Default,
     /// Each end on a processor of its own, time sharing, spinning
@@ -146,6 +148,7 @@ impl From<Where> for Condition {
         match place {
             Where::Pinned => Self::Pinned,
             Where::TwoCores => Self::TwoCores,
+            Where::Apart => Self::Apart,
             Where::Default => Self::Default,
             Where::Spinning => Self::Spinning,
         }

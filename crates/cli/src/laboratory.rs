@@ -78,6 +78,8 @@ pub(crate) enum Where {
     Pinned,
     /// Each end on a processor of its own, SCHED_FIFO
     TwoCores,
+    /// Each end on a processor of its own, time sharing
+    Apart,
     /// On the processors that the kernel chooses, time sharing
     Default,
 }
@@ -88,6 +90,7 @@ impl ExperimentOptions {
         match self.condition.unwrap_or(usual) {
             Where::Pinned => Condition::Pinned,
             Where::TwoCores => Condition::TwoCores,
+            Where::Apart => Condition::Apart,
             Where::Default => Condition::Default,
         }
     }

@@ -405,6 +405,26 @@ fn overflowing_receive_buffers_are_not_the_networks_fault() {
 }
 
 #[test]
+fn a_buffer_that_was_full_of_equal_waits_is_charged_to_the_wake_up() {
+    let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
+    for sample in &mut samples {
+        sample.handled_ns = sample.received_ns;
+    }
+    // Message 41 waits 100 ms for the end of 40, and as long again for its thread to run.
+    let arrived_ns = samples[41].kernel_receive_ns;
+    samples[40].handled_ns = arrived_ns + 100 * MS;
+    samples[41].received_ns = arrived_ns + 200 * MS;
+    samples[41].handled_ns = samples[41].received_ns;
+    lose(&mut samples[42]);
+    let mut destinations = [Destination {
+        receive_overflows: 1,
+        ..destination("SONAR", &mut samples)
+    }];
+    let _ = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(samples[42].blame, Some(Layer::WakeUp));
+}
+
+#[test]
 fn overflows_that_a_tap_saw_arrive_leave_the_networks_losses_to_the_network() {
     let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
     samples[40].handled_ns += 300 * MS;

@@ -12,7 +12,10 @@ pub enum Condition {
     Pinned,
     /// Each on a processor of its own, SCHED_FIFO.
     TwoCores,
-    /// On the processors that the kernel chooses, time sharing.
+    /// Each on a processor of its own, time sharing.
+    Apart,
+    /// On the processors that the kernel chooses, time sharing. The kernel may put both on one, and may move them
+    /// between two runs: rates differ by a factor of two then, whatever the program does.
     Default,
     /// Each on a processor of its own, time sharing, spinning. Targets of spinning ends are judged here.
     Spinning,
@@ -20,7 +23,13 @@ pub enum Condition {
 
 impl Condition {
     /// All conditions.
-    pub const ALL: [Self; 4] = [Self::Pinned, Self::Spinning, Self::TwoCores, Self::Default];
+    pub const ALL: [Self; 5] = [
+        Self::Pinned,
+        Self::Spinning,
+        Self::TwoCores,
+        Self::Apart,
+        Self::Default,
+    ];
 
     /// Places of server and client, and the processors that are left for this process.
     pub(crate) fn places(self) -> Result<Places, LaboratoryError> {
@@ -39,7 +48,7 @@ impl Condition {
                 let own = if rest.is_empty() { &all[..] } else { rest };
                 (both, both, own.to_vec())
             }
-            (Self::TwoCores | Self::Spinning, [rest @ .., first, last]) => {
+            (Self::TwoCores | Self::Apart | Self::Spinning, [rest @ .., first, last]) => {
                 let own = if rest.is_empty() { &all[..] } else { rest };
                 (
                     place(Some(*last), fifo),
@@ -89,7 +98,7 @@ impl Places {
             (Condition::Pinned, Some(processor), _) => {
                 format!("both ends on processor {processor}, {class}, blocking")
             }
-            (Condition::TwoCores, Some(server), Some(client)) => {
+            (Condition::TwoCores | Condition::Apart, Some(server), Some(client)) => {
                 format!("server on processor {server}, client on {client}, {class}, blocking")
             }
             (Condition::Spinning, Some(server), Some(client)) => {

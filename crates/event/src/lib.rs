@@ -5,7 +5,8 @@
 //! are pushed to ([`deckwatch_orb::delivery`]); one thread asks all suppliers that the channel pulls from.
 //!
 //! The [real-time event channel](rt) is wire-compatible with TAO's: consumers get what their [filters](filter) emit, and
-//! events are [dispatched](dispatch) by priority, deadline or laxity.
+//! events are [dispatched](dispatch) by priority, deadline or laxity. Channels on several hosts are
+//! [federated](federation).
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod cos;
 mod counters;
 pub mod dispatch;
 mod event;
+pub mod federation;
 pub mod filter;
 pub mod fuzzing;
 pub mod limits;
@@ -51,12 +53,13 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/RtecEventComm.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecEventChannelAdmin.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecScheduler.rs"));
+    include!(concat!(env!("OUT_DIR"), "/event_federation.rs"));
 }
 
 pub use idl::{
     EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
-    cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch, rtec_base,
-    rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
+    cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch, deckwatch_federation,
+    rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
 };
 
 /// The interfaces of omniEvents.

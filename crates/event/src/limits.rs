@@ -144,3 +144,23 @@ pub const TTL_MAX: i32 = 64;
 
 /// Consumers in one report of a channel's state, those with the longest queues: more say nothing new about what is slow.
 pub const CONSUMERS_REPORTED_MAX: usize = 64;
+
+/// Channels whose events one channel tells apart, by the identity that they gave them. At the limit the one that was
+/// quiet longest is forgotten: 132 KiB in all.
+pub const ORIGINS_MAX: usize = 256;
+
+/// Events of one channel that are told apart, back from the latest: more than are under way at once by ways of different
+/// length. An older one counts as doubled.
+pub const ORIGIN_WINDOW: u64 = 4_096;
+
+/// Time limit of each call that a gateway makes, and of each connect. No event waits for it.
+pub const GATEWAY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Default interval at which a gateway asks its remote channel whether it still has the connection.
+pub const GATEWAY_PERIOD_DEFAULT: Duration = Duration::from_secs(1);
+
+/// A gateway that cannot connect tries again after this time, then after twice as long each time.
+pub const GATEWAY_RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// The longest time between two attempts: what a remote channel that is back waits at most.
+pub const GATEWAY_RETRY_MAX: Duration = Duration::from_secs(5);

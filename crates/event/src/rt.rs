@@ -11,19 +11,25 @@
 //! * An event that several consumers match is sent to each once, in the order in which they connected.
 //! * A supplier with publications reaches the consumers that may match one of them (TAO's per-supplier filtering); a
 //!   supplier without publications reaches all.
-//! * An event reaches other channels only while its `ttl` is above 0; each channel takes one off. A consumer is another
-//!   channel if its `ConsumerQOS` has `is_gateway`, or if its reference is to a ProxyPushConsumer.
+//! * An event reaches other channels only while its `ttl` is above 0, and one is taken off on the way. A consumer leads
+//!   to another channel if its `ConsumerQOS` has `is_gateway`, or if its reference is to a ProxyPushConsumer:
+//!   [`crate::federation`].
 //! * Every event that a consumer should have had and does not get is counted: [`Loss`].
 
 mod channel;
 mod consumer;
 mod counters;
+mod hop;
+mod inlet;
 mod observers;
 mod pushed;
 mod qos;
+mod reports;
 mod shared;
 mod supplier;
 mod timeouts;
+
+pub(crate) use inlet::{Arrival, Inlet, gateway_qos};
 
 pub use channel::RtEventChannel;
 pub use consumer::ConsumerReport;

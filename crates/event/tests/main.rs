@@ -11,6 +11,7 @@ mod connecting;
 mod endings;
 mod factory;
 mod failures;
+mod federation;
 mod many;
 mod pull_protocol;
 mod pulled_suppliers;

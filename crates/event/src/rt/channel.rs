@@ -6,6 +6,7 @@ use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
 
 use super::consumer::{ConsumerReport, SupplierProxy};
 use super::counters::RtCounts;
+use super::inlet::Inlet;
 use super::shared::{RtChannelOptions, Shared};
 use super::supplier::{ConsumerProxy, PushServant};
 use crate::admin::next_number;
@@ -58,6 +59,11 @@ impl RtEventChannel {
     #[must_use]
     pub fn reference(&self) -> &EventChannelRef {
         &self.reference
+    }
+
+    /// The way of gateways into the channel.
+    pub(crate) fn inlet(&self) -> Inlet {
+        Inlet::new(&self.shared)
     }
 
     /// The channel's counters.

@@ -9,12 +9,14 @@ use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use super::counters::{Loss, Losses};
-use super::pushed::{Pushed, write_set};
+use super::hop::Hop;
+use super::pushed::{Pushed, lowered, write_set};
 use super::qos::RtInfo;
 use super::shared::Shared;
 use crate::dispatch::{Task, Urgency};
 use crate::filter::designator::{DEADLINE_TIMEOUT, INTERVAL_TIMEOUT, TIMEOUT};
 use crate::filter::{Filter, Input, MatchState, TimerKind};
+use crate::limits::TTL_MAX;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{
     AlreadyConnected, ConsumerQOS, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError,
@@ -31,8 +33,7 @@ pub(super) struct Consumer {
     state: Option<PiMutex<MatchState<Arc<Event>>>>,
     pub(super) outlet: Arc<Outlet>,
     pub(super) is_gateway: bool,
-    /// It is another channel.
-    is_hop: bool,
+    hop: Hop,
     rt_info: Option<RtInfo>,
     is_suspended: AtomicBool,
     is_gone: AtomicBool,
@@ -44,6 +45,8 @@ pub(super) struct Consumer {
 pub struct ConsumerReport {
     /// The number of its proxy in the channel.
     pub number: u64,
+    /// It leads to another channel.
+    pub is_hop: bool,
     /// Event sets that were sent to it.
     pub delivered: u64,
     /// Event sets dropped from its own queue.
@@ -93,7 +96,7 @@ impl Consumer {
         filter: Filter,
         outlet: Arc<Outlet>,
         qos: &ConsumerQOS,
-        (is_hop, rt_info): (bool, Option<RtInfo>),
+        (hop, rt_info): (Hop, Option<RtInfo>),
         now_ns: u64,
     ) -> Self {
         let state =
@@ -104,7 +107,7 @@ impl Consumer {
             state,
             outlet,
             is_gateway: qos.is_gateway,
-            is_hop,
+            hop,
             rt_info,
             is_suspended: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
@@ -123,10 +126,16 @@ impl Consumer {
         !self.is_gone.swap(true, AcqRel)
     }
 
+    /// Returns true if it leads to another channel.
+    pub(super) fn is_hop(&self) -> bool {
+        self.hop != Hop::None
+    }
+
     pub(super) fn report(&self) -> ConsumerReport {
         let counts = self.outlet.counts();
         ConsumerReport {
             number: self.number,
+            is_hop: self.is_hop(),
             delivered: counts.delivered,
             dropped: counts.dropped,
             failed: counts.failed,
@@ -146,14 +155,19 @@ impl Consumer {
         if !self.filter.is_exact() && !self.filter.matches(input) {
             return;
         }
+        if let Hop::Channel(channel) = self.hop
+            && pushed.came_from(channel)
+        {
+            return;
+        }
         if self.is_suspended.load(Acquire) {
             return shared.lose(self, Loss::Suspended);
         }
-        if self.is_hop && pushed.header.ttl <= 0 {
+        if self.is_hop() && pushed.header.ttl <= 0 {
             return shared.lose(self, Loss::TtlExpired);
         }
         let body = match &self.state {
-            None => pushed.body(&shared.deliveries, &self.outlet, self.is_hop),
+            None => pushed.body(shared, &self.outlet, self.hop),
             Some(state) => {
                 let Some(event) = pushed.event() else {
                     return shared.lose(self, Loss::Unencodable);
@@ -170,7 +184,7 @@ impl Consumer {
                 drop(state);
                 let is_alone = matches!(&out[..], [only] if Arc::ptr_eq(only, &event));
                 if is_alone {
-                    pushed.body(&shared.deliveries, &self.outlet, self.is_hop)
+                    pushed.body(shared, &self.outlet, self.hop)
                 } else {
                     self.marshal(shared, out)
                 }
@@ -211,10 +225,13 @@ impl Consumer {
 
     /// Several events, or those of a timeout, as one set.
     fn marshal(&self, shared: &Shared, mut events: Vec<Arc<Event>>) -> Option<Marshalled> {
-        if self.is_hop {
+        if self.is_hop() {
             for event in &mut events {
-                let header = &mut Arc::make_mut(event).header;
-                header.ttl = header.ttl.saturating_sub(1).min(crate::limits::TTL_MAX);
+                let ttl = &mut Arc::make_mut(event).header.ttl;
+                *ttl = match self.hop {
+                    Hop::Proxy => lowered(*ttl),
+                    _ => (*ttl).min(TTL_MAX),
+                };
             }
         }
         let form = self.outlet.form();
@@ -234,6 +251,9 @@ impl Consumer {
         };
         if self.is_gone.load(Acquire) {
             return shared.lose(self, Loss::Gone);
+        }
+        if self.is_hop() {
+            shared.count_forwarded();
         }
         if shared.is_reactive() {
             return self.outlet.offer_in(&body, batch);
@@ -330,7 +350,8 @@ impl ProxyPushSupplier for SupplierProxy {
         let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
         let shared = self.shared()?;
         // A channel that consumes its own events would push them for ever.
-        if shared.objects.is_own(consumer.object()) {
+        let is_own = Hop::of(consumer.object(), qos) == Hop::Channel(shared.hops.identity());
+        if is_own || shared.objects.is_own(consumer.object()) {
             return Err(TypeError {}.into());
         }
         let mut state = self.state.lock("rt.proxy");

@@ -62,6 +62,7 @@ pub(super) struct Counters {
     pub(super) received: AtomicU64,
     pub(super) unwanted: AtomicU64,
     pub(super) timeouts: AtomicU64,
+    pub(super) forwarded: AtomicU64,
     pub(super) consumers_lost: AtomicU64,
     pub(super) observers_lost: AtomicU64,
     pub(super) priority_fallbacks: AtomicU64,
@@ -77,6 +78,8 @@ pub struct RtCounts {
     pub unwanted: u64,
     /// Timeouts that have fired.
     pub timeouts: u64,
+    /// Event sets that were handed to consumers that lead to other channels.
+    pub forwarded: u64,
     /// Event sets that were sent to consumers.
     pub delivered: u64,
     /// Event sets dropped from a consumer's own queue.

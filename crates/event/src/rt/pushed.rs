@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::{EncodeError, Parse as _, Reader, Write as _, Writer};
-use deckwatch_orb::delivery::{Deliveries, Form, Marshalled, Outlet};
+use deckwatch_orb::delivery::{Form, Marshalled, Outlet};
 
+use super::hop::Hop;
+use super::shared::Shared;
+use crate::deckwatch_federation::EventId;
 use crate::filter::Header;
+use crate::limits::TTL_MAX;
 use crate::rtec_event_comm::{Event, EventHeader};
 
 /// One event on its way to its consumers.
@@ -15,8 +19,23 @@ pub(super) struct Pushed<'r> {
     came: Came<'r>,
     event: Option<Arc<Event>>,
     /// Bodies in other forms, and those for other channels.
-    bodies: [Option<(bool, Marshalled)>; FORMS],
+    bodies: [Option<(Shape, Marshalled)>; FORMS],
     next: usize,
+    /// Its identity among federated channels, once it has one.
+    id: Option<EventId>,
+    /// The identity of the channel or the group that it came from; 0 for a supplier.
+    sender: u64,
+}
+
+/// What stands in a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// The set as it came.
+    Same,
+    /// The set, with another `ttl`.
+    Ttl(i32),
+    /// The arguments of `forward`.
+    Forward,
 }
 
 enum Came<'r> {
@@ -48,7 +67,19 @@ impl<'r> Pushed<'r> {
             event,
             bodies: [const { None }; FORMS],
             next: 0,
+            id: None,
+            sender: 0,
         }
+    }
+
+    /// An event that came from another channel or from a group.
+    pub(super) fn having_come(self, id: Option<EventId>, sender: u64) -> Self {
+        Self { id, sender, ..self }
+    }
+
+    /// Returns true if the event came from this channel, directly or not.
+    pub(super) fn came_from(&self, channel: u64) -> bool {
+        self.sender == channel || self.id.is_some_and(|id| id.channel == channel)
     }
 
     /// What filters read.
@@ -74,39 +105,56 @@ impl<'r> Pushed<'r> {
         self.event.clone()
     }
 
-    /// The body for a consumer; for another channel with a lower `ttl`. `None` if there can be none.
+    /// The body for a consumer. `None` if there can be none.
     pub(super) fn body(
         &mut self,
-        deliveries: &Deliveries,
+        shared: &Shared,
         outlet: &Outlet,
-        is_hop: bool,
+        hop: Hop,
     ) -> Option<Marshalled> {
-        if !is_hop && let Some(came) = self.came(deliveries, outlet) {
+        let shape = match hop {
+            Hop::None => Shape::Same,
+            Hop::Gateway if self.header.ttl <= TTL_MAX => Shape::Same,
+            Hop::Gateway => Shape::Ttl(TTL_MAX),
+            Hop::Proxy => Shape::Ttl(lowered(self.header.ttl)),
+            Hop::Channel(_) => Shape::Forward,
+        };
+        if shape == Shape::Same
+            && let Some(came) = self.came(shared, outlet)
+        {
             return Some(came);
         }
         let made = self.bodies.iter().flatten();
-        let mut fitting = made.filter(|(hop, body)| *hop == is_hop && outlet.takes(body.form()));
+        let mut fitting = made.filter(|(made, body)| *made == shape && outlet.takes(body.form()));
         if let Some((_, body)) = fitting.next() {
             return Some(body.clone());
         }
         let event = self.event()?;
         let mut header = event.header;
-        if is_hop {
-            header.ttl = (header.ttl - 1).min(crate::limits::TTL_MAX);
+        match shape {
+            Shape::Same => {}
+            Shape::Ttl(ttl) => header.ttl = ttl,
+            Shape::Forward => header.ttl = lowered(header.ttl),
         }
+        let hops = &shared.hops;
+        let id = (shape == Shape::Forward).then(|| *self.id.get_or_insert_with(|| hops.next_id()));
         let write = |w: &mut Writer<'_>| {
+            if let Some(id) = id {
+                id.write(w)?;
+                hops.identity().write(w)?;
+            }
             w.write_u32(1)?;
             header.write(w)?;
             event.data.write(w)
         };
-        let body = deliveries.marshal(outlet.form(), write).ok()?;
-        self.bodies[self.next % FORMS] = Some((is_hop, body.clone()));
+        let body = shared.deliveries.marshal(outlet.form(), write).ok()?;
+        self.bodies[self.next % FORMS] = Some((shape, body.clone()));
         self.next += 1;
         Some(body)
     }
 
     /// The octets as they came, if the consumer takes them.
-    fn came(&mut self, deliveries: &Deliveries, outlet: &Outlet) -> Option<Marshalled> {
+    fn came(&mut self, shared: &Shared, outlet: &Outlet) -> Option<Marshalled> {
         if let Came::Arguments(arguments) = self.came {
             let form = Form {
                 order: arguments.order(),
@@ -115,7 +163,7 @@ impl<'r> Pushed<'r> {
             if !outlet.takes(form) {
                 return None;
             }
-            self.came = match deliveries.take_arguments(&arguments) {
+            self.came = match shared.deliveries.take_arguments(&arguments) {
                 Ok(Some(body)) => Came::Taken(arguments, body),
                 _ => Came::Bound(arguments),
             };
@@ -125,6 +173,11 @@ impl<'r> Pushed<'r> {
             _ => None,
         }
     }
+}
+
+/// The `ttl` with which an event reaches another channel.
+pub(super) fn lowered(ttl: i32) -> i32 {
+    ttl.saturating_sub(1).min(TTL_MAX)
 }
 
 /// Writes a set of several events.

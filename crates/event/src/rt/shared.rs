@@ -13,22 +13,21 @@ use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{Orb, Priority, RtCurrent, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
-use super::consumer::{Consumer, ConsumerReport, Delivery};
-use super::counters::{Counters, Loss, RtCounts};
+use super::consumer::{Consumer, Delivery};
+use super::counters::{Counters, Loss};
+use super::hop::{Hop, Hops};
 use super::observers::{Change, Observers};
 use super::pushed::Pushed;
 use super::qos::{self, RtInfo};
 use super::supplier::Supplier;
 use super::timeouts::Timeouts;
-use crate::deckwatch::ChannelReport;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
 use crate::limits;
 use crate::objects::Objects;
 use crate::raise::raise;
-use crate::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef, SupplierQOS};
+use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
-use crate::status;
 
 /// Options of a real-time channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,24 +73,25 @@ pub(super) struct Shared {
     pub(super) deliveries: Deliveries,
     transport: Arc<dyn Transport>,
     current: RtCurrent,
-    dispatcher: Dispatcher<Delivery>,
+    pub(super) dispatcher: Dispatcher<Delivery>,
     index: PiMutex<Index<Arc<Consumer>>>,
     /// Changes whenever the index does.
     generation: AtomicU64,
     /// By the number of the proxy. The lock is held while a client connects and while the channel is destroyed.
-    clients: PiMutex<Clients>,
+    pub(super) clients: PiMutex<Clients>,
     timeouts: Arc<Timeouts>,
     observers: Arc<Observers>,
-    counters: Arc<Counters>,
+    pub(super) hops: Hops,
+    pub(super) counters: Arc<Counters>,
     is_destroyed: AtomicBool,
     /// Set after `is_destroyed`, once the suppliers have been notified.
     suppliers_told: AtomicBool,
 }
 
 #[derive(Default)]
-struct Clients {
-    consumers: HashMap<u64, Arc<Consumer>>,
-    suppliers: HashMap<u64, Arc<Supplier>>,
+pub(super) struct Clients {
+    pub(super) consumers: HashMap<u64, Arc<Consumer>>,
+    pub(super) suppliers: HashMap<u64, Arc<Supplier>>,
 }
 
 impl Shared {
@@ -140,6 +140,7 @@ impl Shared {
             clients: PiMutex::default(),
             timeouts: Arc::default(),
             observers: Arc::default(),
+            hops: Hops::new(),
             counters,
             is_destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
@@ -169,6 +170,10 @@ impl Shared {
 
     pub(super) fn count_received(&self, count: u64) {
         self.counters.received.fetch_add(count, Relaxed);
+    }
+
+    pub(super) fn count_forwarded(&self) {
+        self.counters.forwarded.fetch_add(1, Relaxed);
     }
 
     pub(super) fn count_timeout(&self) {
@@ -240,7 +245,7 @@ impl Shared {
     /// Connects a consumer, in place of `before`.
     ///
     /// # Errors
-    /// BAD_PARAM for a malformed filter, NO_RESOURCES at the maximum of consumers, OBJECT_NOT_EXIST after the end.
+    /// BAD_PARAM for a malformed filter, or one with a state for another channel; NO_RESOURCES at the maximum of consumers, OBJECT_NOT_EXIST after the end.
     pub(super) fn connect_consumer(
         &self,
         number: u64,
@@ -250,16 +255,18 @@ impl Shared {
     ) -> Result<Arc<Consumer>, SystemException> {
         let filter = Filter::build(&qos::entries(qos)).map_err(|_| raise(Kind::BadParam))?;
         self.check_alive()?;
-        let is_hop =
-            qos.is_gateway || reference.object().type_id() == ProxyPushConsumerRef::REPOSITORY_ID;
+        let hop = Hop::of(reference.object(), qos);
+        if matches!(hop, Hop::Channel(_)) && !filter.is_stateless() {
+            return Err(raise(Kind::BadParam));
+        }
         let rt_info = qos::rt_info(qos, &self.options.rt_infos);
         let same = before.filter(|before| before.outlet.object() == reference.object());
         // Without a lock: to resolve a host name takes time.
         let outlet = match same {
             Some(same) => Arc::clone(&same.outlet),
-            None => self.outlet(number, reference, rt_info)?,
+            None => self.outlet(number, reference, hop, rt_info)?,
         };
-        let extras = (is_hop, rt_info);
+        let extras = (hop, rt_info);
         let consumer = Consumer::new(filter, Arc::clone(&outlet), qos, extras, self.now_ns());
         let consumer = Arc::new(consumer);
         let entered = self.enter_consumer(&consumer, before);
@@ -317,11 +324,12 @@ impl Shared {
         &self,
         number: u64,
         reference: &PushConsumerRef,
+        hop: Hop,
         rt_info: Option<RtInfo>,
     ) -> Result<Arc<Outlet>, SystemException> {
         let options = OutletOptions {
             number,
-            operation: "push",
+            operation: hop.operation(),
             farewell: Some("disconnect_push_consumer"),
             window: 0,
             queue_len: self.options.queue_len,
@@ -519,58 +527,6 @@ impl Shared {
 
     pub(super) fn has_ended(&self) -> bool {
         self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
-    }
-
-    pub(super) fn counts(&self) -> RtCounts {
-        let sent = self.deliveries.counts();
-        let count = |counter: &AtomicU64| counter.load(Relaxed);
-        RtCounts {
-            received: count(&self.counters.received),
-            unwanted: count(&self.counters.unwanted),
-            timeouts: count(&self.counters.timeouts),
-            delivered: sent.delivered,
-            dropped: sent.dropped,
-            failed: sent.failed,
-            lost: self.counters.losses.read(),
-            consumers_lost: count(&self.counters.consumers_lost),
-            observers_lost: count(&self.counters.observers_lost),
-            priorities_missed: self.dispatcher.missed(),
-            priority_fallbacks: count(&self.counters.priority_fallbacks),
-        }
-    }
-
-    /// The state of the channel, for `deckwatch events list`. An event set that was lost on its way to a queue counts as
-    /// dropped.
-    pub(super) fn status(&self) -> Result<ChannelReport, SystemException> {
-        self.check_alive()?;
-        let counts = self.counts();
-        let (consumers, suppliers) = {
-            let clients = self.clients.lock("rt.clients");
-            let consumers = clients.consumers.values();
-            let reports = consumers.map(|each| status::consumer_report(&each.outlet));
-            (reports.collect(), clients.suppliers.len())
-        };
-        Ok(ChannelReport {
-            time_ns: self.now_ns(),
-            suppliers: status::count(suppliers),
-            received: counts.received,
-            delivered: counts.delivered,
-            dropped: counts.dropped + counts.lost.iter().sum::<u64>(),
-            failed: counts.failed,
-            consumers_lost: counts.consumers_lost,
-            ..status::of_consumers(consumers)
-        })
-    }
-
-    pub(super) fn reports(&self) -> Vec<ConsumerReport> {
-        let clients = self.clients.lock("rt.clients");
-        let mut reports: Vec<_> = clients
-            .consumers
-            .values()
-            .map(|each| each.report())
-            .collect();
-        reports.sort_by_key(|report| report.number);
-        reports
     }
 }
 

@@ -26,19 +26,19 @@ use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
 use crate::support::{PATIENCE, serving_orb};
 
 /// What a client is told. `None`: it is disconnected.
-type Told<T> = Receiver<Option<T>>;
+pub(crate) type Told<T> = Receiver<Option<T>>;
 
 /// A channel in one ORB, and a second ORB that uses it.
-struct World {
-    server: Orb,
-    user: Orb,
-    served: RtEventChannel,
+pub(crate) struct World {
+    pub(crate) server: Orb,
+    pub(crate) user: Orb,
+    pub(crate) served: RtEventChannel,
     /// The reference of the second ORB.
-    channel: EventChannelRef,
+    pub(crate) channel: EventChannelRef,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(RtChannelOptions::default())
     }
 
@@ -46,7 +46,7 @@ impl World {
         Self::of(serving_orb(), options)
     }
 
-    fn of(server: Orb, options: RtChannelOptions) -> Self {
+    pub(crate) fn of(server: Orb, options: RtChannelOptions) -> Self {
         let user = serving_orb();
         let served = RtEventChannel::start(&server, options).expect("a channel");
         let text = server.object_to_string(served.reference().object());
@@ -66,14 +66,14 @@ impl World {
     }
 
     /// A consumer in the second ORB, and the event sets that it receives.
-    fn consumer(&self) -> (PushConsumerRef, Told<Vec<Event>>) {
+    pub(crate) fn consumer(&self) -> (PushConsumerRef, Told<Vec<Event>>) {
         let (told, sets) = channel();
         let taker = PushConsumerSkeleton::new(Taker(Mutex::new(told)));
         let object = self.activate(Arc::new(taker));
         (PushConsumerRef::unchecked_narrow(object), sets)
     }
 
-    fn proxy_supplier(&self) -> ProxyPushSupplierRef {
+    pub(crate) fn proxy_supplier(&self) -> ProxyPushSupplierRef {
         let admin = self.channel.for_consumers().unwrap().expect("an admin");
         admin.obtain_push_supplier().unwrap().expect("a proxy")
     }
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// A connected consumer of this list.
-    fn connect(&self, qos: &ConsumerQOS) -> (ProxyPushSupplierRef, Told<Vec<Event>>) {
+    pub(crate) fn connect(&self, qos: &ConsumerQOS) -> (ProxyPushSupplierRef, Told<Vec<Event>>) {
         let (consumer, sets) = self.consumer();
         let proxy = self.proxy_supplier();
         proxy
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// A connected supplier of these events, without a reference.
-    fn supply(&self, published: &[(i32, i32)]) -> ProxyPushConsumerRef {
+    pub(crate) fn supply(&self, published: &[(i32, i32)]) -> ProxyPushConsumerRef {
         let proxy = self.proxy_consumer();
         proxy
             .connect_push_supplier(None, &publishing(published))
@@ -103,7 +103,7 @@ impl World {
     }
 
     #[track_caller]
-    fn end(self) {
+    pub(crate) fn end(self) {
         drop(self.served);
         self.server.shutdown(true).expect("it ends");
         self.user.shutdown(true).expect("it ends");
@@ -157,7 +157,7 @@ fn header(source: i32, event_type: i32) -> EventHeader {
     }
 }
 
-fn event(source: i32, event_type: i32, payload: &str) -> Event {
+pub(crate) fn event(source: i32, event_type: i32, payload: &str) -> Event {
     Event {
         header: header(source, event_type),
         data: RtecEventData {
@@ -169,7 +169,7 @@ fn event(source: i32, event_type: i32, payload: &str) -> Event {
 }
 
 /// A list of entries: (source, type).
-fn list(entries: &[(i32, i32)]) -> ConsumerQOS {
+pub(crate) fn list(entries: &[(i32, i32)]) -> ConsumerQOS {
     let dependencies = entries.iter().map(|(source, event_type)| Dependency {
         event: Event {
             header: header(*source, *event_type),
@@ -184,12 +184,12 @@ fn list(entries: &[(i32, i32)]) -> ConsumerQOS {
 }
 
 /// All events of these sources and types.
-fn any_of(events: &[(i32, i32)]) -> ConsumerQOS {
+pub(crate) fn any_of(events: &[(i32, i32)]) -> ConsumerQOS {
     let group = [(events.len() as i32, DISJUNCTION)];
     list(&[&group[..], events].concat())
 }
 
-fn publishing(events: &[(i32, i32)]) -> SupplierQOS {
+pub(crate) fn publishing(events: &[(i32, i32)]) -> SupplierQOS {
     let publications = events.iter().map(|(source, event_type)| Publication {
         event: Event {
             header: header(*source, *event_type),
@@ -205,7 +205,7 @@ fn publishing(events: &[(i32, i32)]) -> SupplierQOS {
 
 /// The payloads of the next event set.
 #[track_caller]
-fn next(sets: &Told<Vec<Event>>) -> Vec<String> {
+pub(crate) fn next(sets: &Told<Vec<Event>>) -> Vec<String> {
     let set = sets.recv_timeout(PATIENCE).expect("an event set");
     let payload = |event: Event| String::from_utf8(event.data.payload).expect("text");
     set.expect("no disconnect")

@@ -1,0 +1,26 @@
+//! Channels on several hosts that pass events on to each other.
+//!
+//! A [`Gateway`] subscribes one channel at another, over IIOP. It learns from the channel's observers what the local
+//! consumers want, and subscribes to just that: what nobody wants does not cross the network. For both directions each
+//! channel has a gateway to the other. The remote channel may be TAO's.
+//!
+//! # What ends an event's way
+//!
+//! * **The `ttl`.** Each way between two channels takes one off; an event with 0 reaches no other channel. A gateway
+//!   that is not one of these (TAO's) takes one off by itself, so that it gets the event as it is.
+//! * **The identity of the channel.** A gateway names its channel when it subscribes. A channel sends it no event that
+//!   came from there, directly or not.
+//! * **The identity of the event.** The first channel of Deckwatch that an event reaches gives it a number. A channel
+//!   takes each number once, whatever the ways by which it arrives.
+//!
+//! Consumers of channels of Deckwatch get an event at most once, in any circle of channels. A channel of TAO does not
+//! pass identities on: an event that has crossed one may come back, as often as its `ttl` allows. TAO's own rule, a
+//! `ttl` of 1, ends it after one way.
+
+mod counters;
+mod gateway;
+mod link;
+
+pub use counters::GatewayCounts;
+pub use gateway::{Gateway, GatewayOptions};
+pub use link::GatewayFailure;

@@ -1,0 +1,215 @@
+//! Other channels, seen from one channel: which consumers lead to them, and which events have been here before.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_orb::ObjectRef;
+use deckwatch_sync::PiMutex;
+
+use crate::deckwatch_federation::{EventId, GatewayConsumerRef};
+use crate::limits::{ORIGIN_WINDOW, ORIGINS_MAX};
+use crate::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef};
+
+/// Where a consumer leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hop {
+    /// To no other channel.
+    None,
+    /// To a gateway that takes one off the `ttl` by itself, as TAO's do.
+    Gateway,
+    /// To a proxy of another channel, with no gateway between that would take one off.
+    Proxy,
+    /// To a gateway of the channel with this identity.
+    Channel(u64),
+}
+
+impl Hop {
+    pub(super) fn of(consumer: &ObjectRef, qos: &ConsumerQOS) -> Self {
+        let named = || {
+            qos.dependencies
+                .first()
+                .map_or(0, |first| first.event.header.ec_send_time)
+        };
+        match consumer.type_id() {
+            GatewayConsumerRef::REPOSITORY_ID => Self::Channel(named()),
+            ProxyPushConsumerRef::REPOSITORY_ID => Self::Proxy,
+            _ if qos.is_gateway => Self::Gateway,
+            _ => Self::None,
+        }
+    }
+
+    /// The operation that takes its events.
+    pub(super) const fn operation(self) -> &'static str {
+        match self {
+            Self::Channel(_) => "forward",
+            Self::None | Self::Gateway | Self::Proxy => "push",
+        }
+    }
+}
+
+/// A channel's part in a federation.
+pub(super) struct Hops {
+    identity: u64,
+    last: AtomicU64,
+    seen: PiMutex<Seen>,
+}
+
+impl Hops {
+    pub(super) fn new() -> Self {
+        let [low, high] = bytes(deckwatch_os::random::identity());
+        Self {
+            identity: (low ^ high).max(1),
+            last: AtomicU64::new(0),
+            seen: PiMutex::default(),
+        }
+    }
+
+    /// The channel's identity among federated channels; not 0.
+    pub(super) const fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// The identity of an event that has none yet.
+    pub(super) fn next_id(&self) -> EventId {
+        EventId {
+            channel: self.identity,
+            number: self.last.fetch_add(1, Relaxed) + 1,
+        }
+    }
+
+    /// Returns true for an event that has not been here before.
+    pub(super) fn is_new(&self, id: EventId) -> bool {
+        self.seen.lock("rt.seen").is_new(id)
+    }
+}
+
+fn bytes(octets: [u8; 16]) -> [u64; 2] {
+    let whole = u128::from_ne_bytes(octets);
+    [whole as u64, (whole >> 64) as u64]
+}
+
+/// The events that have been here, by the channel that gave them their identity.
+#[derive(Default)]
+struct Seen {
+    origins: HashMap<u64, Window>,
+    /// Events looked up, as the time by which origins age.
+    turn: u64,
+}
+
+/// The latest events of one origin.
+struct Window {
+    highest: u64,
+    /// A bit for each of the last [`ORIGIN_WINDOW`] numbers, at its remainder.
+    bits: [u64; WORDS],
+    used: u64,
+}
+
+const WORDS: usize = (ORIGIN_WINDOW / u64::BITS as u64) as usize;
+
+impl Seen {
+    fn is_new(&mut self, id: EventId) -> bool {
+        self.turn += 1;
+        if !self.origins.contains_key(&id.channel) && self.origins.len() >= ORIGINS_MAX {
+            let oldest = self.origins.iter().min_by_key(|(_, window)| window.used);
+            if let Some(oldest) = oldest.map(|(channel, _)| *channel) {
+                self.origins.remove(&oldest);
+            }
+        }
+        let window = self.origins.entry(id.channel).or_insert_with(|| Window {
+            highest: id.number,
+            bits: [0; WORDS],
+            used: 0,
+        });
+        window.used = self.turn;
+        window.is_new(id.number)
+    }
+}
+
+impl Window {
+    fn is_new(&mut self, number: u64) -> bool {
+        if number > self.highest {
+            if number - self.highest >= ORIGIN_WINDOW {
+                self.bits.fill(0);
+            } else {
+                for passed in self.highest + 1..=number {
+                    let (word, bit) = place(passed);
+                    self.bits[word] &= !bit;
+                }
+            }
+            self.highest = number;
+        } else if self.highest - number >= ORIGIN_WINDOW {
+            return false;
+        }
+        let (word, bit) = place(number);
+        let is_new = self.bits[word] & bit == 0;
+        self.bits[word] |= bit;
+        is_new
+    }
+}
+
+const fn place(number: u64) -> (usize, u64) {
+    let at = number % ORIGIN_WINDOW;
+    ((at / 64) as usize, 1 << (at % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(channel: u64, number: u64) -> EventId {
+        EventId { channel, number }
+    }
+
+    #[test]
+    fn event_is_new_once_in_any_order_within_the_window() {
+        let mut seen = Seen::default();
+        for number in [1, 3, 2, ORIGIN_WINDOW + 1, 2 * ORIGIN_WINDOW, u64::MAX] {
+            assert!(seen.is_new(id(7, number)), "{number}");
+            assert!(!seen.is_new(id(7, number)), "{number}");
+        }
+        assert!(seen.is_new(id(8, 1)), "each channel has its own numbers");
+        assert!(
+            !seen.is_new(id(7, 1)),
+            "behind the window it counts as seen"
+        );
+        assert!(
+            seen.is_new(id(7, u64::MAX - 1)),
+            "the first was not in between"
+        );
+    }
+
+    #[test]
+    fn places_in_the_window_are_used_again() {
+        let mut seen = Seen::default();
+        for number in 1..=3 * ORIGIN_WINDOW {
+            assert!(seen.is_new(id(1, number)), "{number}");
+        }
+        assert!(seen.is_new(id(2, 1)));
+        assert!(seen.is_new(id(2, ORIGIN_WINDOW)));
+        assert!(seen.is_new(id(2, ORIGIN_WINDOW + 1)), "has the place of 1");
+        assert!(!seen.is_new(id(2, ORIGIN_WINDOW)));
+        assert!(!seen.is_new(id(2, 1)));
+    }
+
+    #[test]
+    fn origins_are_bounded_and_the_one_that_was_quiet_longest_is_forgotten() {
+        let mut seen = Seen::default();
+        for channel in 1..=ORIGINS_MAX as u64 {
+            seen.is_new(id(channel, 1));
+        }
+        assert!(!seen.is_new(id(1, 1)), "used again");
+        seen.is_new(id(u64::MAX, 1));
+        assert_eq!(seen.origins.len(), ORIGINS_MAX);
+        assert!(!seen.is_new(id(1, 1)));
+        assert!(seen.is_new(id(2, 1)), "2 was quiet longest");
+    }
+
+    #[test]
+    fn each_channel_draws_its_own_identity_and_numbers_events_from_1() {
+        let (one, other) = (Hops::new(), Hops::new());
+        assert_ne!(one.identity(), other.identity());
+        assert_eq!(one.next_id(), id(one.identity(), 1));
+        assert_eq!(one.next_id(), id(one.identity(), 2));
+    }
+}

@@ -3,7 +3,6 @@
 pub mod corba;
 pub mod event;
 pub(crate) mod orb;
-pub mod rt_event;
 pub mod tcp;
 pub mod udp;
 
@@ -21,8 +20,8 @@ pub static CARRIERS: [&dyn Carrier; 6] = [
     &tcp::Tcp,
     &corba::TWO_WAY,
     &corba::ONEWAY,
-    &event::Event,
-    &rt_event::RtEvent,
+    &event::COS,
+    &event::REAL_TIME,
 ];
 
 /// A carrier in plans: serialized as its name, looked up in [`CARRIERS`]. Two are equal if their names are equal.

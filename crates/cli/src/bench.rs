@@ -55,14 +55,16 @@ enum Action {
     /// A client of high priority beside clients of low priority that never pause
     #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
-    /// Events through a channel to one consumer and to 35, beside a raw TCP fan-out
+    /// Events through COS and real-time channels to one consumer and to 35, beside a raw TCP fan-out
     #[command(after_help = "\
 An event has 384 octets. Its time is from the beginning of the push to the last consumer's receipt, by \
-CLOCK_MONOTONIC. The channel is a process, and the supplier and all consumers are another. The consumers are of one ORB \
-(one endpoint), or have an ORB and a thread each. The baseline is a relay that reads each message and writes it to each \
-consumer over a connection of its own; its consumers are one thread, or a thread each. The channel's pushes are \
-two-way, the relay's messages one-way. In a stream, at most 64 events have not reached all consumers. Then the channel's \
-allocations and system calls for an event are counted, and its memory for each of --connections idle consumers.
+CLOCK_MONOTONIC. The channels are a process, and the supplier and all consumers are another. The consumers are of one \
+ORB (one endpoint), or have an ORB and a thread each. The baseline is a relay that reads each message and writes it to \
+each consumer over a connection of its own; its consumers are one thread, or a thread each. The pushes of the COS \
+channel are two-way, those of the real-time channel and the relay's messages are one-way. In a stream, at most 64 \
+events have not reached all consumers. A real-time event is also measured beside --connections consumers of other \
+events, and at high priority beside a flow of low priority that never pauses. Then the channels' allocations, locks and \
+system calls for an event are counted, and their memory for each of --connections idle consumers.
 
 Examples:
   deckwatch bench events --rounds 25

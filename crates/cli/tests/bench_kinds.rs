@@ -36,6 +36,8 @@ fn ours(document: &ExperimentDocument) -> Vec<&Measurement> {
         .collect()
 }
 
+const NOT_JUDGED: &str = "targets are not judged in this condition";
+
 fn end<'d>(of: &'d Measurement, name: &str) -> &'d EndNote {
     let found = of.ends.iter().find(|end| end.end == name);
     found.unwrap_or_else(|| panic!("{}: {:?}", of.case, of.ends))
@@ -105,7 +107,7 @@ fn many_objects_are_called_beside_one() {
         panic!("{:?}", document.standings);
     };
     let reason = standing.reason.as_deref();
-    assert_eq!(reason, Some("targets are not judged in this condition"));
+    assert_eq!(reason, Some(NOT_JUDGED));
 }
 
 #[test]
@@ -120,23 +122,40 @@ fn a_high_priority_is_measured_beside_its_load() {
 #[test]
 fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
     let document = quick("events", &["--connections", "200"]);
-    check_one_pair(&document, 6);
+    check_one_pair(&document, 14);
     let of = |measure: &str| {
         let mut all = document.standings.iter();
         let found = all.find(|it| it.measure.contains(measure));
         found.unwrap_or_else(|| panic!("{measure}: {:?}", document.standings))
     };
-    let idle = of("idle consumer").ours.expect("measured").median;
-    assert!((100.0..100_000.0).contains(&idle), "{idle}");
-    for who in ["at one endpoint", "an endpoint each"] {
-        let to = format!("an event to 35 consumers, {who}").replace(", at", " at");
-        let counted = of(&format!("system calls at the channel, {to}"));
-        match counted.ours {
-            // An event is read and written at least once.
-            Some(calls) => assert!(calls.median >= 2.0, "{counted:?}"),
-            None => deckwatch_testkit::skip("perf events", "the kernel counts nothing here"),
+    for kind in ["channel", "real-time channel"] {
+        let idle = of(&format!("idle consumer at the {kind}"));
+        let idle = idle.ours.expect("measured").median;
+        assert!((100.0..100_000.0).contains(&idle), "{kind}: {idle}");
+    }
+    for event in ["an event", "a real-time event"] {
+        for who in [" at one endpoint", ", an endpoint each"] {
+            let to = format!("at the channel, {event} to 35 consumers{who}");
+            let counted = of(&format!("system calls {to}"));
+            match counted.ours {
+                // An event is read and written at least once.
+                Some(calls) => assert!(calls.median >= 2.0, "{counted:?}"),
+                None => deckwatch_testkit::skip("perf events", "the kernel counts nothing here"),
+            }
+            if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
+                assert!(allocations.median < 0.01, "{to}: {allocations:?}");
+            }
         }
     }
+    // A flow of high priority is measured beside one of low priority, and alone.
+    let loaded = of("beside a flow of low priority");
+    assert_eq!(loaded.reason.as_deref(), Some(NOT_JUDGED), "{loaded:?}");
+    let all = ours(&document).into_iter();
+    let urgent = all.filter(|it| it.case.contains("a load of low priority"));
+    let [urgent] = &urgent.collect::<Vec<_>>()[..] else {
+        panic!("{:?}", document.measurements);
+    };
+    assert_eq!(end(urgent, "load").differs, None);
     // A raw message is one write for each consumer: 35 take longer than one.
     let raw = |case: &str| {
         let all = ours(&document).into_iter();

@@ -12,6 +12,7 @@
 
 mod admin;
 mod channel;
+pub mod client;
 mod consumers;
 mod cos;
 mod counters;

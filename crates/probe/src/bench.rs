@@ -21,6 +21,7 @@ mod sockperf;
 mod state;
 mod target;
 
+pub(crate) use case::real_time_event;
 pub use case::{Beside, Case, Consumers, Operation};
 pub use kind::Kind;
 pub use run::{Settings, run};

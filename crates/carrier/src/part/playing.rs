@@ -11,7 +11,7 @@ use deckwatch_os::clock;
 use super::run;
 use crate::body::BodyPlan;
 use crate::carrier::{ChannelAt, NetworkPriority};
-use crate::carriers::{CarrierRef, corba, event, rt_event, tcp, udp};
+use crate::carriers::{CarrierRef, corba, event, tcp, udp};
 use crate::plan::*;
 use crate::scheduling::Scheduling;
 use crate::scratch::Scratch;
@@ -21,8 +21,8 @@ pub(crate) const UDP: CarrierRef = CarrierRef::new(&udp::Udp);
 pub(crate) const TCP: CarrierRef = CarrierRef::new(&tcp::Tcp);
 pub(crate) const CORBA: CarrierRef = CarrierRef::new(&corba::TWO_WAY);
 pub(crate) const ONEWAY: CarrierRef = CarrierRef::new(&corba::ONEWAY);
-pub(crate) const EVENT: CarrierRef = CarrierRef::new(&event::Event);
-pub(crate) const RT_EVENT: CarrierRef = CarrierRef::new(&rt_event::RtEvent);
+pub(crate) const EVENT: CarrierRef = CarrierRef::new(&event::COS);
+pub(crate) const RT_EVENT: CarrierRef = CarrierRef::new(&event::REAL_TIME);
 
 /// A part that runs in a thread.
 pub(crate) struct Playing {

@@ -1,6 +1,8 @@
 //! The calls of a bench: octets or structs of a size, with a period, and their baseline.
 
 use deckwatch_cdr::{Any, EncodeError, Write, Writer};
+use deckwatch_event::RtecEventData;
+use deckwatch_event::rtec_event_comm::{Event, EventHeader};
 
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::payload::{STRUCT_SIZE, element, message_sizes, plain};
@@ -24,6 +26,10 @@ pub enum Operation {
     Push,
     /// The same without pause.
     PushStream,
+    /// As [`Self::Push`], over a real-time channel: the octets are the payload.
+    RtPush,
+    /// The same without pause.
+    RtPushStream,
 }
 
 impl Operation {
@@ -37,6 +43,14 @@ impl Operation {
         Self::StreamOctets,
     ];
 
+    /// The article and the word for an event of this operation.
+    pub(super) const fn an_event(self) -> &'static str {
+        match self {
+            Self::RtPush | Self::RtPushStream => "a real-time event",
+            _ => "an event",
+        }
+    }
+
     /// Its name in tables and commands.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -49,6 +63,8 @@ impl Operation {
             Self::StreamOctets => "stream-octets",
             Self::Push => "push",
             Self::PushStream => "push-stream",
+            Self::RtPush => "rt-push",
+            Self::RtPushStream => "rt-push-stream",
         }
     }
 
@@ -67,7 +83,7 @@ impl Operation {
             Self::SinkStructs => "sink_complex_sequence",
             Self::SinkPlain => "sink_plain_sequence",
             Self::StreamOctets => "send_octets",
-            Self::Push | Self::PushStream => "push",
+            Self::Push | Self::PushStream | Self::RtPush | Self::RtPushStream => "push",
         }
     }
 
@@ -77,7 +93,9 @@ impl Operation {
             | Self::SinkOctets
             | Self::StreamOctets
             | Self::Push
-            | Self::PushStream => 1,
+            | Self::PushStream
+            | Self::RtPush
+            | Self::RtPushStream => 1,
             Self::Structs | Self::SinkStructs | Self::SinkPlain => STRUCT_SIZE,
         }
     }
@@ -88,11 +106,28 @@ impl Operation {
             Self::Structs | Self::SinkStructs => vec![element(); count].write(w),
             Self::SinkPlain => vec![plain(); count].write(w),
             Self::Push | Self::PushStream => Any::from_value(&vec![0_u8; count])?.write(w),
+            Self::RtPush | Self::RtPushStream => vec![real_time_event(0, count)].write(w),
         }
     }
 
     const fn has_result(self) -> bool {
         matches!(self, Self::Octets | Self::Structs)
+    }
+}
+
+/// An event of a real-time channel with this payload.
+pub(crate) fn real_time_event(event_type: i32, payload: usize) -> Event {
+    Event {
+        header: EventHeader {
+            r#type: event_type,
+            source: 1,
+            ttl: 1,
+            ..EventHeader::default()
+        },
+        data: RtecEventData {
+            payload: vec![3; payload],
+            ..RtecEventData::default()
+        },
     }
 }
 
@@ -108,6 +143,10 @@ pub enum Beside {
     Octets,
     /// The same system's calls to a server with one object.
     OneObject,
+    /// The same system's events without consumers of other events.
+    NoOthers,
+    /// The same system's events without a load of low priority.
+    NoLoad,
 }
 
 /// The consumers of events.
@@ -223,6 +262,8 @@ impl Case {
             Beside::UntunedRawTcp => " beside untuned raw TCP",
             Beside::Octets => " beside octets",
             Beside::OneObject => ", many objects",
+            Beside::NoOthers => ", consumers of other events",
+            Beside::NoLoad => ", a load of low priority",
         };
         format!(
             "{}{}{beside}",
@@ -242,7 +283,7 @@ impl Case {
     pub const fn is_stream(self) -> bool {
         matches!(
             self.operation,
-            Operation::StreamOctets | Operation::PushStream
+            Operation::StreamOctets | Operation::PushStream | Operation::RtPushStream
         )
     }
 
@@ -366,7 +407,10 @@ mod tests {
                     Operation::SinkOctets => echo.sink_octets(&vec![1; count]),
                     Operation::SinkStructs => echo.sink_complex_sequence(&vec![element(); count]),
                     Operation::SinkPlain => echo.sink_plain_sequence(&vec![plain(); count]),
-                    Operation::Push | Operation::PushStream => panic!("no call"),
+                    Operation::Push
+                    | Operation::PushStream
+                    | Operation::RtPush
+                    | Operation::RtPushStream => panic!("no call"),
                     Operation::StreamOctets => {
                         // The connection for one-ways is another; its first message has the code sets too.
                         let sent = || counted()[0] - before[0];

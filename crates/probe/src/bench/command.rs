@@ -13,6 +13,8 @@ pub(super) struct Command {
     sizes: (usize, usize),
     period_ns: u64,
     limits: RunLimits,
+    /// The load of the system rests.
+    is_alone: bool,
 }
 
 impl Command {
@@ -23,6 +25,23 @@ impl Command {
             sizes: (case.count(), 0),
             period_ns: case.period_ns.unwrap_or(0),
             limits,
+            is_alone: false,
+        }
+    }
+
+    /// Events beside so many consumers of other events.
+    pub(super) fn beside_others(self, others: usize) -> Self {
+        Self {
+            sizes: (self.sizes.0, others),
+            ..self
+        }
+    }
+
+    /// The same without the load of the system.
+    pub(super) fn alone(self) -> Self {
+        Self {
+            is_alone: true,
+            ..self
         }
     }
 
@@ -33,6 +52,7 @@ impl Command {
             sizes: (0, 0),
             period_ns: 0,
             limits,
+            is_alone: false,
         }
     }
 
@@ -54,6 +74,7 @@ impl Command {
             sizes,
             period_ns: case.period_ns.unwrap_or(0),
             limits,
+            is_alone: false,
         }
     }
 
@@ -64,6 +85,9 @@ impl Command {
         is_examined: bool,
     ) -> Result<Option<(RunResult, Vec<EndNote>)>, LaboratoryError> {
         let (kind, sizes) = (self.kind.as_str(), self.sizes);
+        if self.is_alone && !system.load.is_empty() {
+            return system.without_load(|system| self.run(system, is_examined));
+        }
         if is_examined {
             return system.run_examined(kind, sizes, self.period_ns, self.limits);
         }

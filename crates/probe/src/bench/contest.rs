@@ -27,6 +27,8 @@ pub(super) struct Contest<'s> {
     cases: Vec<Case>,
     raw: System,
     contenders: Vec<Contender>,
+    /// Consumers of other events in the cases that have them.
+    others: usize,
     /// The runs, by case, then by contender.
     pairs: Vec<Vec<Pairs>>,
     /// The send buffers of the systems, which raw TCP gets too, in the same order.
@@ -50,6 +52,8 @@ pub(super) struct Subject<'s> {
     pub(super) cases: Vec<Case>,
     pub(super) places: &'s Places,
     pub(super) settings: &'s Settings,
+    /// Clients of low priority never pause beside the measured one.
+    pub(super) is_loaded: bool,
 }
 
 impl<'s> Contest<'s> {
@@ -80,7 +84,7 @@ impl<'s> Contest<'s> {
                 Err(error) => session.skip(name, &format!("{}: {error}", subject.kind.word())),
             }
         }
-        let guard = guard(session, &subject, &contenders[0].system.reference)?;
+        let guard = guard(session, &subject, contenders[0].system.first_reference())?;
         let row = || contenders.iter().map(|_| Pairs::default()).collect();
         let none = || contenders.iter().map(|_| Buffers::default()).collect();
         Ok(Self {
@@ -89,6 +93,7 @@ impl<'s> Contest<'s> {
             pairs: subject.cases.iter().map(|_| row()).collect(),
             buffers: subject.cases.iter().map(|_| none()).collect(),
             guard,
+            others: subject.settings.connections,
             cases: subject.cases,
             raw,
             contenders,
@@ -157,7 +162,7 @@ impl<'s> Contest<'s> {
     }
 
     fn sizes(&self) -> Result<Vec<(usize, usize)>, LaboratoryError> {
-        let reference = &self.contenders[0].system.reference;
+        let reference = self.contenders[0].system.first_reference();
         let sizes = self.cases.iter().map(|case| case.message_sizes(reference));
         sizes.collect()
     }
@@ -229,7 +234,13 @@ impl<'s> Contest<'s> {
         limits: RunLimits,
     ) -> Result<Option<RunResult>, LaboratoryError> {
         let system = &mut self.contenders[turn.system].system;
-        let ran = Command::call(self.cases[turn.case], limits).run(system, turn.round == 0)?;
+        let case = self.cases[turn.case];
+        let others = match case.beside {
+            Beside::NoOthers => self.others,
+            _ => 0,
+        };
+        let command = Command::call(case, limits).beside_others(others);
+        let ran = command.run(system, turn.round == 0)?;
         let Some((ran, ends)) = ran else {
             return Ok(None);
         };
@@ -261,6 +272,8 @@ impl<'s> Contest<'s> {
                 &mut contender.system,
                 Command::call(case.as_octets(), limits),
             ),
+            Beside::NoOthers => (&mut contender.system, Command::call(case, limits)),
+            Beside::NoLoad => (&mut contender.system, Command::call(case, limits).alone()),
             Beside::OneObject => match &mut contender.alone {
                 Some(alone) => (alone, Command::call(case, limits)),
                 None => return Ok(None),
@@ -296,6 +309,9 @@ impl<'s> Contest<'s> {
                     Beside::UntunedRawTcp => (RAW, format!("{}, untuned", case.operation.word())),
                     Beside::Octets => (name, case.as_octets().words()),
                     Beside::OneObject => (name, format!("{}, one object", case.operation.word())),
+                    Beside::NoOthers | Beside::NoLoad => {
+                        (name, format!("{}, alone", case.operation.word()))
+                    }
                 };
                 let own = pairs.system.measurement(name, &case.words(), &factors);
                 let words = format!("{words}, directly beside {name}");
@@ -393,23 +409,23 @@ fn start(
     let places = subject.places;
     let ((server_role, client_role), load_role) = match (subject.kind, name) {
         (Kind::Events, RAW) => (Role::RELAY, Role::RawLoad),
-        (Kind::Events, _) => (Role::CHANNEL, Role::OrbLoad),
+        (Kind::Events, _) => (Role::CHANNEL, Role::ChannelLoad),
         (_, RAW) => (Role::RAW, Role::RawLoad),
         _ => (Role::ORB, Role::OrbLoad),
     };
-    let is_priority = subject.kind == Kind::Priority;
-    let place = if is_priority {
+    let is_loaded = subject.is_loaded && name != RAW || subject.kind == Kind::Priority;
+    let place = if is_loaded {
         places.client.at(HIGH_PRIORITY)
     } else {
         places.client
     };
     // Foreign servers have no lanes.
-    let has_lanes = is_priority && server.is_own && name != RAW;
+    let has_lanes = is_loaded && server.is_own && name != RAW;
     session.start(&Plan {
         name,
         server: (server, server_role, places.server),
         client: (client, client_role, place),
-        load: is_priority.then_some((client, load_role, places.client)),
+        load: is_loaded.then_some((client, load_role, places.client)),
         shape: Shape {
             clients: subject.settings.low_clients,
             lanes: has_lanes.then_some((HIGH_PRIORITY, FIFO_PRIORITY)),

@@ -37,31 +37,38 @@ pub(super) fn count(
     places: &Places,
     part: &mut Part,
 ) -> Result<(), LaboratoryError> {
-    for (step, consumers) in [TOGETHER, APART].into_iter().enumerate() {
-        let words = format!("an event{}", consumers.words());
-        session.show_step(step + 1, 2, format!("events: counters of {words}"));
+    let both = [Operation::Push, Operation::RtPush];
+    let cases = both
+        .into_iter()
+        .flat_map(|operation| [(operation, TOGETHER), (operation, APART)]);
+    for (step, (operation, consumers)) in cases.enumerate() {
+        let words = format!("{}{}", operation.an_event(), consumers.words());
+        session.show_step(step + 1, COUNTED, format!("events: counters of {words}"));
         let system = start(session, places)?;
         let mut samples = Samples::default();
-        let case = Case::push(Operation::Push, EVENT_SIZE, consumers);
+        let case = Case::push(operation, EVENT_SIZE, consumers);
         let own = session.own();
         let is_whole = count_runs(session, system, &own, (case, [SHORT, LONG]), &mut samples)?;
-        session.spend(EVENT_COUNTING_TIME / 2);
+        session.spend(EVENT_COUNTING_TIME / COUNTED as u32);
         if !is_whole {
             return Ok(());
         }
         let factors = [("requests", (LONG - SHORT) as f64)];
         if let Some(found) = samples.measurement(OURS, &words, &factors) {
-            part.add(About::EventCounts(consumers), found);
+            part.add(About::EventCounts(case), found);
         }
     }
     Ok(())
 }
 
+/// The counted cases.
+const COUNTED: usize = 4;
+
 /// Events in the two counted runs. Each goes to many consumers.
 const SHORT: usize = 200;
 const LONG: usize = 1_000;
 
-/// Measures the memory of our channel with and without `consumers` that get no event, once in each round, and adds the
+/// Measures the memory of our channels with and without `consumers` that get no event, once in each round, and adds the
 /// octets of one to `part`. Returns false if the user wants to end.
 pub(super) fn weigh(
     session: &mut Session<'_>,
@@ -69,23 +76,24 @@ pub(super) fn weigh(
     consumers: usize,
     part: &mut Part,
 ) -> Result<bool, LaboratoryError> {
-    let mut samples = Samples::default();
-    let case = TurnCase {
-        name: "events: ".to_owned(),
-        systems: vec![OURS],
-    };
+    let operations = [Operation::Push, Operation::RtPush];
+    let mut samples = [Samples::default(), Samples::default()];
+    let cases = TurnCase::alike(operations.len(), &[OURS]);
     let rounds = 1..=session.setup.rounds;
-    let is_whole = session.take_turns(rounds, &[case], &mut |session, turn| {
+    let is_whole = session.take_turns(rounds, &cases, &mut |session, turn| {
         let now = format!("events: memory of {consumers} idle consumers");
         session.show(turn.round, now);
-        let each = weigh_one(session, places, consumers)?;
+        let each = weigh_one(session, places, operations[turn.case], consumers)?;
         session.spend(MEMORY_TIME);
-        samples.add_value("octets_per_consumer", each);
+        samples[turn.case].add_value("octets_per_consumer", each);
         Ok(true)
     });
     let factors = [("consumers", consumers as f64)];
-    if let Some(found) = samples.measurement(OURS, "an idle consumer", &factors) {
-        part.add(About::IdleConsumer, found);
+    for (operation, samples) in operations.into_iter().zip(samples) {
+        let case = format!("an idle consumer of {}s", operation.an_event());
+        if let Some(found) = samples.measurement(OURS, &case, &factors) {
+            part.add(About::IdleConsumer(operation), found);
+        }
     }
     Ok(is_whole)
 }
@@ -94,15 +102,20 @@ pub(super) fn weigh(
 fn weigh_one(
     session: &mut Session<'_>,
     places: &Places,
+    operation: Operation,
     consumers: usize,
 ) -> Result<f64, LaboratoryError> {
     let mut system = start(session, places)?;
+    let kind = match operation {
+        Operation::RtPush => "rt-idle",
+        _ => "idle",
+    };
     let mut with = |count: usize| {
         let limits = RunLimits {
             count,
             budget: END_PATIENCE,
         };
-        Command::of("idle", limits).run(&mut system, false)?;
+        Command::of(kind, limits).run(&mut system, false)?;
         Ok::<_, LaboratoryError>(resident(system.server.process())?.0)
     };
     let (few, all) = (with(1)?, with(consumers)?);

@@ -65,11 +65,12 @@ impl Kind {
             Self::Stream => vec![LARGE_STREAM, UNTUNED_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
             Self::Objects => vec![SMALL.beside(Beside::OneObject)],
             Self::Priority => vec![SMALL.every(PRIORITY_PERIOD_NS)],
-            Self::Events => [Operation::Push, Operation::PushStream]
+            Self::Events => EVENT_OPERATIONS
                 .into_iter()
                 .flat_map(|operation| {
                     [ONE, TOGETHER, APART].map(|to| Case::push(operation, EVENT_SIZE, to))
                 })
+                .chain([OTHERS, URGENT])
                 .collect(),
             Self::Counters | Self::Memory => Vec::new(),
         }
@@ -106,6 +107,19 @@ pub(super) const PLAIN: Case = Case::new(Operation::SinkPlain, 65_536).beside(Be
 
 /// Octets of an event.
 pub(super) const EVENT_SIZE: usize = 384;
+const EVENT_OPERATIONS: [Operation; 4] = [
+    Operation::Push,
+    Operation::PushStream,
+    Operation::RtPush,
+    Operation::RtPushStream,
+];
+/// An event beside consumers of other events.
+pub(super) const OTHERS: Case =
+    Case::push(Operation::RtPush, EVENT_SIZE, ONE).beside(Beside::NoOthers);
+/// An event of high priority beside a flow of low priority.
+pub(super) const URGENT: Case = Case::push(Operation::RtPush, EVENT_SIZE, ONE)
+    .every(PRIORITY_PERIOD_NS)
+    .beside(Beside::NoLoad);
 /// One consumer.
 pub(super) const ONE: Consumers = Consumers::together(1);
 /// The destinations of the submarine paper, in one ORB, and with an ORB each.

@@ -2,7 +2,7 @@
 
 use deckwatch_meter::experiment::Measurement;
 
-use super::case::{Case, Consumers};
+use super::case::{Case, Operation};
 use super::kind::Kind;
 use crate::laboratory::Variant;
 
@@ -40,10 +40,10 @@ pub(super) enum About {
     Counts(Variant),
     /// Memory of a server with this number of connections.
     Memory(usize),
-    /// Counts of an event at a channel with these consumers.
-    EventCounts(Consumers),
-    /// Memory of a consumer that gets no event.
-    IdleConsumer,
+    /// Counts of an event at our channel.
+    EventCounts(Case),
+    /// Memory of a consumer that gets no event, in the channel of this operation.
+    IdleConsumer(Operation),
 }
 
 impl Part {
@@ -104,21 +104,20 @@ impl Part {
         })
     }
 
-    /// The counts of events, with their consumers.
-    pub(super) fn event_counts(&self) -> impl Iterator<Item = (Consumers, &Measurement)> {
+    /// The counts of events, with their cases.
+    pub(super) fn event_counts(&self) -> impl Iterator<Item = (Case, &Measurement)> {
         self.rows.iter().filter_map(|row| match row.about {
-            About::EventCounts(consumers) => Some((consumers, &row.measurement)),
+            About::EventCounts(case) => Some((case, &row.measurement)),
             _ => None,
         })
     }
 
-    /// The memory of an idle consumer.
-    pub(super) fn idle_consumer(&self) -> Option<&Measurement> {
-        let row = self
-            .rows
-            .iter()
-            .find(|row| row.about == About::IdleConsumer);
-        row.map(|row| &row.measurement)
+    /// The memory of idle consumers, with the operation of their channels.
+    pub(super) fn idle_consumers(&self) -> impl Iterator<Item = (Operation, &Measurement)> {
+        self.rows.iter().filter_map(|row| match row.about {
+            About::IdleConsumer(operation) => Some((operation, &row.measurement)),
+            _ => None,
+        })
     }
 
     /// The memory of servers, with their number of connections.

@@ -68,7 +68,7 @@ fn time(
         Kind::Memory => MEMORY_TIME * systems * rounds,
         _ => {
             let more = match kind {
-                Kind::Events => EVENT_COUNTING_TIME + MEMORY_TIME * rounds,
+                Kind::Events => EVENT_COUNTING_TIME + 2 * MEMORY_TIME * rounds,
                 _ => Duration::ZERO,
             };
             let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
@@ -116,7 +116,7 @@ const GUARD_TIME: Duration = Duration::from_millis(1_800);
 /// The counted runs of one system.
 pub(super) const COUNTING_TIME: Duration = Duration::from_secs(2);
 /// The counted runs of our channel.
-pub(super) const EVENT_COUNTING_TIME: Duration = Duration::from_secs(4);
+pub(super) const EVENT_COUNTING_TIME: Duration = Duration::from_secs(8);
 /// A server that gets its connections, or a channel that gets its consumers.
 pub(super) const MEMORY_TIME: Duration = Duration::from_millis(500);
 

@@ -6,7 +6,7 @@ use deckwatch_meter::experiment::{ExperimentDocument, MachineState, Measurement}
 use deckwatch_os::schedule::{affinity, set_affinity};
 use deckwatch_os::signal;
 
-use super::case::Case;
+use super::case::{Beside, Case};
 use super::contest::{Contest, Subject};
 use super::figures::figures;
 use super::kind::{Kind, SMALL};
@@ -167,7 +167,7 @@ impl Bench<'_> {
                 memory::measure(session, places, connections, programs, &mut part)
             }
             Kind::Events => self.events(&mut part, places),
-            _ => self.contest(&mut part, places),
+            _ => self.contest(&mut part, places, false),
         };
         // What was found before a failure is kept.
         if measured.is_ok() || !part.is_empty() {
@@ -186,13 +186,23 @@ impl Bench<'_> {
         cases.into_iter().filter(is_wanted).collect()
     }
 
-    fn contest(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
+    /// Measures the cases of `part` that are beside a load, or those that are not.
+    fn contest(
+        &mut self,
+        part: &mut Part,
+        places: &Places,
+        is_loaded: bool,
+    ) -> Result<bool, LaboratoryError> {
+        let cases = part.cases.iter().copied();
         let subject = Subject {
             kind: part.kind,
             variant: part.variant,
-            cases: part.cases.clone(),
+            cases: cases
+                .filter(|case| is_loaded == (case.beside == Beside::NoLoad))
+                .collect(),
             places,
             settings: self.settings,
+            is_loaded,
         };
         let session = &mut self.session;
         let programs = match part.kind {
@@ -205,14 +215,15 @@ impl Bench<'_> {
         Ok(is_whole)
     }
 
-    /// Events beside a raw fan-out, then the counts and the memory of our channel.
+    /// Events beside a raw fan-out, those of high priority beside a load, then the counts and the memory of our channels.
     fn events(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
         for name in events::NOT_MEASURED {
             self.session.skip(name, "events: there is no adapter yet");
         }
-        let is_whole = self.contest(part, places)?;
-        if !is_whole {
-            return Ok(false);
+        for is_loaded in [false, true] {
+            if !self.contest(part, places, is_loaded)? {
+                return Ok(false);
+            }
         }
         let session = &mut self.session;
         events::count(session, places, part)?;

@@ -6,7 +6,7 @@ use deckwatch_meter::experiment::{
     Bound, EndNote, Measurement, PeerRatio, Ratio, Standing, TargetVerdict,
 };
 
-use super::case::{Beside, Case, Consumers};
+use super::case::{Beside, Case, Operation};
 use super::guard::Guarded;
 use super::kind::Kind;
 use super::part::Part;
@@ -48,12 +48,11 @@ pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
         match part.kind {
             Kind::Counters => of_counts(part),
             Kind::Memory => of_memory(part),
-            kind => (table::TARGETS
-                .iter()
+            kind => (table::all()
                 .filter(|target| target.kind == kind && target.variant == part.variant)
                 .filter_map(|target| target.standing(part)))
             .chain(of_event_counts(part))
-            .chain(of_idle_consumer(part))
+            .chain(of_idle_consumers(part))
             .collect(),
         }
     };
@@ -285,13 +284,14 @@ fn of_counts(part: &Part) -> Vec<Standing> {
     ROWS.into_iter().map(row).collect()
 }
 
-/// Counts of an event at our channel. Only the allocations have a bound.
+/// Counts of an event at our channels. Only the allocations have a bound.
 fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
-    const ROWS: [(&str, &str, Option<f64>); 2] = [
+    const ROWS: [(&str, &str, Option<f64>); 3] = [
         ("heap allocations", "allocations", Some(0.0)),
+        ("mutex locks", "mutex_locks", None),
         ("system calls", "system_calls", None),
     ];
-    let row = |(consumers, found): (Consumers, &Measurement)| {
+    let row = |(case, found): (Case, &Measurement)| {
         ROWS.map(|(what, key, bound)| {
             let ours = found.values.get(key).copied().map(Ratio::exactly);
             let judged = match bound {
@@ -299,7 +299,11 @@ fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
                 None => Judged::default(),
             };
             Standing {
-                measure: format!("{what} at the channel, an event{}", consumers.words()),
+                measure: format!(
+                    "{what} at the channel, {}{}",
+                    case.operation.an_event(),
+                    case.consumers.words()
+                ),
                 condition: part.condition.clone(),
                 ours,
                 target: bound.map_or_else(
@@ -317,17 +321,25 @@ fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
     all.into_iter()
 }
 
-/// Resident octets of our channel for one idle consumer.
-fn of_idle_consumer(part: &Part) -> Option<Standing> {
-    let found = part.idle_consumer()?;
+/// Resident octets of our channels for one idle consumer.
+fn of_idle_consumers(part: &Part) -> impl Iterator<Item = Standing> {
+    part.idle_consumers()
+        .map(|(operation, found)| of_idle_consumer(part, operation, found))
+}
+
+fn of_idle_consumer(part: &Part, operation: Operation, found: &Measurement) -> Standing {
     let bound = Bound::AtMost(IDLE_CONSUMER_OCTETS_MAX);
     let ours = found.ratio("octets_per_consumer");
     let judged = ours.map_or_else(
         || Judged::not("it was not measured"),
         |ours| Judged::of(ours, bound),
     );
-    Some(Standing {
-        measure: "memory of an idle consumer at the channel, octets".to_owned(),
+    let kind = match operation {
+        Operation::RtPush => "real-time channel",
+        _ => "channel",
+    };
+    Standing {
+        measure: format!("memory of an idle consumer at the {kind}, octets"),
         condition: part.condition.clone(),
         ours,
         target: format!("at most {IDLE_CONSUMER_OCTETS_MAX:.0}"),
@@ -335,7 +347,7 @@ fn of_idle_consumer(part: &Part) -> Option<Standing> {
         verdict: judged.verdict,
         reason: judged.reason,
         rounds_more: judged.rounds_more,
-    })
+    }
 }
 
 /// 4 KiB.

@@ -3,15 +3,15 @@
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
-use std::time::Duration;
 
-use deckwatch_orb::{ObjectRef, Orb, Servant};
+use deckwatch_event::client::{Connected, Proxy};
+use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
 
 use super::cos::CosChannel;
 use super::inbox::Inbox;
 use super::realtime::RealTimeChannel;
 use super::{Event, EventsError};
-use crate::limits::CHANNEL_CHECK_TIMEOUT;
+use crate::limits::{CHANNEL_CHECK_TIMEOUT, FAREWELL_TIMEOUT};
 
 /// A channel of one kind.
 pub trait Channel: Send {
@@ -98,17 +98,31 @@ pub(super) fn activate(orb: &Orb, servant: Arc<dyn Servant>) -> Result<ObjectRef
     Ok(poa.servant_to_reference(&servant)?)
 }
 
-/// Asks whether a proxy still exists.
-pub(super) fn check(proxy: &ObjectRef) -> Result<(), EventsError> {
-    match within(proxy, CHANNEL_CHECK_TIMEOUT).non_existent() {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(EventsError::Gone("it has dropped this consumer".to_owned())),
-        Err(exception) => Err(EventsError::Gone(exception.to_string())),
-    }
+/// Obtains the proxy of a client; `what` is [`CONSUMER`] or [`SUPPLIER`].
+pub(super) fn proxy<A, P: Proxy>(
+    what: &'static str,
+    admin: Result<Option<A>, SystemException>,
+    obtain: impl FnOnce(&A) -> Result<Option<P>, SystemException>,
+) -> Result<Connected<P>, EventsError> {
+    let proxy = Connected::obtain(admin, obtain, FAREWELL_TIMEOUT);
+    proxy.map_err(|error| refused(what, &error))
 }
 
-pub(super) fn within(object: &ObjectRef, limit: Duration) -> ObjectRef {
-    object.with_round_trip_timeout(Some(limit))
+/// What a channel refuses.
+pub(super) const CONSUMER: &str = "a consumer";
+pub(super) const SUPPLIER: &str = "a supplier";
+
+impl<P: Proxy + Send> Source for Connected<P> {
+    fn check(&self) -> Result<(), EventsError> {
+        let hurried = self
+            .reference()
+            .with_round_trip_timeout(Some(CHANNEL_CHECK_TIMEOUT));
+        match hurried.non_existent() {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(EventsError::Gone("it has dropped this consumer".to_owned())),
+            Err(exception) => Err(EventsError::Gone(exception.to_string())),
+        }
+    }
 }
 
 pub(super) fn refused(what: &'static str, error: &dyn Display) -> EventsError {
@@ -116,8 +130,4 @@ pub(super) fn refused(what: &'static str, error: &dyn Display) -> EventsError {
         what,
         reason: error.to_string(),
     }
-}
-
-pub(super) fn nil(what: &'static str) -> EventsError {
-    refused(what, &"it returned a nil reference")
 }

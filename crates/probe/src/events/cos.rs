@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::Any;
+use deckwatch_event::client::Connected;
 use deckwatch_event::cos_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+    ConsumerAdminRef, EventChannelRef, ProxyPushConsumerRef, SupplierAdminRef,
 };
 use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
 };
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
-use super::channel::{Channel, Sink, Source, activate, check, nil, refused, within};
+use super::channel::{CONSUMER, Channel, SUPPLIER, Sink, Source, activate, proxy, refused};
 use super::inbox::Inbox;
 use super::{Event, EventsError};
-use crate::limits::FAREWELL_TIMEOUT;
 
 /// A COS event channel.
 pub(super) struct CosChannel(EventChannelRef);
@@ -33,42 +33,30 @@ impl Channel for CosChannel {
     }
 
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
-        const WHAT: &str = "a consumer";
         if inbox.wanted().needs_header() {
             return Err(EventsError::NoHeader);
         }
         let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
         let own = PushConsumerRef::unchecked_narrow(own);
-        let admin = self
-            .0
-            .for_consumers()
-            .map_err(|error| refused(WHAT, &error))?;
-        let admin = admin.ok_or_else(|| nil(WHAT))?;
-        let proxy = admin.obtain_push_supplier();
-        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
-        // From here on the proxy is disconnected whatever happens.
-        let source = CosSource(proxy.ok_or_else(|| nil(WHAT))?);
-        source
-            .0
-            .connect_push_consumer(Some(&own))
-            .map_err(|error| refused(WHAT, &error))?;
-        Ok(Box::new(source))
+        let proxy = proxy(
+            CONSUMER,
+            self.0.for_consumers(),
+            ConsumerAdminRef::obtain_push_supplier,
+        )?;
+        let connected = proxy.connect_push_consumer(Some(&own));
+        connected.map_err(|error| refused(CONSUMER, &error))?;
+        Ok(Box::new(proxy))
     }
 
     fn supply(&self) -> Result<Box<dyn Sink>, EventsError> {
-        const WHAT: &str = "a supplier";
-        let admin = self
-            .0
-            .for_suppliers()
-            .map_err(|error| refused(WHAT, &error))?;
-        let admin = admin.ok_or_else(|| nil(WHAT))?;
-        let proxy = admin.obtain_push_consumer();
-        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
-        let sink = CosSink(proxy.ok_or_else(|| nil(WHAT))?);
-        sink.0
-            .connect_push_supplier(None)
-            .map_err(|error| refused(WHAT, &error))?;
-        Ok(Box::new(sink))
+        let proxy = proxy(
+            SUPPLIER,
+            self.0.for_suppliers(),
+            SupplierAdminRef::obtain_push_consumer,
+        )?;
+        let connected = proxy.connect_push_supplier(None);
+        connected.map_err(|error| refused(SUPPLIER, &error))?;
+        Ok(Box::new(CosSink(proxy)))
     }
 }
 
@@ -87,26 +75,8 @@ impl PushConsumer for Consumer {
     }
 }
 
-/// The channel's proxy of our consumer.
-struct CosSource(ProxyPushSupplierRef);
-
-impl Source for CosSource {
-    fn check(&self) -> Result<(), EventsError> {
-        check(self.0.object())
-    }
-}
-
-impl Drop for CosSource {
-    fn drop(&mut self) {
-        let hurried =
-            ProxyPushSupplierRef::unchecked_narrow(within(self.0.object(), FAREWELL_TIMEOUT));
-        // Fails if the channel has ended; then there is nothing to disconnect.
-        let _ = hurried.disconnect_push_supplier();
-    }
-}
-
 /// The channel's proxy of our supplier.
-struct CosSink(ProxyPushConsumerRef);
+struct CosSink(Connected<ProxyPushConsumerRef>);
 
 impl Sink for CosSink {
     fn push(&mut self, event: &Event) -> Result<(), EventsError> {
@@ -117,14 +87,5 @@ impl Sink for CosSink {
             }
             PushConsumerPushError::System(exception) => refused("an event", &exception),
         })
-    }
-}
-
-impl Drop for CosSink {
-    fn drop(&mut self) {
-        let hurried =
-            ProxyPushConsumerRef::unchecked_narrow(within(self.0.object(), FAREWELL_TIMEOUT));
-        // As above.
-        let _ = hurried.disconnect_push_consumer();
     }
 }

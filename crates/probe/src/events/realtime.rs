@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use deckwatch_event::RtecEventData;
+use deckwatch_event::client::Connected;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyInfo, DependencyTypeT};
 use deckwatch_event::rtec_event_channel_admin::{
-    ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
-    Publication, SupplierQOS,
+    ConsumerAdminRef, ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, Publication,
+    SupplierAdminRef, SupplierQOS,
 };
 use deckwatch_event::rtec_event_comm::{
     self, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
@@ -15,10 +16,9 @@ use deckwatch_event::rtec_event_comm::{
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
 use super::age::time_t;
-use super::channel::{Channel, Sink, Source, activate, check, nil, refused, within};
+use super::channel::{CONSUMER, Channel, SUPPLIER, Sink, Source, activate, proxy, refused};
 use super::inbox::Inbox;
 use super::{Event, EventsError};
-use crate::limits::FAREWELL_TIMEOUT;
 
 /// A real-time event channel.
 pub(super) struct RealTimeChannel(EventChannelRef);
@@ -37,37 +37,28 @@ impl Channel for RealTimeChannel {
     }
 
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
-        const WHAT: &str = "a consumer";
         let qos = consumer_qos(&inbox.wanted().headers());
         let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
         let own = PushConsumerRef::unchecked_narrow(own);
-        let admin = self
-            .0
-            .for_consumers()
-            .map_err(|error| refused(WHAT, &error))?;
-        let admin = admin.ok_or_else(|| nil(WHAT))?;
-        let proxy = admin.obtain_push_supplier();
-        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
-        // From here on the proxy is disconnected whatever happens.
-        let source = RealTimeSource(proxy.ok_or_else(|| nil(WHAT))?);
-        let connected = source.0.connect_push_consumer(Some(&own), &qos);
-        connected.map_err(|error| refused(WHAT, &error))?;
-        Ok(Box::new(source))
+        let proxy = proxy(
+            CONSUMER,
+            self.0.for_consumers(),
+            ConsumerAdminRef::obtain_push_supplier,
+        )?;
+        let connected = proxy.connect_push_consumer(Some(&own), &qos);
+        connected.map_err(|error| refused(CONSUMER, &error))?;
+        Ok(Box::new(proxy))
     }
 
     fn supply(&self) -> Result<Box<dyn Sink>, EventsError> {
-        const WHAT: &str = "a supplier";
-        let admin = self
-            .0
-            .for_suppliers()
-            .map_err(|error| refused(WHAT, &error))?;
-        let admin = admin.ok_or_else(|| nil(WHAT))?;
-        let proxy = admin.obtain_push_consumer();
-        let proxy = proxy.map_err(|error| refused(WHAT, &error))?;
-        let sink = RealTimeSink(proxy.ok_or_else(|| nil(WHAT))?);
-        let connected = sink.0.connect_push_supplier(None, &supplier_qos());
-        connected.map_err(|error| refused(WHAT, &error))?;
-        Ok(Box::new(sink))
+        let proxy = proxy(
+            SUPPLIER,
+            self.0.for_suppliers(),
+            SupplierAdminRef::obtain_push_consumer,
+        )?;
+        let connected = proxy.connect_push_supplier(None, &supplier_qos());
+        connected.map_err(|error| refused(SUPPLIER, &error))?;
+        Ok(Box::new(RealTimeSink(proxy)))
     }
 }
 
@@ -141,25 +132,8 @@ impl PushConsumer for Consumer {
     }
 }
 
-/// The channel's proxy of our consumer.
-struct RealTimeSource(ProxyPushSupplierRef);
-
-impl Source for RealTimeSource {
-    fn check(&self) -> Result<(), EventsError> {
-        check(self.0.object())
-    }
-}
-
-impl Drop for RealTimeSource {
-    fn drop(&mut self) {
-        let hurried = within(self.0.object(), FAREWELL_TIMEOUT);
-        // Fails if the channel has ended; then there is nothing to disconnect.
-        let _ = ProxyPushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
-    }
-}
-
 /// The channel's proxy of our supplier.
-struct RealTimeSink(ProxyPushConsumerRef);
+struct RealTimeSink(Connected<ProxyPushConsumerRef>);
 
 impl Sink for RealTimeSink {
     /// The push is one-way: the channel has not taken the event when this returns. Disconnecting is two-way, on the same
@@ -179,14 +153,6 @@ impl Sink for RealTimeSink {
         };
         let pushed = self.0.push(&[event]);
         pushed.map_err(|exception| refused("an event", &exception))
-    }
-}
-
-impl Drop for RealTimeSink {
-    fn drop(&mut self) {
-        let hurried = within(self.0.object(), FAREWELL_TIMEOUT);
-        // As above.
-        let _ = ProxyPushConsumerRef::unchecked_narrow(hurried).disconnect_push_consumer();
     }
 }
 

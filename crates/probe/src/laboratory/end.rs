@@ -61,11 +61,13 @@ pub enum Role {
     Channel,
     /// Supplies and consumes through an event channel.
     ChannelEnds,
+    /// The same without pause, at low priority.
+    ChannelLoad,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -76,6 +78,7 @@ impl Role {
         Self::RelayEnds,
         Self::Channel,
         Self::ChannelEnds,
+        Self::ChannelLoad,
     ];
 
     /// Server and client over plain TCP.
@@ -104,6 +107,7 @@ impl Role {
             Self::RelayEnds => "relay-ends",
             Self::Channel => "channel",
             Self::ChannelEnds => "channel-ends",
+            Self::ChannelLoad => "channel-load",
         }
     }
 }
@@ -166,7 +170,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
             place(plan.fifo);
             commands(|command, samples| relay::run(reference, plan, command, samples))
         }
-        Role::ChannelEnds => {
+        Role::ChannelEnds | Role::ChannelLoad => {
             let mut ends = channel::Ends::new(reference, plan)?;
             place(plan.fifo);
             commands(|command, samples| ends.run(command, samples))

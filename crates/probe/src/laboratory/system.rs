@@ -118,6 +118,23 @@ impl System {
         self.run_beside(kind, sizes, period_ns, limits, || {})
     }
 
+    /// Does `run` while the load rests.
+    pub(crate) fn without_load<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let load = std::mem::take(&mut self.load);
+        let ran = run(self);
+        self.load = load;
+        ran
+    }
+
+    /// The reference that sizes of messages are computed with.
+    pub(crate) fn first_reference(&self) -> &str {
+        let (first, _) = self
+            .reference
+            .split_once(',')
+            .unwrap_or((&self.reference, ""));
+        first
+    }
+
     /// As [`Self::run`], and reads back the ends meanwhile.
     pub(crate) fn run_examined(
         &mut self,

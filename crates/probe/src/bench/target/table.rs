@@ -1,9 +1,11 @@
 //! The table of targets.
 
+mod events;
+
 use deckwatch_meter::experiment::Bound;
 
 use super::{Over, Statistic, Target};
-use crate::bench::case::{Beside, Case, Consumers, Operation};
+use crate::bench::case::{Beside, Case, Operation};
 use crate::bench::kind::{self, Kind};
 use crate::laboratory::{OMNIORB, Variant};
 
@@ -26,19 +28,19 @@ const fn target(
 }
 
 /// All targets of cases, in the order of the printed table.
-pub(super) const TARGETS: [Target; 27] = {
+pub(super) fn all() -> impl Iterator<Item = &'static Target> {
+    static ALL: (&[Target], &[Target]) = (&CALLS, &events::ALL);
+    ALL.0.iter().chain(ALL.1)
+}
+
+/// Those of calls and messages.
+const CALLS: [Target; 18] = {
     use Bound::{AtLeast, AtMost};
-    use Kind::{Call, Events, Objects, Priority, Rate, Stream};
+    use Kind::{Call, Objects, Priority, Rate, Stream};
     use Statistic::{P50, P99};
     const RATED: Case = kind::SMALL.every(kind::RATE_PERIOD_NS);
     const URGENT: Case = kind::SMALL.every(kind::PRIORITY_PERIOD_NS);
     const MANY: Case = kind::SMALL.beside(Beside::OneObject);
-    const fn push(to: Consumers) -> Case {
-        Case::push(Operation::Push, kind::EVENT_SIZE, to)
-    }
-    const fn push_stream(to: Consumers) -> Case {
-        Case::push(Operation::PushStream, kind::EVENT_SIZE, to)
-    }
     [
         target(
             "two-way 64 B, p50 over raw TCP",
@@ -186,75 +188,6 @@ pub(super) const TARGETS: [Target; 27] = {
             URGENT,
             P99,
             AtMost(1.2),
-        ),
-        target(
-            "event to 35 consumers, an endpoint each, last receipt p50 over a raw fan-out",
-            Events,
-            push(kind::APART),
-            P50,
-            AtMost(1.3),
-        ),
-        target(
-            "event to 35 consumers, an endpoint each, last receipt p99 over a raw fan-out",
-            Events,
-            push(kind::APART),
-            P99,
-            AtMost(1.5),
-        ),
-        target(
-            "event to 35 consumers at one endpoint, last receipt p50 over a raw fan-out",
-            Events,
-            push(kind::TOGETHER),
-            P50,
-            AtMost(1.3),
-        ),
-        target(
-            "event to 35 consumers at one endpoint, last receipt p99 over a raw fan-out",
-            Events,
-            push(kind::TOGETHER),
-            P99,
-            AtMost(1.5),
-        ),
-        Target {
-            bound: None,
-            ..target(
-                "event to one consumer, receipt p50 over a raw relay",
-                Events,
-                push(kind::ONE),
-                P50,
-                AtMost(0.0),
-            )
-        },
-        Target {
-            bound: None,
-            ..target(
-                "event to one consumer, receipt p99 over a raw relay",
-                Events,
-                push(kind::ONE),
-                P99,
-                AtMost(0.0),
-            )
-        },
-        target(
-            "events a second to one consumer, over a raw relay",
-            Events,
-            push_stream(kind::ONE),
-            Statistic::Rate,
-            AtLeast(0.8),
-        ),
-        target(
-            "events a second to 35 consumers at one endpoint, over a raw fan-out",
-            Events,
-            push_stream(kind::TOGETHER),
-            Statistic::Rate,
-            AtLeast(0.8),
-        ),
-        target(
-            "events a second to 35 consumers, an endpoint each, over a raw fan-out",
-            Events,
-            push_stream(kind::APART),
-            Statistic::Rate,
-            AtLeast(0.8),
         ),
     ]
 };

@@ -10,7 +10,8 @@ use deckwatch_event::rtec_event_channel_admin::{
     EventChannelAppendObserverError, EventChannelRemoveObserverError, EventChannelSkeleton,
     ObserverHandle, ObserverRef, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
     ProxyPushConsumerSkeleton, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError,
-    ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
+    ProxyPushSupplierRef, ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef,
+    SupplierAdminSkeleton,
 };
 use deckwatch_event::rtec_event_comm::{PushSupplier, PushSupplierRef};
 use deckwatch_orb::{Completion, Servant, SystemExceptionKind as Kind};

@@ -1,120 +1,211 @@
-//! An event channel of our own as a server, and the supplier and consumers of any COS event channel.
+//! Event channels of our own as a server, and the supplier and consumers of any event channel.
+//!
+//! The reference of a server is that of its COS channel, a comma, and that of its real-time channel. A channel of another
+//! product has the place of the other kind empty.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use deckwatch_cdr::Any;
-use deckwatch_event::cos_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+use deckwatch_event::client::Connected;
+use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError};
+use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
+use deckwatch_event::filter::designator::UNDEFINED;
+use deckwatch_event::rt::{RtChannelOptions, RtEventChannel, RtInfo};
+use deckwatch_event::{
+    ChannelOptions, EventChannel, cos_event_channel_admin as cos, cos_event_comm,
+    rtec_event_channel_admin as rtec, rtec_event_comm,
 };
-use deckwatch_event::cos_event_comm::{
-    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
-};
-use deckwatch_event::{ChannelOptions, EventChannel};
-use deckwatch_orb::{ObjectId, Orb, Servant, SystemException};
+use deckwatch_orb::{ObjectId, ObjectRef, Orb, Servant, SystemException};
 use deckwatch_os::schedule::{Class, set_class};
 
 use super::commands::{Command, Samples};
-use super::fan::{Fan, Gate};
-use super::{EndPlan, answer_questions, greet, place, refused, words};
+use super::fan::{Fan, Gate, Traffic};
+use super::server::{builder, corba_priority};
+use super::{EndPlan, Role, answer_questions, greet, place, refused, words};
+use crate::bench::real_time_event;
 use crate::laboratory::error::LaboratoryError;
+use crate::limits::END_PATIENCE;
 
-/// Serves a channel until the standard input ends.
+/// Serves a channel of each kind until the standard input ends.
 pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
     let orb = listening(plan).map_err(refused("The ORB"))?;
-    // The channel's thread inherits the scheduling of this one.
+    // The channels' threads inherit the scheduling of this one.
     place(plan.fifo);
     let channel = EventChannel::start(&orb, ChannelOptions::default());
     let channel = channel.map_err(refused("The channel"))?;
+    let real_time = RtEventChannel::start(&orb, real_time_options(plan));
+    let real_time = real_time.map_err(refused("The real-time channel"))?;
     let root = orb.root_poa().map_err(refused("The root adapter"))?;
     root.the_poa_manager()
         .activate()
         .map_err(refused("The adapter's manager"))?;
     orb.seal();
-    greet(&orb.object_to_string(channel.reference().object()))?;
+    let both = [channel.reference().object(), real_time.reference().object()];
+    greet(&both.map(|object| orb.object_to_string(object)).join(","))?;
     // It would take the processor from the serving threads; time sharing is always permitted.
     let _ = set_class(Class::Other);
     answer_questions(None)?;
     orb.shutdown(true).map_err(refused("The end of the ORB"))
 }
 
-/// An ORB whose threads have the plan's priority.
+/// With lanes, each of two RT_Infos has a lane of the channel.
+fn real_time_options(plan: &EndPlan) -> RtChannelOptions {
+    let Some((high, low)) = plan.lanes else {
+        return RtChannelOptions::default();
+    };
+    let priorities = [high, low].map(corba_priority);
+    let lane = |priority| LaneOptions {
+        priority,
+        threads: 1,
+        queue: QueueOptions::default(),
+    };
+    let info = |priority| RtInfo {
+        priority,
+        deadline: Duration::from_secs(1),
+        worst_case: Duration::ZERO,
+    };
+    RtChannelOptions {
+        dispatching: Dispatching::Lanes(priorities.map(lane).to_vec()),
+        rt_infos: HashMap::from([
+            (HIGH.rt_info, info(priorities[0])),
+            (LOW.rt_info, info(priorities[1])),
+        ]),
+        ..RtChannelOptions::default()
+    }
+}
+
+/// An ORB whose threads have the plan's priority; with lanes the higher of theirs: what is of low priority leaves the
+/// channel late, and enters it at once.
 fn listening(plan: &EndPlan) -> Result<Orb, deckwatch_orb::BuildError> {
-    let fifo = plan.fifo;
-    Orb::builder()
+    let fifo = match plan.lanes {
+        Some((high, _)) if plan.role == Role::Channel => plan.fifo.map(|_| high),
+        _ => plan.fifo,
+    };
+    builder(plan)
         .listen("127.0.0.1:0")?
         .on_thread_start(move || place(fifo))
         .build()
 }
 
+/// The events of one supplier in a real-time channel.
+#[derive(Clone, Copy)]
+struct Flow {
+    event_type: i32,
+    rt_info: i32,
+}
+
+const HIGH: Flow = Flow {
+    event_type: UNDEFINED,
+    rt_info: 1,
+};
+const LOW: Flow = Flow {
+    event_type: UNDEFINED + 1,
+    rt_info: 2,
+};
+/// Events that no supplier has.
+const OTHERS: i32 = UNDEFINED + 2;
+
 /// A supplier and its consumers, all in this process. The supplier's ORB is not that of a consumer.
 pub(super) struct Ends<'p> {
     plan: &'p EndPlan,
-    channel: EventChannelRef,
-    supplier: ProxyPushConsumerRef,
+    cos: Option<(cos::EventChannelRef, Connected<cos::ProxyPushConsumerRef>)>,
+    real_time: Option<(rtec::EventChannelRef, Connected<rtec::ProxyPushConsumerRef>)>,
+    flow: Flow,
     /// The ORBs of consumers, as many as a run has needed. Consumers that are together are all of the first.
     orbs: Vec<Orb>,
     /// Consumers that are connected and get no event.
-    idle: Vec<Connected>,
+    idle: Vec<Consuming>,
     _supplying: Orb,
 }
 
 impl<'p> Ends<'p> {
-    pub(super) fn new(reference: &str, plan: &'p EndPlan) -> Result<Self, LaboratoryError> {
+    pub(super) fn new(references: &str, plan: &'p EndPlan) -> Result<Self, LaboratoryError> {
         let supplying = Orb::builder().build().map_err(refused("The ORB"))?;
-        let object = supplying.string_to_object(reference);
-        let object = object.map_err(refused("The reference"))?;
-        let object = object.ok_or_else(|| refused("The reference")("it is nil"))?;
-        let channel = EventChannelRef::unchecked_narrow(object);
-        let admin = channel.for_suppliers().map_err(refused("The channel"))?;
-        let admin = admin.ok_or_else(|| refused("The channel")(NIL))?;
-        let supplier = admin.obtain_push_consumer();
-        let supplier = supplier.map_err(refused("The channel"))?;
-        let supplier = supplier.ok_or_else(|| refused("The channel")(NIL))?;
-        supplier
-            .connect_push_supplier(None)
-            .map_err(refused("The channel"))?;
+        let object = |reference: &str| {
+            let object = supplying.string_to_object(reference);
+            object.map_err(refused("The reference"))
+        };
+        let (cos, real_time) = references.split_once(',').unwrap_or((references, ""));
+        let flow = match plan.role {
+            Role::ChannelLoad => LOW,
+            _ => HIGH,
+        };
         Ok(Self {
+            cos: match cos {
+                "" => None,
+                _ => object(cos)?.map(supply_cos).transpose()?,
+            },
+            real_time: match real_time {
+                "" => None,
+                _ => object(real_time)?
+                    .map(|channel| supply_real_time(channel, flow))
+                    .transpose()?,
+            },
             plan,
-            channel,
-            supplier,
+            flow,
             orbs: Vec::new(),
             idle: Vec::new(),
             _supplying: supplying,
         })
     }
 
-    /// Runs one command of [`Fan::of`], or `idle`, which connects consumers that stay until the next `idle`.
+    /// Runs one command of [`Fan::of`] beside as many consumers of other events as it has octets back, or `idle` or
+    /// `rt-idle`, which connects consumers that stay until the next such command.
     pub(super) fn run(&mut self, command: &Command, samples: &mut Samples) -> Result<(), String> {
-        if command.kind == "idle" {
+        if let "idle" | "rt-idle" = command.kind.as_str() {
             self.idle.clear();
-            let gate = Gate::new(u32::MAX);
-            for _ in 0..command.count {
-                let connected = self.connect(0, &gate)?;
-                self.idle.push(connected);
-            }
+            self.idle = self.others(command.count, command.kind == "rt-idle")?;
             samples.set_sum(command.count as u64, 1);
             return Ok(());
         }
-        let (fan, traffic, rest) = Fan::of(command)?;
+        let (fan, mut traffic, rest) = Fan::of(command)?;
         if !rest.is_empty() {
             return Err(command.unknown());
         }
+        if self.plan.role == Role::ChannelLoad {
+            traffic = Traffic::Stream;
+        }
+        let _others = self.others(command.back, fan.is_real_time)?;
         let gate = Gate::new(fan.consumers);
         let of_orb = |number: u32| if fan.are_apart { number as usize } else { 0 };
         // They are disconnected when they are dropped, after the run.
-        let connected: Result<Vec<Connected>, String> = (0..fan.consumers)
-            .map(|number| self.connect(of_orb(number), &gate))
+        let connected: Result<Vec<Consuming>, String> = (0..fan.consumers)
+            .map(|number| self.connect(of_orb(number), &gate, (fan.is_real_time, self.flow)))
             .collect();
         let _connected = connected?;
-        let event = Any::from_value(&vec![3_u8; command.there]).map_err(words)?;
-        gate.supply(traffic, samples, || {
-            self.supplier.push(&event).map_err(words)
-        })
+        if fan.is_real_time {
+            let (_, supplier) = self.real_time.as_ref().ok_or(ABSENT)?;
+            let events = [real_time_event(self.flow.event_type, command.there)];
+            gate.supply(traffic, samples, || supplier.push(&events).map_err(words))
+        } else {
+            let (_, supplier) = self.cos.as_ref().ok_or(ABSENT)?;
+            let event = Any::from_value(&vec![3_u8; command.there]).map_err(words)?;
+            gate.supply(traffic, samples, || supplier.push(&event).map_err(words))
+        }
     }
 
-    /// Connects a consumer that is served by the ORB of that number.
-    fn connect(&mut self, number: usize, gate: &Arc<Gate>) -> Result<Connected, String> {
+    /// Connects consumers that get no event.
+    fn others(&mut self, count: usize, is_real_time: bool) -> Result<Vec<Consuming>, String> {
+        let gate = Gate::new(u32::MAX);
+        let flow = |number: usize| Flow {
+            event_type: OTHERS + i32::try_from(number).unwrap_or(0),
+            rt_info: 0,
+        };
+        (0..count)
+            .map(|number| self.connect(0, &gate, (is_real_time, flow(number))))
+            .collect()
+    }
+
+    /// Connects a consumer of one flow that is served by the ORB of that number.
+    fn connect(
+        &mut self,
+        number: usize,
+        gate: &Arc<Gate>,
+        (is_real_time, flow): (bool, Flow),
+    ) -> Result<Consuming, String> {
         while self.orbs.len() <= number {
             let orb = listening(self.plan).map_err(words)?;
             let root = orb.root_poa().map_err(words)?;
@@ -122,44 +213,118 @@ impl<'p> Ends<'p> {
             orb.seal();
             self.orbs.push(orb);
         }
-        let orb = &self.orbs[number];
-        let root = orb.root_poa().map_err(words)?;
         let consumer = Consumer {
             gate: Arc::clone(gate),
             received: AtomicU64::new(0),
         };
-        let servant: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(consumer));
-        let id = root.activate_object(servant).map_err(words)?;
-        let own = root.id_to_reference(&id).map_err(words)?;
-        let own = PushConsumerRef::unchecked_narrow(own);
-        let admin = self.channel.for_consumers().map_err(words)?;
-        let proxy = admin.ok_or(NIL)?.obtain_push_supplier().map_err(words)?;
-        let connected = Connected {
-            orb: orb.clone(),
-            id,
-            proxy: proxy.ok_or(NIL)?,
-        };
-        connected
-            .proxy
-            .connect_push_consumer(Some(&own))
-            .map_err(words)?;
-        Ok(connected)
+        let orb = &self.orbs[number];
+        if is_real_time {
+            let (channel, _) = self.real_time.as_ref().ok_or(ABSENT)?;
+            consume_real_time(channel, orb, consumer, flow)
+        } else {
+            let (channel, _) = self.cos.as_ref().ok_or(ABSENT)?;
+            consume_cos(channel, orb, consumer)
+        }
     }
 }
 
-const NIL: &str = "the channel returned a nil reference";
+const ABSENT: &str = "this channel is not of that kind";
 
-/// A connected consumer. Dropping it disconnects it.
-struct Connected {
-    orb: Orb,
-    id: ObjectId,
-    proxy: ProxyPushSupplierRef,
+type Supplied<C, P> = Result<(C, Connected<P>), LaboratoryError>;
+
+fn supply_cos(channel: ObjectRef) -> Supplied<cos::EventChannelRef, cos::ProxyPushConsumerRef> {
+    let channel = cos::EventChannelRef::unchecked_narrow(channel);
+    let obtain = cos::SupplierAdminRef::obtain_push_consumer;
+    let proxy = Connected::obtain(channel.for_suppliers(), obtain, END_PATIENCE);
+    let proxy = proxy.map_err(refused("The channel"))?;
+    let connected = proxy.connect_push_supplier(None);
+    connected.map_err(refused("The channel"))?;
+    Ok((channel, proxy))
 }
 
-impl Drop for Connected {
+fn supply_real_time(
+    channel: ObjectRef,
+    flow: Flow,
+) -> Supplied<rtec::EventChannelRef, rtec::ProxyPushConsumerRef> {
+    let channel = rtec::EventChannelRef::unchecked_narrow(channel);
+    let obtain = rtec::SupplierAdminRef::obtain_push_consumer;
+    let proxy = Connected::obtain(channel.for_suppliers(), obtain, END_PATIENCE);
+    let proxy = proxy.map_err(refused("The channel"))?;
+    let mut publication = rtec::Publication {
+        event: real_time_event(flow.event_type, 0),
+        ..rtec::Publication::default()
+    };
+    publication.dependency_info.rt_info = flow.rt_info;
+    let qos = rtec::SupplierQOS {
+        publications: vec![publication],
+        is_gateway: false,
+    };
+    let connected = proxy.connect_push_supplier(None, &qos);
+    connected.map_err(refused("The channel"))?;
+    Ok((channel, proxy))
+}
+
+fn consume_cos(
+    channel: &cos::EventChannelRef,
+    orb: &Orb,
+    consumer: Consumer,
+) -> Result<Consuming, String> {
+    let servant = cos_event_comm::PushConsumerSkeleton::new(consumer);
+    let (active, own) = Active::new(orb, Arc::new(servant))?;
+    let own = cos_event_comm::PushConsumerRef::unchecked_narrow(own);
+    let obtain = cos::ConsumerAdminRef::obtain_push_supplier;
+    let proxy = Connected::obtain(channel.for_consumers(), obtain, END_PATIENCE);
+    let proxy = proxy.map_err(words)?;
+    proxy.connect_push_consumer(Some(&own)).map_err(words)?;
+    Ok((Box::new(proxy), active))
+}
+
+fn consume_real_time(
+    channel: &rtec::EventChannelRef,
+    orb: &Orb,
+    consumer: Consumer,
+    flow: Flow,
+) -> Result<Consuming, String> {
+    let servant = rtec_event_comm::PushConsumerSkeleton::new(consumer);
+    let (active, own) = Active::new(orb, Arc::new(servant))?;
+    let own = rtec_event_comm::PushConsumerRef::unchecked_narrow(own);
+    let obtain = rtec::ConsumerAdminRef::obtain_push_supplier;
+    let proxy = Connected::obtain(channel.for_consumers(), obtain, END_PATIENCE);
+    let proxy = proxy.map_err(words)?;
+    let wanted = rtec::Dependency {
+        event: real_time_event(flow.event_type, 0),
+        rt_info: flow.rt_info,
+    };
+    let qos = rtec::ConsumerQOS {
+        dependencies: vec![wanted],
+        is_gateway: false,
+    };
+    let connected = proxy.connect_push_consumer(Some(&own), &qos);
+    connected.map_err(words)?;
+    Ok((Box::new(proxy), active))
+}
+
+/// A connected consumer: its proxy, which disconnects it when dropped, and then its servant.
+type Consuming = (Box<dyn Send>, Active);
+
+/// An active object. Dropping it deactivates it.
+struct Active {
+    orb: Orb,
+    id: ObjectId,
+}
+
+impl Active {
+    fn new(orb: &Orb, servant: Arc<dyn Servant>) -> Result<(Self, ObjectRef), String> {
+        let root = orb.root_poa().map_err(words)?;
+        let id = root.activate_object(servant).map_err(words)?;
+        let reference = root.id_to_reference(&id).map_err(words)?;
+        let orb = orb.clone();
+        Ok((Self { orb, id }, reference))
+    }
+}
+
+impl Drop for Active {
     fn drop(&mut self) {
-        // If the channel has ended, there is nothing to disconnect.
-        let _ = self.proxy.disconnect_push_supplier();
         let root = self.orb.root_poa();
         // It may be served a last time meanwhile.
         let _ = root.map(|root| root.deactivate_object(&self.id));
@@ -172,11 +337,28 @@ struct Consumer {
     received: AtomicU64,
 }
 
-impl PushConsumer for Consumer {
-    fn push<'a>(&'a self, _data: &'a Any) -> Result<(), PushConsumerPushError> {
+impl Consumer {
+    fn receive(&self) {
         // One connection carries its events, so that no two are received at once.
         self.gate
             .receive(self.received.fetch_add(1, Ordering::Relaxed));
+    }
+}
+
+impl PushConsumer for Consumer {
+    fn push<'a>(&'a self, _data: &'a Any) -> Result<(), PushConsumerPushError> {
+        self.receive();
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+impl rtec_event_comm::PushConsumer for Consumer {
+    fn push(&self, data: &[rtec_event_comm::Event]) -> Result<(), SystemException> {
+        data.iter().for_each(|_| self.receive());
         Ok(())
     }
 

@@ -106,7 +106,8 @@ impl Targets {
                     Ok(())
                 })
             }
-            None | Some(Operation::Push | Operation::PushStream) => Err(command.unknown()),
+            // Commands of events have no such words.
+            _ => Err(command.unknown()),
         }
     }
 }

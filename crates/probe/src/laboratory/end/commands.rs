@@ -107,17 +107,7 @@ impl Samples {
         &mut self,
         mut one: impl FnMut() -> Result<(), String>,
     ) -> Result<(), String> {
-        // The load beside a scheduled run has an end too: slow calls get a shorter warm-up.
-        let warm_ns = match self.period_ns {
-            0 => i64::MAX,
-            _ => monotonic_ns() + self.budget_ns / WARM_UP_SHARE,
-        };
-        for _ in 0..WARM_UP {
-            one()?;
-            if monotonic_ns() >= warm_ns {
-                break;
-            }
-        }
+        self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
         let mut before_ns = begin_ns;
         let mut due_ns = begin_ns;
@@ -137,16 +127,34 @@ impl Samples {
         Ok(())
     }
 
-    /// As [`Self::take`] without a period. `one` returns its time itself, nanoseconds.
+    /// The load beside a scheduled run has an end too: slow calls get a shorter warm-up.
+    fn warm_up<T>(&self, mut one: impl FnMut() -> Result<T, String>) -> Result<(), String> {
+        let warm_ns = match self.period_ns {
+            0 => i64::MAX,
+            _ => monotonic_ns() + self.budget_ns / WARM_UP_SHARE,
+        };
+        for _ in 0..WARM_UP {
+            one()?;
+            if monotonic_ns() >= warm_ns {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::take`]. `one` returns its time itself, nanoseconds.
     pub(super) fn take_timed(
         &mut self,
         mut one: impl FnMut() -> Result<i64, String>,
     ) -> Result<(), String> {
-        for _ in 0..WARM_UP {
-            one()?;
-        }
+        self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
+        let mut due_ns = begin_ns;
         while self.count < self.count_max && monotonic_ns() - begin_ns < self.budget_ns {
+            if self.period_ns != 0 {
+                due_ns += self.period_ns;
+                sleep_until(due_ns);
+            }
             self.round_trips_ns[self.count] = u32::try_from(one()?).unwrap_or(u32::MAX);
             self.count += 1;
         }

@@ -16,6 +16,8 @@ pub(super) struct Fan {
     pub(super) consumers: u32,
     /// Each consumer has an endpoint and a thread of its own.
     pub(super) are_apart: bool,
+    /// They are those of a real-time channel.
+    pub(super) is_real_time: bool,
 }
 
 /// What a run does with the events.
@@ -28,12 +30,14 @@ pub(super) enum Traffic {
 }
 
 impl Fan {
-    /// Reads `KIND/CONSUMERS/SHAPE`, where KIND is `push` or `push-stream` and SHAPE is `together` or `apart`. Returns
-    /// what follows it too.
+    /// Reads `KIND/CONSUMERS/SHAPE`. KIND is `push` or `push-stream`, with `rt-` before it for a real-time channel. SHAPE
+    /// is `together` or `apart`. Returns what follows it too.
     pub(super) fn of(command: &Command) -> Result<(Self, Traffic, Vec<&str>), String> {
         let mut words = command.kind.split('/');
         let unknown = || command.unknown();
-        let traffic = match words.next() {
+        let kind = words.next();
+        let plain = kind.and_then(|kind| kind.strip_prefix("rt-"));
+        let traffic = match plain.or(kind) {
             Some("push") => Traffic::OneByOne,
             Some("push-stream") => Traffic::Stream,
             _ => return Err(unknown()),
@@ -49,6 +53,7 @@ impl Fan {
         let fan = Self {
             consumers,
             are_apart,
+            is_real_time: plain.is_some(),
         };
         Ok((fan, traffic, words.collect()))
     }

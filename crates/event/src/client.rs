@@ -1,0 +1,109 @@
+//! Clients of a channel of either kind, ours or foreign: their proxies, and how they disconnect.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use deckwatch_orb::{ObjectRef, SystemException};
+
+use crate::{cos_event_channel_admin as cos, rtec_event_channel_admin as rtec};
+
+/// A proxy in a channel.
+pub trait Proxy {
+    /// The operation by which its client disconnects.
+    const DISCONNECT: &'static str;
+
+    /// The proxy's reference.
+    fn reference(&self) -> &ObjectRef;
+}
+
+/// The proxy of one client. Dropping it disconnects the client, so that no proxy stays in the channel.
+///
+/// A consumer's events before the end have arrived, or never will. A supplier's pushes before it have reached the
+/// channel: disconnecting is a two-way call on the same connection.
+#[derive(Debug)]
+pub struct Connected<P: Proxy> {
+    proxy: P,
+    /// Time limit of the call that disconnects.
+    within: Duration,
+}
+
+/// Why a channel has returned no proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoProxy {
+    /// A nil reference.
+    Nil,
+    /// An exception.
+    Raised(SystemException),
+}
+
+impl<P: Proxy> Connected<P> {
+    /// Obtains a proxy from an administration of a channel. The caller connects its client to the proxy.
+    ///
+    /// # Errors
+    /// [`NoProxy`].
+    pub fn obtain<A>(
+        admin: Result<Option<A>, SystemException>,
+        obtain: impl FnOnce(&A) -> Result<Option<P>, SystemException>,
+        within: Duration,
+    ) -> Result<Self, NoProxy> {
+        let admin = admin.map_err(NoProxy::Raised)?.ok_or(NoProxy::Nil)?;
+        let proxy = obtain(&admin).map_err(NoProxy::Raised)?;
+        let proxy = proxy.ok_or(NoProxy::Nil)?;
+        Ok(Self { proxy, within })
+    }
+}
+
+impl<P: Proxy> Deref for Connected<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.proxy
+    }
+}
+
+impl<P: Proxy> Drop for Connected<P> {
+    fn drop(&mut self) {
+        let hurried = self
+            .proxy
+            .reference()
+            .with_round_trip_timeout(Some(self.within));
+        // If the channel has ended, there is nothing to disconnect.
+        let _ = hurried.invoke(
+            P::DISCONNECT,
+            |_| Ok(()),
+            |_| Ok(()),
+            |_, _| Ok(None::<SystemException>),
+        );
+    }
+}
+
+impl std::fmt::Display for NoProxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nil => f.write_str("it returned a nil reference"),
+            Self::Raised(exception) => std::fmt::Display::fmt(exception, f),
+        }
+    }
+}
+
+impl std::error::Error for NoProxy {}
+
+macro_rules! proxies {
+    ($($proxy:ty: $disconnect:literal,)*) => {$(
+        impl Proxy for $proxy {
+            const DISCONNECT: &'static str = $disconnect;
+
+            fn reference(&self) -> &ObjectRef {
+                self.object()
+            }
+        }
+    )*};
+}
+
+proxies! {
+    cos::ProxyPushConsumerRef: "disconnect_push_consumer",
+    cos::ProxyPushSupplierRef: "disconnect_push_supplier",
+    rtec::ProxyPushConsumerRef: "disconnect_push_consumer",
+    rtec::ProxyPushSupplierRef: "disconnect_push_supplier",
+}

@@ -173,7 +173,7 @@ fn a_short_run_goes_through_its_phases_in_order_and_leaves_a_whole_result() {
 #[test]
 fn the_same_flow_goes_over_every_carrier_in_one_run() {
     let folder = Folder::new("carriers");
-    let carriers = ["udp", "tcp", "corba", "corba-oneway", "event"];
+    let carriers = ["udp", "tcp", "corba", "corba-oneway", "event", "rt-event"];
     let arguments = ["--carriers", &carriers.join(","), "--keep-captures"];
     let output = command(&folder, &arguments).output().expect("it runs");
     let said = text(&output.stderr);

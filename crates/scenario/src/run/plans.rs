@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use deckwatch_carrier::carrier::ChannelAt;
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{
     ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
 };
@@ -37,13 +38,17 @@ impl<'r> Planner<'r> {
         self.host(host).address().into()
     }
 
+    /// A second channel of the same flow has its carrier as the kind of its name.
     fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
-        stream.plan.carrier.needs().channel?;
-        let names = self.names[self.flow(stream).from].clone()?;
-        Some(ChannelAt {
-            names,
-            name: format!("deckwatch/{}", stream.plan.name),
-        })
+        let has_channel = |carrier: &&CarrierRef| carrier.needs().channel.is_some();
+        has_channel(&&stream.plan.carrier).then_some(())?;
+        let flow = self.flow(stream);
+        let names = self.names[flow.from].clone()?;
+        let mut name = format!("deckwatch/{}", stream.plan.name);
+        if flow.carriers.iter().find(has_channel) != Some(&stream.plan.carrier) {
+            name = format!("{name}.{}", stream.plan.carrier.name());
+        }
+        Some(ChannelAt { names, name })
     }
 
     pub(super) fn load(&self, load: &Load, run_s: u64) -> LoadPlan {

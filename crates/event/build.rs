@@ -12,6 +12,7 @@ fn main() {
         .file(format!("{idl}/omg/CosLifeCycle.idl"))
         .file(format!("{idl}/omnievents/omniEvents.idl"))
         .file(format!("{idl}/deckwatch/channel_status.idl"))
+        .file(format!("{idl}/deckwatch/channel_group.idl"))
         .extern_module("CosNaming", "::deckwatch_orb::cos_naming")
         .file(format!("{idl}/rtec/TimeBase.idl"))
         .file(format!("{idl}/rtec/RtecBase.idl"))

@@ -2,6 +2,7 @@
 
 mod real_time;
 mod served;
+mod stored;
 mod typed;
 
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ Examples:
   deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
   deckwatch channel --real-time --dispatching lanes:10,40 --order deadline --rt-info 3:40:50000:2000 \\
       --bind NAV --names corbaloc::ship:2809/NameService
+  deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
 
 A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \
@@ -85,6 +87,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = limits::PULL_PERIOD_DEFAULT.as_millis() as u64,
         value_parser = clap::value_parser!(u64).range(1..=limits::PULL_PERIOD_MAX.as_millis() as u64))]
     pull_period: u64,
+    /// Keep the administration in this file: after a crash and a restart, references work and clients are connected
+    /// again. With port 0 the channel listens at the port that it had before
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["factory", "typed"])]
+    store: Option<PathBuf>,
     #[command(flatten)]
     real_time: real_time::RealTimeArgs,
 }
@@ -103,12 +109,19 @@ fn when_full(text: &str) -> Result<WhenFull, String> {
     }
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let interfaces = match typed::interfaces(&args.typed, &args.include, &args.interface)? {
         Ok(interfaces) => interfaces,
         Err(status) => return Ok(status),
     };
+    let store = match &args.store {
+        Some(file) => Some(stored::open(file, &mut args.serve.listen)?),
+        None => None,
+    };
     let orb = args.serve.orb()?;
+    if let Some(store) = &store {
+        stored::keep_port(store, &orb)?;
+    }
     let options = ChannelOptions {
         queue_len: args.queue,
         when_full: args.when_full,
@@ -117,15 +130,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         pull_period: Duration::from_millis(args.pull_period),
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
-    let served = match args.real_time.start(&orb, &options)? {
-        Some(channel) => Ok(Served::RealTime(channel)),
-        None if args.factory => EventChannelFactory::start(&orb, options).map(Served::Factory),
-        None if !interfaces.is_empty() => {
-            TypedEventChannel::start(&orb, interfaces, options).map(Served::Typed)
-        }
-        None => EventChannel::start(&orb, options).map(Served::Channel),
+    let served = if args.real_time.is_asked() {
+        Served::RealTime(args.real_time.start(&orb, &options, store)?)
+    } else if let Some(store) = store {
+        let channel = EventChannel::start_stored(&orb, options, store);
+        Served::Channel(channel.context("cannot start from the store")?)
+    } else if args.factory {
+        Served::Factory(EventChannelFactory::start(&orb, options).with_context(out_of_bounds)?)
+    } else if !interfaces.is_empty() {
+        let channel = TypedEventChannel::start(&orb, interfaces, options);
+        Served::Typed(channel.with_context(out_of_bounds)?)
+    } else {
+        Served::Channel(EventChannel::start(&orb, options).with_context(out_of_bounds)?)
     };
-    let served = served.with_context(out_of_bounds)?;
     if let (Some(name), Some(names)) = (&args.bind, &args.names) {
         let names = crate::reference::target(&orb, names)?;
         bind_with_contexts(

@@ -17,5 +17,6 @@ mod output;
 mod real_time_channel;
 mod run;
 mod schedule;
+mod stored_channel;
 mod unprivileged;
 mod verdicts;

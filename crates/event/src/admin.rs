@@ -1,13 +1,14 @@
 //! The servants of a channel: the channel itself, its two administration objects, and the proxies that these create.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::delivery::Outlet;
 use deckwatch_orb::{Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
+use crate::channel_group::ProxyKind;
 use crate::cos::{PullConsumerProxy, PullSupplierProxy};
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, EventChannel, ProxyPullConsumerRef,
@@ -21,18 +22,12 @@ use crate::cos_event_comm::{
     PushSupplierRef,
 };
 use crate::event::Event;
+use crate::home::{Client, NoQos};
 use crate::omni_events::EventChannel as OmniEventsChannel;
 use crate::omni_events::ft::PullMonitorable;
 use crate::raise::raise;
 use crate::shared::Shared;
 use crate::suppliers::Activity;
-
-/// Numbers of proxies and administrations, unique in the process.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
-
-pub(crate) fn next_number() -> u64 {
-    NUMBERS.fetch_add(1, Ordering::Relaxed)
-}
 
 /// The channel's own servant.
 pub(crate) struct Channel {
@@ -70,12 +65,8 @@ pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 
 impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
-        let number = next_number();
-        let proxy = SupplierProxy {
-            shared: self.0.clone(),
-            number,
-            state: PiMutex::new(State::Waiting),
-        };
+        let number = self.0.home.next_number();
+        let proxy = SupplierProxy::new(self.0.clone(), number);
         let reference = self
             .0
             .offer_proxy(number, Arc::new(ProxyPushSupplierSkeleton::new(proxy)))?;
@@ -83,7 +74,7 @@ impl ConsumerAdmin for Consumers {
     }
 
     fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplierRef>, SystemException> {
-        let number = next_number();
+        let number = self.0.home.next_number();
         let proxy = PullSupplierProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -97,20 +88,16 @@ pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
-        let number = next_number();
-        let proxy = Arc::new(ConsumerProxy {
-            shared: self.0.clone(),
-            number,
-            state: PiMutex::new(State::Waiting),
-        });
+        let number = self.0.home.next_number();
+        let proxy = ConsumerProxy::new(self.0.clone(), number);
         let reference = self
             .0
-            .offer_proxy(number, Arc::new(Undecoded::new(proxy)))?;
+            .offer_proxy(number, Arc::new(Undecoded::new(Arc::new(proxy))))?;
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 
     fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumerRef>, SystemException> {
-        let number = next_number();
+        let number = self.0.home.next_number();
         let proxy = PullConsumerProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -130,13 +117,21 @@ pub(crate) enum State<C> {
 }
 
 /// `ProxyPushConsumer`: suppliers push to it.
-struct ConsumerProxy {
+pub(crate) struct ConsumerProxy {
     shared: Arc<Shared>,
     number: u64,
     state: PiMutex<State<Activity>>,
 }
 
 impl ConsumerProxy {
+    pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
+        Self {
+            shared,
+            number,
+            state: PiMutex::new(State::Waiting),
+        }
+    }
+
     /// The supplier pushes.
     fn note_push(&self) -> Result<(), Disconnected> {
         match &*self.state.lock("event.proxy") {
@@ -148,13 +143,13 @@ impl ConsumerProxy {
 }
 
 /// The servant of a [`ConsumerProxy`]: hands on the octets of a push as they came, and leaves all else to the skeleton.
-struct Undecoded {
+pub(crate) struct Undecoded {
     proxy: Arc<ConsumerProxy>,
     skeleton: ProxyPushConsumerSkeleton<Arc<ConsumerProxy>>,
 }
 
 impl Undecoded {
-    fn new(proxy: Arc<ConsumerProxy>) -> Self {
+    pub(crate) fn new(proxy: Arc<ConsumerProxy>) -> Self {
         Self {
             skeleton: ProxyPushConsumerSkeleton::new(proxy.clone()),
             proxy,
@@ -189,6 +184,7 @@ impl PushConsumer for ConsumerProxy {
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.shared.home.forget(self.number)?;
         *self.state.lock("event.proxy") = State::Disconnected;
         self.shared.disconnect_supplier(self.number);
         Ok(())
@@ -220,14 +216,25 @@ impl ProxyPushConsumer for ConsumerProxy {
 }
 
 /// `ProxyPushSupplier`: pushes to one consumer.
-struct SupplierProxy {
+pub(crate) struct SupplierProxy {
     shared: Arc<Shared>,
     number: u64,
     state: PiMutex<State<Arc<Outlet>>>,
 }
 
+impl SupplierProxy {
+    pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
+        Self {
+            shared,
+            number,
+            state: PiMutex::new(State::Waiting),
+        }
+    }
+}
+
 impl PushSupplier for SupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        self.shared.home.forget(self.number)?;
         let before = std::mem::replace(&mut *self.state.lock("event.proxy"), State::Disconnected);
         match before {
             State::Connected(outlet) => self.shared.disconnect_consumer(self.number, &outlet),
@@ -248,7 +255,16 @@ impl ProxyPushSupplier for SupplierProxy {
             // A channel that consumes its own events would push them for ever (Event Service 1.2, clause 2.5.7).
             State::Waiting if self.shared.is_own(consumer.object()) => Err(TypeError {}.into()),
             State::Waiting => {
-                *state = State::Connected(self.shared.connect_consumer(self.number, consumer)?);
+                let client = Client::<NoQos> {
+                    number: self.number,
+                    kind: ProxyKind::PushSupplier,
+                    reference: Some(consumer.object()),
+                    qos: None,
+                };
+                let connected = self.shared.home.record(&client, || {
+                    self.shared.connect_consumer(self.number, consumer)
+                })?;
+                *state = State::Connected(connected);
                 Ok(())
             }
             State::Connected(_) => Err(AlreadyConnected {}.into()),

@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use deckwatch_orb::{Orb, Servant, SystemException};
 
-use crate::admin::{Channel, Consumers, Suppliers, next_number};
+use crate::admin::{Channel, Consumers, Suppliers};
 use crate::cos::PullPermits;
 use crate::cos_event_channel_admin::{
     ConsumerAdminRef, ConsumerAdminSkeleton, EventChannelRef, EventChannelSkeleton,
     SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
+use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;
+use crate::restore::restore;
 use crate::shared::{ChannelOptions, Shared};
 use crate::status::{WithStatus, cos_report};
+use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
 
 /// What a channel is built of.
 pub(crate) struct Built {
@@ -59,15 +62,36 @@ impl EventChannel {
         Self::build(orb, Built::of(options))
     }
 
+    /// Activates a channel whose administration is in a store. All references to its objects are those of its earlier
+    /// lives at the same port, and the clients that were connected are connected again.
+    ///
+    /// # Errors
+    /// As [`EventChannel::start`]; when the store cannot be read or written.
+    pub fn start_stored(
+        orb: &Orb,
+        options: ChannelOptions,
+        store: ChannelStore,
+    ) -> Result<Self, ChannelStoreError> {
+        options.check()?;
+        let (home, records) = Home::stored(orb, store, ChannelKind::Cos)?;
+        let channel = Self::build_at(home, orb, Built::of(options))?;
+        restore(orb, &channel.shared, &records)?;
+        Ok(channel)
+    }
+
     pub(crate) fn build(orb: &Orb, built: Built) -> Result<Self, SystemException> {
         built.options.check()?;
-        let poa = orb.root_poa()?;
+        Self::build_at(Home::transient(orb)?, orb, built)
+    }
+
+    fn build_at(home: Home, orb: &Orb, built: Built) -> Result<Self, SystemException> {
         let is_monitored = built.is_monitored;
-        let shared = Shared::new(poa, orb, built)?;
+        let shared = Shared::new(home, orb, built)?;
+        let fixed = |object| shared.home.fixed_number(object);
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
-        let consumers = shared.activate(next_number(), consumers)?;
+        let consumers = shared.activate(fixed(Fixed::ConsumerAdmin), consumers)?;
         let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(shared.clone())));
-        let suppliers = shared.activate(next_number(), suppliers)?;
+        let suppliers = shared.activate(fixed(Fixed::SupplierAdmin), suppliers)?;
         let channel = Channel {
             shared: shared.clone(),
             consumers: ConsumerAdminRef::unchecked_narrow(consumers),
@@ -80,7 +104,7 @@ impl EventChannel {
         };
         let reported = shared.clone();
         let servant = Arc::new(WithStatus::new(servant, move || cos_report(&reported)));
-        let reference = shared.activate(next_number(), servant)?;
+        let reference = shared.activate(fixed(Fixed::Channel), servant)?;
         let reference = EventChannelRef::unchecked_narrow(reference);
         Ok(Self { shared, reference })
     }
@@ -95,6 +119,12 @@ impl EventChannel {
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
         self.shared.counters.read(self.shared.deliveries.counts())
+    }
+
+    /// Changes of the administration that the store did not take.
+    #[must_use]
+    pub fn store_failures(&self) -> u64 {
+        self.shared.home.store_failures()
     }
 
     /// Octets of all events that are alive: queued for a consumer, or being written to one.

@@ -21,13 +21,16 @@ mod event;
 pub mod federation;
 pub mod filter;
 pub mod fuzzing;
+mod home;
 pub mod limits;
 mod objects;
 mod raise;
+mod restore;
 pub mod rt;
 mod scheduler;
 mod shared;
 mod status;
+mod store;
 mod suppliers;
 
 pub use channel::EventChannel;
@@ -38,6 +41,7 @@ pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;
+pub use store::{ChannelStore, ChannelStoreError};
 
 /// Generated from `idl/omg`, `idl/omnievents` and `idl/rtec`.
 mod idl {
@@ -48,6 +52,7 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/CosLifeCycle.rs"));
     include!(concat!(env!("OUT_DIR"), "/omniEvents.rs"));
     include!(concat!(env!("OUT_DIR"), "/channel_status.rs"));
+    include!(concat!(env!("OUT_DIR"), "/channel_group.rs"));
     include!(concat!(env!("OUT_DIR"), "/TimeBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecBase.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecDefaultEventData.rs"));
@@ -57,6 +62,7 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/event_federation.rs"));
 }
 
+use idl::channel_group;
 pub use idl::{
     EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
     cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch, deckwatch_federation,

@@ -3,17 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use deckwatch_orb::{
-    ObjectId, ObjectRef, Poa, Servant, SystemException, SystemExceptionKind as Kind,
-};
+use deckwatch_orb::{ObjectId, ObjectRef, Servant, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
+use crate::home::Home;
 use crate::limits;
-use crate::raise::{raise, system};
+use crate::raise::raise;
 
 /// The active objects of one channel.
 pub(crate) struct Objects {
-    poa: Poa,
+    pub(crate) home: Home,
     active: PiMutex<Active>,
 }
 
@@ -26,9 +25,9 @@ struct Active {
 }
 
 impl Objects {
-    pub(crate) fn new(poa: Poa) -> Self {
+    pub(crate) fn new(home: Home) -> Self {
         Self {
-            poa,
+            home,
             active: PiMutex::default(),
         }
     }
@@ -42,12 +41,11 @@ impl Objects {
         number: u64,
         servant: Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
-        let id = self.poa.activate_object(servant).map_err(system)?;
-        let reference = self.poa.id_to_reference(&id).map_err(system)?;
+        let (id, reference) = self.home.activate(number, servant)?;
         let mut active = self.active.lock("event.objects");
         if active.is_closed {
             drop(active);
-            let _ = self.poa.deactivate_object(&id); // Nobody else knows it.
+            self.home.deactivate(&id);
             return Err(raise(Kind::ObjectNotExist));
         }
         active.ids.insert(number, id);
@@ -98,7 +96,8 @@ impl Objects {
             active.ids.remove(&number)
         };
         if let Some(id) = id {
-            let _ = self.poa.deactivate_object(&id); // It may be gone already.
+            self.home.deactivate(&id);
+            self.home.forget_later(number);
         }
     }
 
@@ -111,13 +110,13 @@ impl Objects {
             std::mem::take(&mut active.ids)
         };
         for id in ids.into_values() {
-            let _ = self.poa.deactivate_object(&id); // It may be gone already.
+            self.home.deactivate(&id);
         }
     }
 
     /// Returns true if the reference is to one of these objects.
     pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
-        let Ok(id) = self.poa.reference_to_id(reference) else {
+        let Some(id) = self.home.own_id(reference) else {
             return false;
         };
         let active = self.active.lock("event.objects");

@@ -25,6 +25,7 @@ mod observers;
 mod pushed;
 mod qos;
 mod reports;
+mod restore;
 mod shared;
 mod supplier;
 mod timeouts;

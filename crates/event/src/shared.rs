@@ -9,18 +9,20 @@ use std::time::Duration;
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
 use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
-    ObjectId, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind as Kind,
+    ObjectId, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::PiMutex;
 
 use crate::channel::Built;
+use crate::channel_group::ProxyKind;
 use crate::consumers::Consumers;
 use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
 use crate::cos_event_comm::PushSupplierRef;
 use crate::counters::Counters;
 use crate::event::Event;
+use crate::home::{Client, Home, NoQos};
 use crate::limits;
-use crate::raise::{raise, system};
+use crate::raise::raise;
 use crate::suppliers::{Activity, SupplierList};
 
 /// Options of a channel.
@@ -69,7 +71,7 @@ impl Default for ChannelOptions {
 /// The state that the servants of one channel share.
 pub(crate) struct Shared {
     own: Weak<Self>,
-    poa: Poa,
+    pub(crate) home: Home,
     /// The clock.
     transport: Arc<dyn Transport>,
     options: ChannelOptions,
@@ -108,7 +110,7 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(poa: Poa, orb: &Orb, built: Built) -> Result<Arc<Self>, SystemException> {
+    pub(crate) fn new(home: Home, orb: &Orb, built: Built) -> Result<Arc<Self>, SystemException> {
         let options = built.options;
         let deliveries = Deliveries::start(
             orb,
@@ -119,7 +121,7 @@ impl Shared {
         )?;
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
-            poa,
+            home,
             transport: Arc::clone(orb.transport()),
             options,
             type_id: built.type_id,
@@ -156,7 +158,7 @@ impl Shared {
     }
 
     pub(crate) fn is_orb_alive(&self) -> bool {
-        self.poa.is_orb_alive()
+        self.home.is_orb_alive()
     }
 
     pub(crate) fn weak(&self) -> &Weak<Self> {
@@ -175,8 +177,7 @@ impl Shared {
         number: u64,
         servant: Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
-        let id = self.poa.activate_object(servant).map_err(system)?;
-        let reference = self.poa.id_to_reference(&id).map_err(system)?;
+        let (id, reference) = self.home.activate(number, servant)?;
         let mut proxies = self.proxies.lock("event.proxies");
         proxies.active.entry(number).or_default().push(id);
         drop(proxies);
@@ -213,8 +214,9 @@ impl Shared {
             proxies.active.remove(&number)
         };
         for id in ids.unwrap_or_default() {
-            let _ = self.poa.deactivate_object(&id); // It may be gone already.
+            self.home.deactivate(&id);
         }
+        self.home.forget_later(number);
     }
 
     /// Marks a proxy as connected.
@@ -261,11 +263,19 @@ impl Shared {
         proxy: u64,
         reference: Option<&PushSupplierRef>,
     ) -> Result<Activity, SystemException> {
-        self.suppliers
-            .connect(proxy, reference, self.transport.now(), || {
-                self.check_alive()?;
-                self.settle(proxy)
-            })
+        let client = Client::<NoQos> {
+            number: proxy,
+            kind: ProxyKind::PushConsumer,
+            reference: reference.map(PushSupplierRef::object),
+            qos: None,
+        };
+        self.home.record(&client, || {
+            self.suppliers
+                .connect(proxy, reference, self.transport.now(), || {
+                    self.check_alive()?;
+                    self.settle(proxy)
+                })
+        })
     }
 
     /// Number of connected suppliers that push.
@@ -289,7 +299,7 @@ impl Shared {
 
     /// Returns true if the reference is to an object of the channel itself.
     pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
-        let Ok(id) = self.poa.reference_to_id(reference) else {
+        let Some(id) = self.home.own_id(reference) else {
             return false;
         };
         let proxies = self.proxies.lock("event.proxies");
@@ -313,6 +323,7 @@ impl Shared {
         for number in active {
             self.retire(number);
         }
+        self.home.forget_all();
         let shared = self.own();
         let farewell = move || {
             for reference in suppliers {

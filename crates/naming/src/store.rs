@@ -4,14 +4,10 @@
 //! A context is a number; the root is [`ROOT`]. The target of a binding is one of our contexts (by its number, so that
 //! it survives a change of address) or a reference of any ORB (as its encoded IOR).
 
-use std::fmt;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::path::Path;
 
-use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
-    TableDefinition, TransactionError, WriteTransaction,
+use deckwatch_store::redb::{
+    self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction,
 };
 
 use crate::limits;
@@ -27,9 +23,6 @@ const BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
 /// Name -> number, for example the number of the next context.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const NEXT_CONTEXT: &str = "next_context";
-
-/// Octets that must be writable before a database is opened again: more than its repair needs.
-const PROBE_SIZE: usize = 1 << 20;
 
 /// The target of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,12 +84,10 @@ pub struct Row {
 }
 
 /// Contexts and bindings on a disk, or in memory.
+#[derive(Debug)]
 pub struct Store {
-    database: RwLock<Opened>,
-    open: Open,
+    database: deckwatch_store::Store,
     room: Room,
-    /// The file that is written to check that the disk accepts data.
-    probe: Option<PathBuf>,
 }
 
 /// How much a store may hold.
@@ -113,35 +104,13 @@ impl Room {
     };
 }
 
-#[derive(Debug)]
-struct Opened {
-    /// `None` if the database could not be opened again.
-    database: Option<Database>,
-    /// How many times the database has been opened again.
-    turn: u64,
-}
-
-type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store")
-            .field("database", &self.database)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Store {
     /// Opens the store in a file, or creates it with an empty root.
     ///
     /// # Errors
     /// When the file cannot be opened, is in use by another process, or is no store.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
-            make(path)?;
-        }
-        let (probe, path) = (beside(path, "probe"), path.to_owned());
-        Self::with(Box::new(move || Database::create(&path)), Some(probe))
+        Ok(Self::over(deckwatch_store::Store::open(path, &fill)?))
     }
 
     /// A store that ends with the process.
@@ -149,76 +118,22 @@ impl Store {
     /// # Errors
     /// When memory cannot be allocated.
     pub fn in_memory() -> Result<Self, StoreError> {
-        let backend = redb::backends::InMemoryBackend::new;
-        let open = move || Database::builder().create_with_backend(backend());
-        Self::with(Box::new(open), None)
+        Ok(Self::over(deckwatch_store::Store::in_memory(&fill)?))
     }
 
-    fn with(open: Open, probe: Option<PathBuf>) -> Result<Self, StoreError> {
-        let database = open()?;
-        fill(&database)?;
-        let opened = Opened {
-            database: Some(database),
-            turn: 0,
-        };
-        Ok(Self {
-            database: RwLock::new(opened),
-            open,
+    fn over(database: deckwatch_store::Store) -> Self {
+        Self {
+            database,
             room: Room::OF_SERVICE,
-            probe,
-        })
+        }
     }
 
     fn read(&self) -> Result<ReadTransaction, StoreError> {
-        self.begin(Database::begin_read)
+        Ok(self.database.read()?)
     }
 
     fn write(&self) -> Result<WriteTransaction, StoreError> {
-        self.begin(Database::begin_write)
-    }
-
-    /// Begins a transaction. After a failed write, for example to a full disk, a database must be opened again before
-    /// it can be written.
-    fn begin<T>(
-        &self,
-        begin: impl Fn(&Database) -> Result<T, TransactionError>,
-    ) -> Result<T, StoreError> {
-        let begun = || {
-            let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
-            match &held.database {
-                Some(database) => (begin(database), held.turn),
-                None => (Err(StorageError::PreviousIo.into()), held.turn),
-            }
-        };
-        match begun() {
-            (Err(TransactionError::Storage(StorageError::PreviousIo)), turn) => {
-                self.open_again(turn)?;
-                Ok(begun().0?)
-            }
-            (begun, _) => Ok(begun?),
-        }
-    }
-
-    /// Opens the database again, unless another thread has done so since `turn`. While nothing can be written, the
-    /// database stays open for reading.
-    fn open_again(&self, turn: u64) -> Result<(), StoreError> {
-        let mut held = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        if held.turn != turn {
-            return Ok(());
-        }
-        if let Some(probe) = &self.probe {
-            let written = std::fs::write(probe, [0; PROBE_SIZE]);
-            let _ = std::fs::remove_file(probe); // It may be gone already.
-            written.map_err(StorageError::Io)?;
-        }
-        // The file must be closed first: it cannot be opened twice.
-        drop(held.database.take());
-        held.database = Some((self.open)()?);
-        held.turn += 1;
-        Ok(())
+        Ok(self.database.write()?)
     }
 
     /// The numbers of all contexts, root included.
@@ -357,45 +272,14 @@ impl Store {
     }
 }
 
-/// The name of a file beside `path` that no other running process uses.
-fn beside(path: &Path, what: &str) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{what}-{}", std::process::id()));
-    beside.into()
-}
-
-/// Creates an empty store beside the file and links it there once it is complete. A partly written store, as a full
-/// disk leaves it, could never be opened.
-fn make(path: &Path) -> Result<(), StoreError> {
-    let fresh = &beside(path, "new");
-    // An earlier process with the same id may have left one.
-    let _ = std::fs::remove_file(fresh); // There may be none.
-    let made = Database::create(fresh)
-        .map_err(StoreError::from)
-        .and_then(|database| fill(&database));
-    let linked = made.and_then(|()| match std::fs::hard_link(fresh, path) {
-        // Some file systems do not support hard links.
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            std::fs::rename(fresh, path).map_err(|error| StorageError::Io(error).into())
-        }
-        _linked_or_made_by_another => Ok(()),
-    });
-    let _ = std::fs::remove_file(fresh); // It may be gone already.
-    linked
-}
-
 /// Creates the tables and the root unless the database has them.
-fn fill(database: &Database) -> Result<(), StoreError> {
-    let write = database.begin_write()?;
-    {
-        write.open_table(CONTEXTS)?.insert(ROOT, ())?;
-        write.open_table(BINDINGS)?;
-        let mut numbers = write.open_table(NUMBERS)?;
-        if numbers.get(NEXT_CONTEXT)?.is_none() {
-            numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
-        }
+fn fill(write: &WriteTransaction) -> Result<(), redb::Error> {
+    write.open_table(CONTEXTS)?.insert(ROOT, ())?;
+    write.open_table(BINDINGS)?;
+    let mut numbers = write.open_table(NUMBERS)?;
+    if numbers.get(NEXT_CONTEXT)?.is_none() {
+        numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
     }
-    write.commit()?;
     Ok(())
 }
 
@@ -482,8 +366,7 @@ macro_rules! from_redb {
 }
 
 from_redb!(
-    redb::DatabaseError,
-    redb::TransactionError,
+    redb::Error,
     redb::TableError,
     redb::StorageError,
     redb::CommitError

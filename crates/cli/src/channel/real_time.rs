@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_event::ChannelOptions;
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::limits::{
     DISPATCH_LANES_MAX, DISPATCH_QUEUE_MAX, DISPATCH_THREADS_MAX, QUEUE_LEN_DEFAULT,
 };
 use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel, RtInfo};
+use deckwatch_event::{ChannelOptions, ChannelStore};
 use deckwatch_orb::{Orb, Priority};
 
 use crate::output::errln;
@@ -146,15 +146,18 @@ fn priority(text: &str) -> Option<Priority> {
 }
 
 impl RealTimeArgs {
-    /// Starts the channel, if one was asked for. What it has in common with other channels is in `common`.
+    /// Whether a real-time channel was asked for.
+    pub(super) const fn is_asked(&self) -> bool {
+        self.real_time
+    }
+
+    /// Starts the channel. What it has in common with other channels is in `common`.
     pub(super) fn start(
         &self,
         orb: &Orb,
         common: &ChannelOptions,
-    ) -> anyhow::Result<Option<RtEventChannel>> {
-        if !self.real_time {
-            return Ok(None);
-        }
+        store: Option<ChannelStore>,
+    ) -> anyhow::Result<RtEventChannel> {
         let queue = QueueOptions {
             len: self.lane_queue,
             order: match self.order {
@@ -193,14 +196,17 @@ impl RealTimeArgs {
             disconnect_callbacks: self.disconnect_callbacks,
             rt_infos: infos.collect::<HashMap<_, _>>(),
         };
-        let channel = RtEventChannel::start(orb, options).with_context(|| {
+        if let Some(store) = store {
+            let channel = RtEventChannel::start_stored(orb, options, store);
+            return channel.context("cannot start from the store");
+        }
+        RtEventChannel::start(orb, options).with_context(|| {
             format!(
                 "cannot start the dispatching: a queue holds 1 to {DISPATCH_QUEUE_MAX} events, there are at most \
                  {DISPATCH_LANES_MAX} lanes of different priorities and {DISPATCH_THREADS_MAX} threads, and the host \
                  must allow the priorities (or --priority-fallback)"
             )
-        })?;
-        Ok(Some(channel))
+        })
     }
 }
 

@@ -37,11 +37,23 @@ impl Served {
     /// Prints the counters.
     pub(super) fn print_counts(&self) {
         match self {
-            Self::Channel(channel) => print_counts(&channel.counts()),
+            Self::Channel(channel) => {
+                print_counts(&channel.counts());
+                print_store_failures(channel.store_failures());
+            }
             Self::Factory(factory) => print_counts(&factory.counts()),
             Self::Typed(channel) => print_counts(&channel.counts()),
-            Self::RealTime(channel) => real_time::print_counts(channel),
+            Self::RealTime(channel) => {
+                real_time::print_counts(channel);
+                print_store_failures(channel.store_failures());
+            }
         }
+    }
+}
+
+fn print_store_failures(failures: u64) {
+    if failures > 0 {
+        errln!("changes that the store did not take: {failures}");
     }
 }
 

@@ -62,6 +62,7 @@ impl PullConsumerProxy {
 
 impl PullConsumer for PullConsumerProxy {
     fn disconnect_pull_consumer(&self) -> Result<(), SystemException> {
+        self.shared.home.forget(self.number)?;
         *self.state.lock("event.proxy") = State::Disconnected;
         self.shared.disconnect_source(self.number);
         Ok(())

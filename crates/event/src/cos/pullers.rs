@@ -10,7 +10,9 @@ use deckwatch_sync::{PiMutex, Popped, SlotKey, SlotTable};
 
 use super::notify;
 use super::pull_queue::{PullQueue, Queued};
+use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::PullConsumerRef;
+use crate::home::{Client, NoQos};
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
@@ -191,9 +193,17 @@ impl Shared {
     ) -> Result<Connected<Q>, SystemException> {
         let now = self.now();
         let connected = Connected::new(queue, now);
-        let gone = pullers.connect(proxy, reference, &connected, now, || {
-            self.check_alive()?;
-            self.settle(proxy)
+        let client = Client::<NoQos> {
+            number: proxy,
+            kind: ProxyKind::PullSupplier,
+            reference: reference.map(PullConsumerRef::object),
+            qos: None,
+        };
+        let gone = self.home.record(&client, || {
+            pullers.connect(proxy, reference, &connected, now, || {
+                self.check_alive()?;
+                self.settle(proxy)
+            })
         })?;
         if let Some(gone) = gone {
             self.counters.consumers_lost.fetch_add(1, Relaxed);

@@ -11,8 +11,10 @@ use deckwatch_orb::{AsynchronousReply, ObjectRef, SystemException, SystemExcepti
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::notify;
+use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::{Disconnected, PullSupplierRef, PullSupplierTryPullError};
 use crate::event::Event;
+use crate::home::{Client, NoQos};
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
@@ -299,11 +301,20 @@ impl Source {
 impl Shared {
     /// Begins to pull from a supplier.
     pub(super) fn connect_source(&self, proxy: u64, asked: Asked) -> Result<(), SystemException> {
-        self.sources
-            .connect(self.weak(), proxy, asked, self.now(), || {
-                self.check_alive()?;
-                self.settle(proxy)
-            })
+        let reference = asked.reference.clone();
+        let client = Client::<NoQos> {
+            number: proxy,
+            kind: ProxyKind::PullConsumer,
+            reference: Some(reference.object()),
+            qos: None,
+        };
+        self.home.record(&client, || {
+            self.sources
+                .connect(self.weak(), proxy, asked, self.now(), || {
+                    self.check_alive()?;
+                    self.settle(proxy)
+                })
+        })
     }
 
     /// Pulls no longer from a supplier, and notifies it.

@@ -7,9 +7,10 @@ use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
 use super::consumer::{ConsumerReport, SupplierProxy};
 use super::counters::RtCounts;
 use super::inlet::Inlet;
+use super::restore::restore;
 use super::shared::{RtChannelOptions, Shared};
 use super::supplier::{ConsumerProxy, PushServant};
-use crate::admin::next_number;
+use crate::home::{Fixed, Home};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREMOVEOBSERVER};
 use crate::rtec_event_channel_admin::{
@@ -19,6 +20,7 @@ use crate::rtec_event_channel_admin::{
     ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::status::WithStatus;
+use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
 
 /// A real-time event channel that serves on an ORB until it is destroyed.
 pub struct RtEventChannel {
@@ -33,12 +35,32 @@ impl RtEventChannel {
     /// BAD_PARAM for options out of bounds; NO_PERMISSION for a lane whose priority the host refuses; NO_RESOURCES
     /// without a thread; the exceptions of the adapter.
     pub fn start(orb: &Orb, options: RtChannelOptions) -> Result<Self, SystemException> {
-        let shared = Shared::new(orb, options)?;
+        Self::start_at(Home::transient(orb)?, orb, options)
+    }
+
+    /// Activates a channel whose administration is in a store. All references to its objects are those of its earlier
+    /// lives at the same port, and the clients that were connected are connected again.
+    ///
+    /// # Errors
+    /// As [`RtEventChannel::start`]; when the store cannot be read or written.
+    pub fn start_stored(
+        orb: &Orb,
+        options: RtChannelOptions,
+        store: ChannelStore,
+    ) -> Result<Self, ChannelStoreError> {
+        let (home, records) = Home::stored(orb, store, ChannelKind::RealTime)?;
+        let channel = Self::start_at(home, orb, options)?;
+        restore(orb, &channel.shared, &records)?;
+        Ok(channel)
+    }
+
+    fn start_at(home: Home, orb: &Orb, options: RtChannelOptions) -> Result<Self, SystemException> {
+        let shared = Shared::new(home, orb, options)?;
         let weak = || Arc::downgrade(&shared);
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(weak())));
-        let consumers = shared.objects.activate(next_number(), consumers)?;
+        let consumers = shared.activate(Fixed::ConsumerAdmin, consumers)?;
         let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(weak())));
-        let suppliers = shared.objects.activate(next_number(), suppliers)?;
+        let suppliers = shared.activate(Fixed::SupplierAdmin, suppliers)?;
         let channel = Channel {
             shared: weak(),
             consumers: ConsumerAdminRef::unchecked_narrow(consumers),
@@ -48,7 +70,7 @@ impl RtEventChannel {
         let reported = weak();
         let report = move || alive(&reported)?.status();
         let channel = Arc::new(WithStatus::new(channel, report));
-        let reference = shared.objects.activate(next_number(), channel)?;
+        let reference = shared.activate(Fixed::Channel, channel)?;
         Ok(Self {
             reference: EventChannelRef::unchecked_narrow(reference),
             shared,
@@ -72,6 +94,12 @@ impl RtEventChannel {
         self.shared.counts()
     }
 
+    /// Changes of the administration that the store did not take.
+    #[must_use]
+    pub fn store_failures(&self) -> u64 {
+        self.shared.objects.home.store_failures()
+    }
+
     /// What became of each connected consumer's events, in the order in which their proxies were obtained.
     #[must_use]
     pub fn consumers(&self) -> Vec<ConsumerReport> {
@@ -87,8 +115,13 @@ impl RtEventChannel {
 
 impl Drop for RtEventChannel {
     fn drop(&mut self) {
-        // A client may have destroyed it.
-        let _ = self.shared.destroy();
+        if self.shared.objects.home.is_stored() {
+            // The next process with the store goes on: no client is notified.
+            self.shared.stop();
+        } else {
+            // A client may have destroyed it.
+            let _ = self.shared.destroy();
+        }
     }
 }
 
@@ -146,7 +179,8 @@ struct Consumers(Weak<Shared>);
 
 impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
-        let (shared, number) = (alive(&self.0)?, next_number());
+        let shared = alive(&self.0)?;
+        let number = shared.objects.home.next_number();
         let proxy = SupplierProxy::new(self.0.clone(), number);
         let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
         let reference = shared.objects.offer(number, servant)?;
@@ -159,8 +193,10 @@ struct Suppliers(Weak<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
-        let (shared, number) = (alive(&self.0)?, next_number());
-        let servant = Arc::new(PushServant::new(ConsumerProxy::new(self.0.clone(), number)));
+        let shared = alive(&self.0)?;
+        let number = shared.objects.home.next_number();
+        let proxy = Arc::new(ConsumerProxy::new(self.0.clone(), number));
+        let servant = Arc::new(PushServant::new(proxy));
         let reference = shared.objects.offer(number, servant)?;
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }

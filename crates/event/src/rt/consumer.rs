@@ -13,9 +13,11 @@ use super::hop::Hop;
 use super::pushed::{Pushed, lowered, write_set};
 use super::qos::RtInfo;
 use super::shared::Shared;
+use crate::channel_group::ProxyKind;
 use crate::dispatch::{Task, Urgency};
 use crate::filter::designator::{DEADLINE_TIMEOUT, INTERVAL_TIMEOUT, TIMEOUT};
 use crate::filter::{Filter, Input, MatchState, TimerKind};
+use crate::home::Client;
 use crate::limits::TTL_MAX;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{
@@ -320,6 +322,9 @@ impl SupplierProxy {
     fn suspend(&self, is_suspended: bool) -> Result<(), SystemException> {
         match &*self.state.lock("rt.proxy") {
             State::Connected(consumer) => {
+                let shared = self.shared()?;
+                let home = &shared.objects.home;
+                home.record_suspended(self.number, is_suspended)?;
                 consumer.is_suspended.store(is_suspended, Release);
                 Ok(())
             }
@@ -332,6 +337,7 @@ impl SupplierProxy {
 impl PushSupplier for SupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
         let shared = self.shared()?;
+        shared.objects.home.forget(self.number)?;
         let before = std::mem::replace(&mut *self.state.lock("rt.proxy"), State::Disconnected);
         match before {
             State::Connected(consumer) => shared.disconnect_consumer(&consumer),
@@ -361,7 +367,15 @@ impl ProxyPushSupplier for SupplierProxy {
             State::Connected(_) => return Err(AlreadyConnected {}.into()),
             State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
         };
-        let connected = shared.connect_consumer(self.number, consumer, qos, before)?;
+        let client = Client {
+            number: self.number,
+            kind: ProxyKind::PushSupplier,
+            reference: Some(consumer.object()),
+            qos: Some(qos),
+        };
+        let connected = shared.objects.home.record(&client, || {
+            shared.connect_consumer(self.number, consumer, qos, before)
+        })?;
         *state = State::Connected(connected);
         Ok(())
     }

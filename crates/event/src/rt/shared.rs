@@ -10,7 +10,9 @@ use deckwatch_orb::delivery::{
     WhenFull,
 };
 use deckwatch_orb::transport::Transport;
-use deckwatch_orb::{Orb, Priority, RtCurrent, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    ObjectRef, Orb, Priority, RtCurrent, Servant, SystemException, SystemExceptionKind as Kind,
+};
 use deckwatch_sync::PiMutex;
 
 use super::consumer::{Consumer, Delivery};
@@ -23,6 +25,7 @@ use super::supplier::Supplier;
 use super::timeouts::Timeouts;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
+use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::objects::Objects;
 use crate::raise::raise;
@@ -97,7 +100,11 @@ pub(super) struct Clients {
 impl Shared {
     /// # Errors
     /// BAD_PARAM for options out of bounds, NO_RESOURCES for lanes without threads or priorities.
-    pub(super) fn new(orb: &Orb, options: RtChannelOptions) -> Result<Arc<Self>, SystemException> {
+    pub(super) fn new(
+        home: Home,
+        orb: &Orb,
+        options: RtChannelOptions,
+    ) -> Result<Arc<Self>, SystemException> {
         let is_sound = (1..=limits::QUEUE_LEN_MAX).contains(&options.queue_len)
             && options.size_max >= limits::CHANNEL_SIZE_MIN;
         if !is_sound {
@@ -126,7 +133,7 @@ impl Shared {
         let prepare: Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync> =
             Arc::new(prepare);
         let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
-        let objects = Objects::new(orb.root_poa()?);
+        let objects = Objects::new(home);
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
             options,
@@ -482,12 +489,34 @@ impl Shared {
         &self.observers
     }
 
+    /// Activates an object that the channel has without a client.
+    pub(super) fn activate(
+        &self,
+        object: Fixed,
+        servant: Arc<dyn Servant>,
+    ) -> Result<ObjectRef, SystemException> {
+        let number = self.objects.home.fixed_number(object);
+        self.objects.activate(number, servant)
+    }
+
+    /// Ends the threads. Clients are not notified.
+    pub(super) fn stop(&self) {
+        if self.is_destroyed.swap(true, AcqRel) {
+            return;
+        }
+        self.timeouts.close();
+        self.observers.close();
+        self.dispatcher.close();
+        self.deliveries.close();
+    }
+
     /// Ends the channel: all objects are deactivated, what is queued is sent, and all clients are notified.
     pub(super) fn destroy(&self) -> Result<(), SystemException> {
         if self.is_destroyed.swap(true, AcqRel) {
             return Err(raise(Kind::ObjectNotExist));
         }
         self.objects.retire_all();
+        self.objects.home.forget_all();
         self.timeouts.close();
         self.observers.close();
         // A concurrent connect has either finished or will find the channel destroyed.

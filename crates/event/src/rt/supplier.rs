@@ -12,7 +12,9 @@ use deckwatch_sync::PiMutex;
 use super::pushed::Pushed;
 use super::qos;
 use super::shared::Shared;
+use crate::channel_group::ProxyKind;
 use crate::filter::{Header, Input};
+use crate::home::Client;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{
     AlreadyConnected, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
@@ -151,6 +153,7 @@ impl PushConsumer for ConsumerProxy {
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
         let shared = self.shared()?;
+        shared.objects.home.forget(self.number)?;
         let before = std::mem::replace(&mut *self.state.lock("rt.proxy"), State::Disconnected);
         let supplier = match before {
             State::Connected(supplier) => Some(supplier),
@@ -177,17 +180,24 @@ impl ProxyPushConsumer for ConsumerProxy {
         }
         let known = &shared.options.rt_infos;
         let supplier = Arc::new(Supplier::new(push_supplier, qos, known));
-        shared.connect_supplier(self.number, &supplier)?;
+        let client = Client {
+            number: self.number,
+            kind: ProxyKind::PushConsumer,
+            reference: push_supplier.map(PushSupplierRef::object),
+            qos: Some(qos),
+        };
+        let home = &shared.objects.home;
+        home.record(&client, || shared.connect_supplier(self.number, &supplier))?;
         *state = State::Connected(supplier);
         Ok(())
     }
 }
 
 /// The servant of a [`ConsumerProxy`]: as its skeleton, but `push` is served from the octets.
-pub(super) struct PushServant(ProxyPushConsumerSkeleton<ConsumerProxy>);
+pub(super) struct PushServant(ProxyPushConsumerSkeleton<Arc<ConsumerProxy>>);
 
 impl PushServant {
-    pub(super) fn new(proxy: ConsumerProxy) -> Self {
+    pub(super) fn new(proxy: Arc<ConsumerProxy>) -> Self {
         Self(ProxyPushConsumerSkeleton::new(proxy))
     }
 }

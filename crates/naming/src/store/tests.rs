@@ -1,10 +1,4 @@
-//! The store on files, in memory, and on a disk that becomes full.
-
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-
-use redb::StorageBackend;
+//! The store on files and in memory.
 
 use super::*;
 
@@ -163,83 +157,4 @@ fn a_store_has_the_room_that_the_limits_state() {
         bindings_max: limits::BINDINGS_MAX,
     };
     assert_eq!(Store::in_memory().unwrap().room, room);
-}
-
-/// A disk in memory that a test can fill.
-#[derive(Clone, Debug, Default)]
-struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
-
-impl Disk {
-    fn fill(&self, is_full: bool) {
-        self.0.1.store(is_full, Ordering::SeqCst);
-    }
-
-    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
-        if self.0.1.load(Ordering::SeqCst) {
-            Err(ErrorKind::StorageFull.into())
-        } else {
-            Ok(self.0.0.lock().unwrap())
-        }
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.0.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        out.copy_from_slice(&self.0.0.lock().unwrap()[offset as usize..][..out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.room()?.resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.room().map(drop)
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
-
-#[test]
-fn a_disk_that_was_full_is_written_again_once_it_has_room() {
-    let disk = Disk::default();
-    let opened = disk.clone();
-    let open: Open = Box::new(move || Database::builder().create_with_backend(opened.clone()));
-    let store = Store::with(open, None).unwrap();
-    let bind = |id| store.bind(ROOT, id, "", &object(id), false);
-    bind("before").unwrap();
-    disk.fill(true);
-    for _ in 0..3 {
-        assert!(matches!(bind("lost"), Err(StoreError::Database(_))));
-    }
-    disk.fill(false);
-    bind("after").unwrap();
-    let found = |id| store.lookup(ROOT, id, "").unwrap();
-    assert_eq!(found("before"), Some(object("before")));
-    assert_eq!(found("after"), Some(object("after")));
-    assert_eq!(found("lost"), None);
-}
-
-#[test]
-fn a_store_that_could_not_be_made_leaves_nothing_behind() {
-    let folder = std::env::temp_dir().join(format!("deckwatch-no-store-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("names.redb");
-    // The temporary name of a new store is taken by a directory.
-    let beside = beside(&path, "new");
-    std::fs::create_dir(&beside).unwrap();
-    assert!(Store::open(&path).is_err());
-    assert!(!path.exists());
-    std::fs::remove_dir(&beside).unwrap();
-    drop(Store::open(&path).unwrap());
-    assert!(!beside.exists());
-    std::fs::remove_dir_all(folder).unwrap();
 }

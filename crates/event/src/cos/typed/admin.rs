@@ -9,7 +9,7 @@ use super::pull_consumer::typed_supplier;
 use super::pull_supplier::{PullObject, TypedPullSupplierProxy};
 use super::push_consumer::{PushObject, TypedPushConsumerProxy};
 use super::push_supplier::TypedPushSupplierProxy;
-use crate::admin::{Consumers, Suppliers, next_number};
+use crate::admin::{Consumers, Suppliers};
 use crate::cos::PullConsumerProxy;
 use crate::cos_event_channel_admin::{
     ConsumerAdmin, ProxyPullConsumerRef, ProxyPullConsumerSkeleton, ProxyPullSupplierRef,
@@ -69,7 +69,7 @@ impl TypedConsumerAdmin for TypedConsumerSide {
     {
         let interface = self.typed.find(supported_interface);
         let interface = interface.ok_or(InterfaceNotSupported {})?;
-        let number = next_number();
+        let number = self.typed.shared.home.next_number();
         let object = PullObject::new(self.typed.clone(), interface);
         let state = object.state();
         let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
@@ -86,7 +86,7 @@ impl TypedConsumerAdmin for TypedConsumerSide {
     ) -> Result<Option<ProxyPushSupplierRef>, TypedConsumerAdminObtainTypedPushSupplierError> {
         let interface = self.typed.find(uses_interface);
         let interface = interface.ok_or(NoSuchImplementation {})?;
-        let number = next_number();
+        let number = self.typed.shared.home.next_number();
         let proxy = TypedPushSupplierProxy::new(self.typed.clone(), number, interface);
         let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
         let reference = self.typed.shared.offer_proxy(number, servant)?;
@@ -125,7 +125,7 @@ impl TypedSupplierAdmin for TypedSupplierSide {
     {
         let interface = self.typed.find(supported_interface);
         let interface = interface.ok_or(InterfaceNotSupported {})?;
-        let number = next_number();
+        let number = self.typed.shared.home.next_number();
         let object = PushObject::new(self.typed.clone(), interface);
         let state = object.state();
         let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
@@ -142,7 +142,7 @@ impl TypedSupplierAdmin for TypedSupplierSide {
     ) -> Result<Option<ProxyPullConsumerRef>, TypedSupplierAdminObtainTypedPullConsumerError> {
         let interface = self.typed.find(uses_interface);
         let interface = interface.ok_or(NoSuchImplementation {})?;
-        let number = next_number();
+        let number = self.typed.shared.home.next_number();
         let typed = Arc::downgrade(&self.typed);
         let ask = move |supplier: &_| typed_supplier(&typed, interface, supplier);
         let shared = self.typed.shared.clone();

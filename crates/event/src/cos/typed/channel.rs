@@ -11,7 +11,6 @@ use super::consumers::TypedConsumers;
 use super::event::TypedEvent;
 use super::interface::TypedInterface;
 use super::pull_supplier::TypedQueues;
-use crate::admin::next_number;
 use crate::channel::Built;
 use crate::cos::Pullers;
 use crate::cos_typed_event_channel_admin::{
@@ -20,6 +19,7 @@ use crate::cos_typed_event_channel_admin::{
     TypedSupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
+use crate::home::Home;
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::{ChannelOptions, Shared};
@@ -45,7 +45,7 @@ impl TypedEventChannel {
         if !(1..=limits::INTERFACES_MAX).contains(&interfaces.len()) {
             return Err(raise(Kind::BadParam));
         }
-        let shared = Shared::new(orb.root_poa()?, orb, Built::of(options))?;
+        let shared = Shared::new(Home::transient(orb)?, orb, Built::of(options))?;
         let typed = Arc::new(Typed {
             shared: shared.clone(),
             interfaces,
@@ -53,15 +53,15 @@ impl TypedEventChannel {
             pullers: Pullers::new(limits::PULLERS_MAX),
         });
         let consumers = TypedConsumerAdminSkeleton::new(TypedConsumerSide::new(typed.clone()));
-        let consumers = shared.activate(next_number(), Arc::new(consumers))?;
+        let consumers = shared.activate(shared.home.next_number(), Arc::new(consumers))?;
         let suppliers = TypedSupplierAdminSkeleton::new(TypedSupplierSide::new(typed.clone()));
-        let suppliers = shared.activate(next_number(), Arc::new(suppliers))?;
+        let suppliers = shared.activate(shared.home.next_number(), Arc::new(suppliers))?;
         let servant = TypedEventChannelSkeleton::new(ChannelServant {
             typed: typed.clone(),
             consumers: TypedConsumerAdminRef::unchecked_narrow(consumers),
             suppliers: TypedSupplierAdminRef::unchecked_narrow(suppliers),
         });
-        let reference = shared.activate(next_number(), Arc::new(servant))?;
+        let reference = shared.activate(shared.home.next_number(), Arc::new(servant))?;
         let reference = TypedEventChannelRef::unchecked_narrow(reference);
         Ok(Self { typed, reference })
     }

@@ -1,0 +1,323 @@
+//! Where the objects of a channel live: their adapter, their numbers and, for a channel with a store, the records of
+//! its connected clients.
+//!
+//! A channel with a store has a persistent adapter, whose object ids are the numbers of the proxies. The number of the
+//! channel's present life is in the upper half of each new number, so that none is given twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_cdr::Write;
+use deckwatch_orb::{
+    Completion, ObjectId, ObjectRef, Orb, Poa, Policies, Servant, SystemException,
+    SystemExceptionKind as Kind,
+};
+use deckwatch_sync::PiMutex;
+
+use crate::channel_group::{ProxyKind, ProxyRecord};
+use crate::raise::system;
+use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulate};
+
+/// Numbers of proxies and administrations, unique in the process.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// Name of the adapter of a channel with a store; part of its persistent keys.
+const ADAPTER: &str = "channel";
+
+/// The objects that a channel has without a client.
+#[derive(Clone, Copy)]
+pub(crate) enum Fixed {
+    Channel,
+    ConsumerAdmin,
+    SupplierAdmin,
+}
+
+/// Where the objects of one channel live.
+pub(crate) struct Home {
+    poa: Poa,
+    ledger: Option<Ledger>,
+}
+
+/// The records of a channel with a store.
+struct Ledger {
+    store: ChannelStore,
+    /// In the upper half of each number that is given in this life.
+    epoch: u64,
+    state: PiMutex<State>,
+    /// Held while the store is written.
+    writing: PiMutex<()>,
+    failures: AtomicU64,
+}
+
+/// Rows to write, by number. `None`: the row is to be removed.
+type Rows = BTreeMap<u64, Option<Arc<[u8]>>>;
+
+#[derive(Default)]
+struct State {
+    /// The rows of the store, as they were last written or are to be written.
+    rows: BTreeMap<u64, Arc<[u8]>>,
+    /// Rows that need not be written at once: those of clients that are gone.
+    later: Rows,
+    is_restored: bool,
+}
+
+/// A client that connects, for [`Home::record`].
+pub(crate) struct Client<'a, Q> {
+    pub(crate) number: u64,
+    pub(crate) kind: ProxyKind,
+    pub(crate) reference: Option<&'a ObjectRef>,
+    pub(crate) qos: Option<&'a Q>,
+}
+
+/// The type of [`Client::qos`] in a channel without one.
+pub(crate) type NoQos = bool;
+
+impl Home {
+    /// The objects are those of the ORB's root adapter, and end with it.
+    pub(crate) fn transient(orb: &Orb) -> Result<Self, SystemException> {
+        Ok(Self {
+            poa: orb.root_poa()?,
+            ledger: None,
+        })
+    }
+
+    /// The objects keep their keys as long as the store is kept. Returns the records of the clients to connect again.
+    pub(crate) fn stored(
+        orb: &Orb,
+        store: ChannelStore,
+        kind: ChannelKind,
+    ) -> Result<(Self, Vec<ProxyRecord>), ChannelStoreError> {
+        let epoch = store.begin(kind)?;
+        let records = store.proxies()?;
+        let mut state = State::default();
+        for record in &records {
+            let octets = encapsulate(record).map_err(SystemException::from)?;
+            state.rows.insert(record.number, octets.into());
+        }
+        let root = orb.root_poa()?;
+        let manager = root.the_poa_manager();
+        let poa = root.create_poa(ADAPTER, Some(manager), &Policies::persistent());
+        let home = Self {
+            poa: poa.map_err(system)?,
+            ledger: Some(Ledger {
+                store,
+                epoch,
+                state: PiMutex::new(state),
+                writing: PiMutex::new(()),
+                failures: AtomicU64::new(0),
+            }),
+        };
+        Ok((home, records))
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    pub(crate) fn is_orb_alive(&self) -> bool {
+        self.poa.is_orb_alive()
+    }
+
+    /// A number that no other object of the channel has or has had.
+    pub(crate) fn next_number(&self) -> u64 {
+        let number = NUMBERS.fetch_add(1, Relaxed);
+        let epoch = self.ledger.as_ref().map_or(0, |ledger| ledger.epoch);
+        epoch << 32 | number
+    }
+
+    /// The number of an object that a channel with a store has in every life.
+    pub(crate) fn fixed_number(&self, object: Fixed) -> u64 {
+        if self.is_stored() {
+            object as u64
+        } else {
+            self.next_number()
+        }
+    }
+
+    /// Activates the object of a number.
+    pub(crate) fn activate(
+        &self,
+        number: u64,
+        servant: Arc<dyn Servant>,
+    ) -> Result<(ObjectId, ObjectRef), SystemException> {
+        let id = if self.is_stored() {
+            let id = number.to_be_bytes();
+            let activated = self.poa.activate_object_with_id(&id, servant);
+            activated.map_err(system)?;
+            ObjectId::new(id)
+        } else {
+            self.poa.activate_object(servant).map_err(system)?
+        };
+        let reference = self.poa.id_to_reference(&id).map_err(system)?;
+        Ok((id, reference))
+    }
+
+    pub(crate) fn deactivate(&self, id: &ObjectId) {
+        let _ = self.poa.deactivate_object(id); // It may be gone already.
+    }
+
+    /// The id of an object in this adapter that the reference is to.
+    pub(crate) fn own_id(&self, reference: &ObjectRef) -> Option<ObjectId> {
+        self.poa.reference_to_id(reference).ok()
+    }
+
+    /// Records a client, then connects it. The record is durable when this returns. Without a store, connects only.
+    ///
+    /// # Errors
+    /// PERSIST_STORE if the record cannot be written; MARSHAL for a QoS that cannot be encoded; those of `connect`.
+    pub(crate) fn record<T, Q: Write>(
+        &self,
+        client: &Client<'_, Q>,
+        connect: impl FnOnce() -> Result<T, SystemException>,
+    ) -> Result<T, SystemException> {
+        match &self.ledger {
+            Some(ledger) if ledger.state.lock("event.ledger").is_restored => {
+                let record = ProxyRecord {
+                    number: client.number,
+                    kind: client.kind,
+                    client: client
+                        .reference
+                        .map_or_else(String::new, ToString::to_string),
+                    qos: client.qos.map(encapsulate).transpose()?.unwrap_or_default(),
+                    is_suspended: false,
+                };
+                let before = ledger.row(client.number);
+                ledger.write(client.number, Some(encapsulate(&record)?.into()))?;
+                connect().inspect_err(|_| ledger.write_later(client.number, before))
+            }
+            _ => connect(),
+        }
+    }
+
+    /// Records whether a consumer is suspended.
+    ///
+    /// # Errors
+    /// PERSIST_STORE if that cannot be written.
+    pub(crate) fn record_suspended(
+        &self,
+        number: u64,
+        is_suspended: bool,
+    ) -> Result<(), SystemException> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        let Some(mut record) = ledger
+            .row(number)
+            .and_then(|row| crate::store::encapsulated::<ProxyRecord>(&row))
+        else {
+            return Ok(());
+        };
+        if record.is_suspended == is_suspended {
+            return Ok(());
+        }
+        record.is_suspended = is_suspended;
+        ledger.write(number, Some(encapsulate(&record)?.into()))
+    }
+
+    /// Removes the record of a client that disconnects.
+    ///
+    /// # Errors
+    /// PERSIST_STORE if that cannot be written: the client stays connected.
+    pub(crate) fn forget(&self, number: u64) -> Result<(), SystemException> {
+        match &self.ledger {
+            Some(ledger) if ledger.row(number).is_some() => ledger.write(number, None),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the record of a client that is gone, with the next change that is written. If the channel crashes before,
+    /// it finds once more that the client is gone.
+    pub(crate) fn forget_later(&self, number: u64) {
+        if let Some(ledger) = &self.ledger
+            && ledger.row(number).is_some()
+        {
+            ledger.write_later(number, None);
+        }
+    }
+
+    /// Removes all records: the channel has been destroyed.
+    pub(crate) fn forget_all(&self) {
+        if let Some(ledger) = &self.ledger {
+            let _writing = ledger.writing.lock("event.ledger.write");
+            *ledger.state.lock("event.ledger") = State::default();
+            if ledger.store.clear().is_err() {
+                ledger.failures.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// The clients of the store are connected: from now on changes are recorded.
+    pub(crate) fn end_restoring(&self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.state.lock("event.ledger").is_restored = true;
+        }
+    }
+
+    /// Changes that could not be written.
+    pub(crate) fn store_failures(&self) -> u64 {
+        let ledger = self.ledger.as_ref();
+        ledger.map_or(0, |ledger| ledger.failures.load(Relaxed))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(ledger) = &self.ledger {
+            let waiting = std::mem::take(&mut ledger.state.lock("event.ledger").later);
+            if !waiting.is_empty() {
+                // What cannot be written now is found once more in the next life.
+                let _ = ledger.put(&waiting);
+            }
+        }
+    }
+}
+
+impl Ledger {
+    fn row(&self, number: u64) -> Option<Arc<[u8]>> {
+        self.state.lock("event.ledger").rows.get(&number).cloned()
+    }
+
+    /// Writes a row, and what waits, in one transaction.
+    fn write(&self, number: u64, row: Option<Arc<[u8]>>) -> Result<(), SystemException> {
+        // `state` is free meanwhile: the thread that serves consumers takes it.
+        let _writing = self.writing.lock("event.ledger.write");
+        let mut batch = self.state.lock("event.ledger").later.clone();
+        batch.insert(number, row.clone());
+        self.put(&batch)?;
+        let mut state = self.state.lock("event.ledger");
+        state.note_written(&batch);
+        state.set(number, row);
+        Ok(())
+    }
+
+    fn write_later(&self, number: u64, row: Option<Arc<[u8]>>) {
+        let mut state = self.state.lock("event.ledger");
+        state.later.insert(number, row.clone());
+        state.set(number, row);
+    }
+
+    fn put(&self, rows: &Rows) -> Result<(), SystemException> {
+        let rows = rows.iter();
+        let rows = rows.map(|(number, row)| (*number, row.as_deref()));
+        self.store.put(rows).map_err(|_| {
+            self.failures.fetch_add(1, Relaxed);
+            SystemException::new(Kind::PersistStore, 0, Completion::No)
+        })
+    }
+}
+
+impl State {
+    fn set(&mut self, number: u64, row: Option<Arc<[u8]>>) {
+        match row {
+            Some(row) => self.rows.insert(number, row),
+            None => self.rows.remove(&number),
+        };
+    }
+
+    fn note_written(&mut self, rows: &Rows) {
+        self.later
+            .retain(|number, row| rows.get(number) != Some(row));
+    }
+}

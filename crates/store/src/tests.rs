@@ -1,0 +1,141 @@
+//! A disk that becomes full, a file that cannot be made, and files that are damaged.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::{ReadableTable as _, TableDefinition};
+
+use super::*;
+
+const ROWS: TableDefinition<'_, u64, &str> = TableDefinition::new("rows");
+
+fn fill(write: &WriteTransaction) -> Result<(), redb::Error> {
+    write.open_table(ROWS)?;
+    Ok(())
+}
+
+fn insert(store: &Store, key: u64, value: &str) -> Result<(), redb::Error> {
+    let write = store.write()?;
+    write.open_table(ROWS)?.insert(key, value)?;
+    write.commit()?;
+    Ok(())
+}
+
+fn keys(store: &Store) -> Result<Vec<u64>, redb::Error> {
+    let table = store.read()?.open_table(ROWS)?;
+    table.iter()?.map(|row| Ok(row?.0.value())).collect()
+}
+
+/// A disk in memory that a test can fill.
+#[derive(Clone, Debug, Default)]
+struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
+
+impl Disk {
+    fn fill(&self, is_full: bool) {
+        self.0.1.store(is_full, Ordering::SeqCst);
+    }
+
+    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        if self.0.1.load(Ordering::SeqCst) {
+            Err(ErrorKind::StorageFull.into())
+        } else {
+            Ok(self.0.0.lock().unwrap())
+        }
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.0.lock().unwrap().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        out.copy_from_slice(&self.0.0.lock().unwrap()[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.room()?.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.room().map(drop)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_was_full_is_written_again_once_it_has_room() {
+    let disk = Disk::default();
+    let opened = disk.clone();
+    let store = Store::on(move || opened.clone(), &fill).unwrap();
+    insert(&store, 1, "before").unwrap();
+    disk.fill(true);
+    for _ in 0..3 {
+        assert!(insert(&store, 2, "lost").is_err());
+    }
+    disk.fill(false);
+    insert(&store, 3, "after").unwrap();
+    assert_eq!(keys(&store).unwrap(), [1, 3]);
+}
+
+/// A folder that goes with the test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("deckwatch-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_store_that_could_not_be_made_leaves_nothing_behind() {
+    let folder = folder("no-store");
+    let path = folder.join("it.redb");
+    // The temporary name of a new store is taken by a directory.
+    let beside = beside(&path, "new");
+    std::fs::create_dir(&beside).unwrap();
+    assert!(Store::open(&path, &fill).is_err());
+    assert!(!path.exists());
+    std::fs::remove_dir(&beside).unwrap();
+    drop(Store::open(&path, &fill).unwrap());
+    assert!(!beside.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_damaged_file_is_an_error_and_never_a_panic() {
+    let folder = folder("damaged");
+    let path = folder.join("it.redb");
+    let store = Store::open(&path, &fill).unwrap();
+    for key in 0..20 {
+        insert(&store, key, &"row ".repeat(20)).unwrap();
+    }
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    // The first page holds the header of the database; rows of the table follow somewhere behind.
+    let places = (0..320)
+        .step_by(5)
+        .chain((512..whole.len()).step_by(whole.len() / 128));
+    let (mut refused, mut sound) = (0, 0);
+    for place in places {
+        let mut octets = whole.clone();
+        octets[place] ^= 0x55;
+        std::fs::write(&path, &octets).unwrap();
+        let read = Store::open(&path, &fill).and_then(|store| keys(&store));
+        match read {
+            Err(_) => refused += 1,
+            Ok(_) => sound += 1,
+        }
+    }
+    assert!(refused > 0, "no damage was found; {sound} were read");
+    for len in [0, 1, 100, 4096, whole.len() / 2] {
+        std::fs::write(&path, &whole[..len]).unwrap();
+        let _ = Store::open(&path, &fill); // It may be refused or empty.
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

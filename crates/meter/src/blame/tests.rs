@@ -515,3 +515,29 @@ fn medians_are_taken_layer_by_layer() {
     );
     assert_eq!(medians(&[]), Parts::default());
 }
+
+#[test]
+fn one_stamp_of_a_reply_shows_that_replies_are_stamped() {
+    let stamps: [fn(&mut Sample) -> &mut i64; 3] = [
+        |sample| &mut sample.reply_transmit_ns,
+        |sample| &mut sample.reply_receive_ns,
+        |sample| &mut sample.channel_reply_ns,
+    ];
+    assert!(!Seen::of([prompt(0)].iter()).has_replies());
+    for stamp in stamps {
+        let mut stamped = prompt(0);
+        *stamp(&mut stamped) = 5 * MS;
+        assert!(Seen::of([stamped].iter()).has_replies());
+    }
+}
+
+#[test]
+fn only_a_middleware_without_a_channel_sends_to_each_destination_with_a_thread_of_its_own() {
+    let roads = [Road::RAW, Road::MIDDLEWARE, Road::CHANNEL];
+    assert_eq!(roads.map(Road::has_thread_for_each), [false, true, false]);
+    let odd = Road {
+        channel: true,
+        ..Road::RAW
+    };
+    assert!(!odd.has_thread_for_each());
+}

@@ -115,3 +115,32 @@ fn a_call_that_awaits_no_reply_is_not_charged_to_what_its_message_meets_after_it
         );
     }
 }
+
+#[test]
+fn a_call_ends_where_its_message_leaves_or_at_the_channel_or_with_its_reply() {
+    let layers = |road: Road, awaits_reply: bool| -> Vec<Layer> {
+        let sample = prompt(0);
+        let stamps = road.call(&sample, awaits_reply);
+        stamps.map(|milestone| milestone.layer).collect()
+    };
+    let (left, back) = (Layer::Middleware, Layer::Sender);
+    for road in [Road::MIDDLEWARE, Road::CHANNEL] {
+        assert_eq!(layers(road, false), [left, back]);
+    }
+    assert_eq!(
+        layers(Road::CHANNEL, true),
+        [left, Layer::Network, Layer::Channel, back]
+    );
+    assert_eq!(
+        layers(Road::MIDDLEWARE, true),
+        [
+            left,
+            Layer::Network,
+            Layer::WakeUp,
+            Layer::Application,
+            Layer::Middleware,
+            Layer::Network,
+            back
+        ]
+    );
+}

@@ -297,6 +297,10 @@ pub const DELIVERY_MESSAGES_MAX: usize = 64;
 /// that it is little; an event is taken whole, whatever its size.
 pub const DELIVERY_WRITE_SIZE: usize = 64 << 10;
 
+/// Events that a delivery thread takes from the kernel with one call: the replies of a fan-out to 35 consumers with a
+/// connection each come in two.
+pub const DELIVERY_EVENTS_MAX: usize = deckwatch_os::poller::EVENTS_MAX;
+
 /// Requests under way to the consumers of one delivery connection: the lower half of a request id counts them.
 pub const DELIVERIES_UNDER_WAY_MAX: usize = 1 << 16;
 

@@ -331,6 +331,15 @@ pub trait Poller: Send + Sync {
     /// Waits for one event. Returns `None` if `timeout` has passed or another thread has called [`Poller::wake`].
     fn wait(&self, timeout: Option<Duration>) -> Option<Event>;
 
+    /// As [`Poller::wait`], for as many events as are there and `events` has places for. Returns their number.
+    fn wait_many(&self, events: &mut [Event], timeout: Option<Duration>) -> usize {
+        let Some(event) = self.wait(timeout) else {
+            return 0;
+        };
+        events[0] = event;
+        1
+    }
+
     /// Whether a wait would return at once.
     fn is_pending(&self) -> bool;
 

@@ -103,24 +103,52 @@ impl Poller {
     /// # Errors
     /// The kernel's error for an invalid wait.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Event>> {
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
+        let told = self.wait_in(&mut events, timeout)?;
+        Ok(told.first().map(event_of))
+    }
+
+    /// Waits for events and puts them into `events`, at most [`EVENTS_MAX`]. Returns their number, 0 after `timeout` or
+    /// a signal.
+    ///
+    /// # Errors
+    /// The kernel's error for an invalid wait.
+    pub fn wait_many(&self, events: &mut [Event], timeout: Option<Duration>) -> io::Result<usize> {
+        let mut all = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
+        let room = events.len().min(EVENTS_MAX);
+        let told = self.wait_in(&mut all[..room], timeout)?;
+        for (place, event) in events.iter_mut().zip(&*told) {
+            *place = event_of(event);
+        }
+        Ok(told.len())
+    }
+
+    fn wait_in<'e>(
+        &self,
+        events: &'e mut [MaybeUninit<epoll::Event>],
+        timeout: Option<Duration>,
+    ) -> io::Result<&'e mut [epoll::Event]> {
         let timeout = timeout.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(t.subsec_nanos()),
         });
-        let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
-        match epoll::wait(&self.fd, &mut events[..], timeout.as_ref()) {
-            Ok((told, _)) => Ok(told.first().map(|event| {
-                let (flags, data) = (event.flags, event.data);
-                let ends =
-                    epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-                Event {
-                    token: data.u64(),
-                    ended: flags.intersects(ends),
-                }
-            })),
-            Err(rustix::io::Errno::INTR) => Ok(None),
+        match epoll::wait(&self.fd, events, timeout.as_ref()) {
+            Ok((told, _)) => Ok(told),
+            Err(rustix::io::Errno::INTR) => Ok(&mut []),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Events that one call returns. They stand on the stack.
+pub const EVENTS_MAX: usize = 32;
+
+fn event_of(event: &epoll::Event) -> Event {
+    let (flags, data) = (event.flags, event.data);
+    let ends = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+    Event {
+        token: data.u64(),
+        ended: flags.intersects(ends),
     }
 }
 
@@ -153,6 +181,29 @@ mod tests {
         assert_eq!(told(&poller), None);
         poller.rewatch(&wake, 8, Interest::Arrival).unwrap();
         assert_eq!(told(&poller), Some(8));
+    }
+
+    #[test]
+    fn many_events_are_taken_by_one_wait_and_each_once() {
+        let poller = Poller::new().unwrap();
+        let wakes: [Wake; 3] = std::array::from_fn(|_| Wake::new().unwrap());
+        for (wake, token) in wakes.iter().zip(1..) {
+            poller.watch(wake, token, Interest::Arrival).unwrap();
+            wake.notify();
+        }
+        let none = Event {
+            token: 0,
+            ended: false,
+        };
+        let mut events = [none; 2];
+        let mut tokens = Vec::new();
+        for count in [2, 1, 0] {
+            let told = poller.wait_many(&mut events, Some(Duration::ZERO));
+            assert_eq!(told.unwrap(), count);
+            tokens.extend(events[..count].iter().map(|event| event.token));
+        }
+        tokens.sort_unstable();
+        assert_eq!(tokens, [1, 2, 3]);
     }
 
     #[test]

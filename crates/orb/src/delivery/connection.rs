@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use deckwatch_sync::{PiMutex, SlotKey};
 
+use super::batch::Batch;
 use super::flights::{Flight, Flights};
 use super::outlet::{Outcome, Outlet};
 use super::worker::Worker;
@@ -110,13 +111,20 @@ impl Connection {
         }
     }
 
-    /// The outlet has something to write.
-    pub(super) fn add_ready(&self, outlet: &Arc<Outlet>) {
+    /// The outlet has something to write. It is written at once, unless a batch collects it with what other outlets of
+    /// the connection write.
+    pub(super) fn add_ready(self: &Arc<Self>, outlet: &Arc<Outlet>, batch: Option<&mut Batch>) {
         if outlet.by_calls.load(Ordering::Relaxed) {
             return outlet.post_call();
         }
+        let batch = batch.filter(|_| self.users.load(Ordering::Relaxed) > 1);
         let mut sending = self.sending.lock("delivery.ready");
         sending.ready.push_back(Arc::clone(outlet));
+        let Some(batch) = batch else {
+            return self.flush_in(&mut sending);
+        };
+        drop(sending);
+        batch.note(self);
     }
 
     /// Writes what is ready, as far as there is room.
@@ -255,8 +263,10 @@ impl Connection {
         }
     }
 
-    pub(super) fn stream(&self) -> Option<Arc<dyn Stream>> {
-        self.sending.lock("delivery.stream").stream.clone()
+    /// The stream and its number in the trace.
+    pub(super) fn stream(&self) -> Option<(Arc<dyn Stream>, u32)> {
+        let sending = self.sending.lock("delivery.stream");
+        Some((sending.stream.clone()?, sending.number))
     }
 
     /// The connection has ended, or could not be made.

@@ -94,6 +94,9 @@ pub struct Outlet {
     pub(super) called: OnceLock<ObjectRef>,
     pub(super) options: OutletOptions,
     state: PiMutex<State>,
+    /// A one-way that was written changes the state: earlier ones have failed, or it is the farewell. Changes under the
+    /// lock of the connection.
+    is_troubled: AtomicBool,
     totals: Arc<Counts>,
     counts: Counts,
 }
@@ -188,6 +191,7 @@ impl Outlet {
             called: OnceLock::new(),
             options,
             state: PiMutex::default(),
+            is_troubled: AtomicBool::new(false),
             totals: Arc::clone(&engine.counts),
             counts: Counts::default(),
         }
@@ -209,16 +213,14 @@ impl Outlet {
     /// Offers a body in a form that it [`takes`](Outlet::takes); another body is counted as failed.
     pub fn offer(self: &Arc<Self>, event: &Marshalled) {
         if self.put(event) {
-            self.connection.add_ready(self);
-            self.connection.flush();
+            self.connection.add_ready(self, None);
         }
     }
 
     /// As [`Outlet::offer`]; what the batch collects is written when it is dropped.
     pub fn offer_in(self: &Arc<Self>, event: &Marshalled, batch: &mut Batch) {
         if self.put(event) {
-            self.connection.add_ready(self);
-            batch.note(&self.connection);
+            self.connection.add_ready(self, Some(batch));
         }
     }
 
@@ -262,8 +264,7 @@ impl Outlet {
         state.is_ready |= is_new;
         drop(state);
         if is_new {
-            self.connection.add_ready(self);
-            self.connection.flush();
+            self.connection.add_ready(self, None);
         }
     }
 
@@ -350,6 +351,7 @@ impl Outlet {
             match self.options.farewell {
                 Some(farewell) => {
                     state.stage = Stage::Parting;
+                    self.is_troubled.store(true, Relaxed);
                     Next::Farewell(farewell)
                 }
                 None => Next::Ended(End::Closed),
@@ -368,8 +370,14 @@ impl Outlet {
     /// One request has ended. Returns whether the outlet is ready again, or how it has ended. `event`: what the request
     /// carried, to be sent again if the receiver has not served it.
     pub(super) fn settle(&self, outcome: Outcome, event: Option<Marshalled>) -> Result<bool, End> {
+        let is_oneway = self.options.window == 0;
+        if is_oneway && outcome == Outcome::Delivered && !self.is_troubled.load(Relaxed) {
+            // What is queued behind it has put the outlet into its connection's list already.
+            self.count_delivered();
+            return Ok(false);
+        }
         let mut state = self.state.lock("outlet.settle");
-        if self.options.window != 0 {
+        if !is_oneway {
             state.under_way = state.under_way.saturating_sub(1);
         }
         if state.stage == Stage::Parting {
@@ -378,8 +386,8 @@ impl Outlet {
         match (outcome, event) {
             (Outcome::Delivered, _) => {
                 state.failures = 0;
-                self.counts.delivered.fetch_add(1, Relaxed);
-                self.totals.delivered.fetch_add(1, Relaxed);
+                self.is_troubled.store(false, Relaxed);
+                self.count_delivered();
             }
             (Outcome::Redirected | Outcome::Unserved, Some(event))
                 if state.stage != Stage::Ended =>
@@ -390,7 +398,10 @@ impl Outlet {
             _ => self.count_unwritten(),
         }
         match outcome {
-            Outcome::Failed | Outcome::Unserved => state.failures += 1,
+            Outcome::Failed | Outcome::Unserved => {
+                state.failures += 1;
+                self.is_troubled.store(true, Relaxed);
+            }
             Outcome::Redirected => self.by_calls.store(true, Relaxed),
             _ => {}
         }
@@ -445,6 +456,11 @@ impl Outlet {
             0 => Response::Nothing,
             _ => Response::Outcome,
         }
+    }
+
+    fn count_delivered(&self) {
+        self.counts.delivered.fetch_add(1, Relaxed);
+        self.totals.delivered.fetch_add(1, Relaxed);
     }
 
     fn count_dropped(&self, count: u64) -> bool {

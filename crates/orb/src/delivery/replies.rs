@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deckwatch_cdr::{Divided, Parse};
 use deckwatch_giop::{Message, ProtocolError, ReplyStatus};
 
-use super::connection::Connection;
+use super::connection::{Connection, Sending};
 use super::outlet::{Outcome, Outlet};
 use crate::SystemExceptionKind as Kind;
 use crate::connection::inbound::Inbound;
@@ -27,7 +27,9 @@ impl Connection {
     /// The I/O thread: reads until nothing more has arrived, and writes what the replies have made ready. `has_ended`: the
     /// poller has reported the end.
     pub(super) fn read(self: &Arc<Self>, has_ended: bool) {
-        let Some(stream) = self.stream() else { return };
+        let Some((stream, number)) = self.stream() else {
+            return;
+        };
         // A socket that returns less than it could has nothing more; what arrives later is reported again.
         let is_socket = matches!(stream.source(), Source::Descriptor(_));
         let slab = &self.worker.calls.client.slab;
@@ -43,22 +45,23 @@ impl Connection {
                 Err(error) => break error,
                 Ok(Some(count)) => Some(count),
             };
+            let is_all = count.is_none_or(|count| is_socket && !has_ended && count < room);
+            // One lock for all replies that were read, and for what they make ready.
+            let mut sending = self.sending.lock("delivery.replies");
             if let Some(count) = count {
                 inbound.handle_bytes(count);
-                match self.take_messages(&mut inbound) {
+                match self.take_messages(&mut inbound, &mut sending, number) {
                     Ok(()) => {}
                     Err(Fault::Closed) => {
-                        self.give_back();
+                        self.give_back(&mut sending);
                         break TransportError::Broken;
                     }
                     Err(Fault::Misread) => break TransportError::Broken,
                 }
             }
-            let is_all = count.is_none_or(|count| is_socket && !has_ended && count < room);
             if is_all {
                 inbound.rest(slab);
-                drop(inbound);
-                return self.flush();
+                return self.flush_in(&mut sending);
             }
         };
         inbound.discard(slab);
@@ -67,9 +70,13 @@ impl Connection {
         self.fail(failure);
     }
 
-    fn take_messages(&self, inbound: &mut Inbound) -> Result<(), Fault> {
+    fn take_messages(
+        &self,
+        inbound: &mut Inbound,
+        sending: &mut Sending,
+        number: u32,
+    ) -> Result<(), Fault> {
         let client = &self.worker.calls.client;
-        let number = self.sending.lock("delivery.number").number;
         let misread = |fault: ProtocolError| {
             client.trace.misread(number, fault);
             client.counters.count(wire::counter_of(fault));
@@ -81,15 +88,15 @@ impl Connection {
                 .trace
                 .message(number, CallNumber::default(), Direction::In, octets);
             if let Some(id) = deckwatch_giop::Reply::plain_id(octets) {
-                self.end_flight(id, |_| Outcome::Delivered);
+                self.end_flight(sending, id, |_| Outcome::Delivered);
             } else if wire::is_fragmented(octets) {
                 if let Some(joined) = inbound.join(place, &client.slab).map_err(misread)? {
-                    let taken = self.take_message(&joined.message());
+                    let taken = self.take_message(sending, &joined.message());
                     client.slab.take_back(joined.buffer);
                     taken.map_err(misread)??;
                 }
             } else {
-                self.take_message(&Divided::new(octets, &[]))
+                self.take_message(sending, &Divided::new(octets, &[]))
                     .map_err(misread)??;
             }
         }
@@ -97,7 +104,11 @@ impl Connection {
     }
 
     #[cold]
-    fn take_message(&self, message: &Divided<'_>) -> Result<Result<(), Fault>, ProtocolError> {
+    fn take_message(
+        &self,
+        sending: &mut Sending,
+        message: &Divided<'_>,
+    ) -> Result<Result<(), Fault>, ProtocolError> {
         let reply = match Message::parse_joined(message)? {
             Message::Reply(reply) => reply,
             Message::CloseConnection => return Ok(Err(Fault::Closed)),
@@ -110,7 +121,7 @@ impl Connection {
                 return Ok(Err(Fault::Misread));
             }
         };
-        self.end_flight(reply.id, |outlet| {
+        self.end_flight(sending, reply.id, |outlet| {
             let codec = outlet.form().codec.with_version(reply.version);
             let mut body = reply.body.with_codec(codec);
             match reply.status {
@@ -137,23 +148,21 @@ impl Connection {
     }
 
     /// The server has not served what is under way.
-    fn give_back(&self) {
-        let mut sending = self.sending.lock("delivery.closed");
+    fn give_back(&self, sending: &mut Sending) {
         let mut unserved = Vec::new();
         sending
             .flights
             .end_where(|_| true, |flight| unserved.push(flight));
         for flight in unserved {
-            self.settle_flight(&mut sending, flight, Outcome::Unserved);
+            self.settle_flight(sending, flight, Outcome::Unserved);
         }
     }
 
-    fn end_flight(&self, id: u32, outcome: impl FnOnce(&Outlet) -> Outcome) {
-        let mut sending = self.sending.lock("delivery.reply");
+    fn end_flight(&self, sending: &mut Sending, id: u32, outcome: impl FnOnce(&Outlet) -> Outcome) {
         match sending.flights.end(id) {
             Some(flight) => {
                 let outcome = outcome(&flight.outlet);
-                self.settle_flight(&mut sending, flight, outcome);
+                self.settle_flight(sending, flight, outcome);
             }
             None => self
                 .worker

@@ -13,7 +13,9 @@ use super::outlet::{End, Outlet};
 use super::{DeliveryOptions, Engine};
 use crate::SystemException;
 use crate::call_side::CallSide;
-use crate::limits::{DELIVERY_CHECK_INTERVAL_MAX, DELIVERY_CHECK_INTERVAL_MIN};
+use crate::limits::{
+    DELIVERY_CHECK_INTERVAL_MAX, DELIVERY_CHECK_INTERVAL_MIN, DELIVERY_EVENTS_MAX,
+};
 use crate::rt::Priority;
 use crate::transport::{Event, Instant64, Poller};
 use crate::{Completion, raise};
@@ -86,12 +88,17 @@ impl Worker {
         }
         let _at_priority = self.calls.lend_priority(self.priority);
         let interval = self.check_interval();
+        let none = Event {
+            token: 0,
+            ended: false,
+        };
+        let mut events = [none; DELIVERY_EVENTS_MAX];
         while !self.is_closed() {
-            let event = self.poller.wait(Some(interval));
+            let count = self.poller.wait_many(&mut events, Some(interval));
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            self.turn(&engine, event);
+            self.turn(&engine, &events[..count]);
         }
     }
 
@@ -104,9 +111,9 @@ impl Worker {
         eighth.clamp(DELIVERY_CHECK_INTERVAL_MIN, DELIVERY_CHECK_INTERVAL_MAX)
     }
 
-    /// Handles one event, and what has been noticed. Returns whether there was anything.
-    fn turn(&self, engine: &Engine, event: Option<Event>) -> bool {
-        if let Some(event) = event {
+    /// Handles events, and what has been noticed. Returns whether there was anything.
+    fn turn(&self, engine: &Engine, events: &[Event]) -> bool {
+        for event in events {
             let (key, is_room) = Connection::parse_token(event.token);
             let connection = self
                 .connections
@@ -126,13 +133,13 @@ impl Worker {
                 .store(now.after(self.check_interval()).0, Ordering::Relaxed);
             self.check(now);
         }
-        self.take_notices(engine) || event.is_some()
+        self.take_notices(engine) || !events.is_empty()
     }
 
     /// For an ORB without threads.
     pub(super) fn turn_by_hand(&self, engine: &Engine) -> bool {
         let event = self.poller.wait(Some(Duration::ZERO));
-        self.turn(engine, event)
+        self.turn(engine, event.as_slice())
     }
 
     fn check(&self, now: Instant64) {

@@ -373,6 +373,16 @@ impl SocketPoller {
         made.poller.watch(&made.room, ROOM, Interest::Pending)?;
         Ok(made)
     }
+
+    /// An event of a watched source. Returns `None` for one of the poller's own.
+    fn resolve(&self, event: Event) -> Option<Event> {
+        match event.token {
+            WOKEN => None,
+            // Another thread may have got the event meanwhile.
+            ROOM => self.room.wait(Some(Duration::ZERO)).ok().flatten(),
+            _ => Some(event),
+        }
+    }
 }
 
 /// A watched source, as epoll knows it. Octets that already wait in shared memory are reported at once, as room to
@@ -437,13 +447,19 @@ impl Poller for SocketPoller {
     }
 
     fn wait(&self, timeout: Option<Duration>) -> Option<Event> {
-        let event = self.poller.wait(timeout).ok().flatten()?;
-        match event.token {
-            WOKEN => None,
-            // Another thread may have got the event meanwhile.
-            ROOM => self.room.wait(Some(Duration::ZERO)).ok().flatten(),
-            _ => Some(event),
+        self.resolve(self.poller.wait(timeout).ok().flatten()?)
+    }
+
+    fn wait_many(&self, events: &mut [Event], timeout: Option<Duration>) -> usize {
+        let told = self.poller.wait_many(events, timeout).unwrap_or(0);
+        let mut count = 0;
+        for index in 0..told {
+            if let Some(event) = self.resolve(events[index]) {
+                events[count] = event;
+                count += 1;
+            }
         }
+        count
     }
 
     fn is_pending(&self) -> bool {

@@ -33,7 +33,7 @@ pub(crate) struct Common {
     /// A quick look: one round, short runs, and fewer points
     #[arg(long)]
     quick: bool,
-    /// Leave these ORBs out
+    /// Leave these systems out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(laboratory::PEERS))]
     without: Vec<String>,
     /// Let our servants do additional work in each request, to check that it shows: `allocation`, `lock` (one lock of each

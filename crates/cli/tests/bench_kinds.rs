@@ -12,7 +12,8 @@ fn bench(test: &str, words: &[&str]) -> (ExperimentDocument, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .arg("bench")
         .args(words)
-        .args(["--without", "omniorb,jacorb,rustorb", "--output"])
+        .args(["--without", "omniorb,jacorb,rustorb,omnievents,cyclone-dds"])
+        .arg("--output")
         .arg(&folder)
         .output()
         .expect("it runs");
@@ -121,7 +122,7 @@ fn a_high_priority_is_measured_beside_its_load() {
 
 #[test]
 fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
-    let document = quick("events", &["--connections", "200"]);
+    let document = quick("events", &["--connections", "200", "--run-time", "60ms"]);
     check_one_pair(&document, 14);
     let of = |measure: &str| {
         let mut all = document.standings.iter();
@@ -167,6 +168,12 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
         raw("push to 35 consumers at one endpoint"),
     );
     assert!(one > 0.0 && many > one, "{one}, {many}");
+    // One hop of a mission's event takes some time, and less than ten calls.
+    for carrier in ["`event`", "`rt-event`"] {
+        let ratio = of(&format!("{carrier} in a mission")).ours;
+        let ratio = ratio.expect("measured").median;
+        assert!((0.1..10.0).contains(&ratio), "{carrier}: {ratio}");
+    }
     for name in ["omnievents", "tao", "cyclone-dds", "zenoh"] {
         assert!(
             document.skipped.iter().any(|it| it.what == name),
@@ -174,6 +181,46 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
             document.skipped
         );
     }
+}
+
+#[test]
+fn events_of_other_systems_are_measured_in_the_cases_that_they_have() {
+    if deckwatch_testkit::program("omniEvents").is_none() {
+        return;
+    }
+    let folder = folder("bench-event-peers");
+    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["bench", "events", "--quick", "--condition", "default"])
+        .args(["--connections", "20", "--run-time", "60ms", "--output"])
+        .arg(&folder)
+        .output()
+        .expect("it runs");
+    let progress = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{progress}");
+    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let of = |name: &str| -> Vec<&str> {
+        let all = document.measurements.iter();
+        all.filter(|it| it.system == name && it.runs.contains_key("rate_ratio"))
+            .map(|it| it.case.as_str())
+            .collect()
+    };
+    let cases = of("omnievents");
+    assert_eq!(cases.len(), 6, "{cases:?}: {:?}", document.skipped);
+    assert!(
+        cases.iter().all(|case| case.starts_with("push")),
+        "{cases:?}"
+    );
+    let reason = |it: &deckwatch_meter::experiment::Skip| it.what == "cyclone-dds";
+    match document.skipped.iter().find(|it| reason(it)) {
+        Some(skip) => deckwatch_testkit::skip("cyclone-dds", &skip.reason),
+        None => assert_eq!(of("cyclone-dds").len(), 4, "{:?}", document.measurements),
+    }
+    let over: Vec<_> = (document.standings.iter())
+        .filter(|it| it.measure.contains("over omniEvents'"))
+        .collect();
+    assert_eq!(over.len(), 2);
+    assert!(over.iter().all(|it| it.ours.is_some()), "{over:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod figures;
 mod guard;
 mod kind;
 mod memory;
+mod mission;
 mod part;
 mod plan;
 mod run;

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use super::case::{Beside, Case};
 use super::command::{Buffers, Command};
+use super::events;
 use super::guard::Guard;
 use super::kind::Kind;
 use super::part::{About, Part};
 use super::plan::{JIT_WARM_UPS, run_budget, turn_time};
 use super::run::Settings;
 use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
-use crate::laboratory::foreign;
+use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS};
 use crate::laboratory::process::{RunLimits, RunResult};
 use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Pairs;
@@ -110,13 +111,18 @@ impl<'s> Contest<'s> {
     /// Runs all rounds; round 0 is a warm-up. Returns false if they have ended early.
     pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<bool, LaboratoryError> {
         let sizes = self.sizes()?;
-        let systems = self.contenders.iter().map(|it| it.system.name).collect();
-        let systems: Vec<&'static str> = systems;
-        let case = |case: &Case| TurnCase {
-            name: format!("{}: {} {}: ", self.kind.word(), case.words(), case.size),
-            systems: systems.clone(),
+        let named = |index: &usize| self.contenders[*index].system.name;
+        let takes = |case: &Case| -> Vec<usize> {
+            let all = 0..self.contenders.len();
+            all.filter(|index| events::takes(named(index), *case))
+                .collect()
         };
-        let mut cases: Vec<TurnCase> = self.cases.iter().map(case).collect();
+        let systems: Vec<Vec<usize>> = self.cases.iter().map(takes).collect();
+        let case = |(case, systems): (&Case, &Vec<usize>)| TurnCase {
+            name: format!("{}: {} {}: ", self.kind.word(), case.words(), case.size),
+            systems: systems.iter().map(named).collect(),
+        };
+        let mut cases: Vec<TurnCase> = self.cases.iter().zip(&systems).map(case).collect();
         if self.guard.is_some() {
             cases.push(TurnCase {
                 name: String::new(),
@@ -128,6 +134,10 @@ impl<'s> Contest<'s> {
             session.take_turns(0..=rounds, &cases, &mut |session, turn| {
                 let Some(case) = self.cases.get(turn.case).copied() else {
                     return self.guard_turn(session, turn.round);
+                };
+                let turn = Turn {
+                    system: systems[turn.case][turn.system],
+                    ..turn
                 };
                 let name = self.contenders[turn.system].system.name;
                 let now = format!("{} {} over {name}", case.words(), case.size);
@@ -371,11 +381,8 @@ fn contender(
     files: &mut ScratchFiles,
 ) -> Result<Contender, LaboratoryError> {
     // Beside a load, our client calls every server, and our ends use every channel: the servers are compared.
-    let client = if matches!(subject.kind, Kind::Priority | Kind::Events) {
-        own
-    } else {
-        program
-    };
+    let has_own_ends = matches!(subject.kind, Kind::Priority | Kind::Events) && name != CYCLONE;
+    let client = if has_own_ends { own } else { program };
     let shape = Shape {
         variant: subject.variant,
         ..Shape::default()
@@ -409,6 +416,7 @@ fn start(
     let places = subject.places;
     let ((server_role, client_role), load_role) = match (subject.kind, name) {
         (Kind::Events, RAW) => (Role::RELAY, Role::RawLoad),
+        (Kind::Events, OMNI_EVENTS) => ((Role::OmniEvents, Role::ChannelEnds), Role::ChannelLoad),
         (Kind::Events, _) => (Role::CHANNEL, Role::ChannelLoad),
         (_, RAW) => (Role::RAW, Role::RawLoad),
         _ => (Role::ORB, Role::OrbLoad),

@@ -1,6 +1,6 @@
 //! What an event costs at our channel besides time: counts of an event, and the memory of an idle consumer.
 
-use super::case::{Case, Operation};
+use super::case::{Beside, Case, Operation};
 use super::command::Command;
 use super::counts::count_runs;
 use super::kind::{APART, EVENT_SIZE, TOGETHER};
@@ -8,16 +8,58 @@ use super::memory::resident;
 use super::part::{About, Part};
 use super::plan::{EVENT_COUNTING_TIME, MEMORY_TIME};
 use crate::laboratory::condition::Places;
+use crate::laboratory::end::omni_events;
+use crate::laboratory::foreign::{self, CYCLONE, CYCLONE_DDS, EVENT_PEERS, OMNI_EVENTS};
 use crate::laboratory::process::RunLimits;
-use crate::laboratory::program::Shape;
+use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Samples;
 use crate::laboratory::session::{Session, TurnCase};
 use crate::laboratory::system::{Plan, System};
 use crate::laboratory::{LaboratoryError, OURS, Role};
 use crate::limits::END_PATIENCE;
 
-/// Systems that distribute events and are not measured here.
-pub(super) const NOT_MEASURED: [&str; 4] = ["omnievents", "tao", "cyclone-dds", "zenoh"];
+/// The other systems that distribute events, as far as they are here. The reason is noted for each of the others.
+pub(super) fn peers(session: &mut Session<'_>) -> Vec<(&'static str, Program)> {
+    let mut found = Vec::new();
+    for name in EVENT_PEERS {
+        if name == CYCLONE {
+            let program = session.foreign(&CYCLONE_DDS);
+            found.extend(program.map(|program| (name, program)));
+        } else if session.setup.without.iter().any(|it| it == name) {
+            session.skip(name, "left out as asked");
+        } else if let Some(reason) = missing(name) {
+            session.skip(name, &format!("events: {reason}"));
+        } else {
+            found.push((name, session.own()));
+        }
+    }
+    found
+}
+
+/// Why a system is not measured.
+fn missing(name: &str) -> Option<&'static str> {
+    match name {
+        OMNI_EVENTS if foreign::find(omni_events::PROGRAM).is_some() => None,
+        OMNI_EVENTS => Some("omniEvents is not installed"),
+        "tao" if std::env::var_os("TAO_ROOT").is_none() => {
+            Some("TAO_ROOT does not tell where one is")
+        }
+        _ => Some("there is no adapter yet"),
+    }
+}
+
+/// Whether a system can be measured in a case.
+pub(super) fn takes(name: &str, case: Case) -> bool {
+    match name {
+        OMNI_EVENTS => matches!(case.operation, Operation::Push | Operation::PushStream),
+        // One participant has all readers: each participant has threads of its own.
+        CYCLONE => {
+            let is_one_way = matches!(case.operation, Operation::RtPush | Operation::RtPushStream);
+            is_one_way && !case.consumers.are_apart && case.beside == Beside::RawTcp
+        }
+        _ => true,
+    }
+}
 
 fn start(session: &mut Session<'_>, places: &Places) -> Result<System, LaboratoryError> {
     let own = session.own();
@@ -65,8 +107,8 @@ pub(super) fn count(
 const COUNTED: usize = 4;
 
 /// Events in the two counted runs. Each goes to many consumers.
-const SHORT: usize = 200;
-const LONG: usize = 1_000;
+const SHORT: usize = 100;
+const LONG: usize = 500;
 
 /// Measures the memory of our channels with and without `consumers` that get no event, once in each round, and adds the
 /// octets of one to `part`. Returns false if the user wants to end.

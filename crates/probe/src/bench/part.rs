@@ -44,6 +44,8 @@ pub(super) enum About {
     EventCounts(Case),
     /// Memory of a consumer that gets no event, in the channel of this operation.
     IdleConsumer(Operation),
+    /// Events in a mission beside calls.
+    Mission,
 }
 
 impl Part {
@@ -110,6 +112,12 @@ impl Part {
             About::EventCounts(case) => Some((case, &row.measurement)),
             _ => None,
         })
+    }
+
+    /// Events in a mission.
+    pub(super) fn mission(&self) -> Option<&Measurement> {
+        let row = self.rows.iter().find(|row| row.about == About::Mission);
+        row.map(|row| &row.measurement)
     }
 
     /// The memory of idle consumers, with the operation of their channels.

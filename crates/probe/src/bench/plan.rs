@@ -68,7 +68,7 @@ fn time(
         Kind::Memory => MEMORY_TIME * systems * rounds,
         _ => {
             let more = match kind {
-                Kind::Events => EVENT_COUNTING_TIME + 2 * MEMORY_TIME * rounds,
+                Kind::Events => EVENT_COUNTING_TIME + (2 * MEMORY_TIME + MISSION_TIME) * rounds,
                 _ => Duration::ZERO,
             };
             let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
@@ -119,6 +119,9 @@ pub(super) const COUNTING_TIME: Duration = Duration::from_secs(2);
 pub(super) const EVENT_COUNTING_TIME: Duration = Duration::from_secs(8);
 /// A server that gets its connections, or a channel that gets its consumers.
 pub(super) const MEMORY_TIME: Duration = Duration::from_millis(500);
+
+/// A mission with its start and its end.
+pub(super) const MISSION_TIME: Duration = Duration::from_secs(5);
 
 /// The condition in which a spinning raw TCP is measured for the state of the machine.
 pub(super) const fn state_variant(condition: Condition) -> Variant {

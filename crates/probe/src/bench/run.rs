@@ -12,7 +12,7 @@ use super::figures::figures;
 use super::kind::{Kind, SMALL};
 use super::part::Part;
 use super::plan::{REAL_TIME_RUN, Step, state_time, steps};
-use super::{counts, events, memory, state, target};
+use super::{counts, events, memory, mission, state, target};
 use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign;
@@ -206,26 +206,28 @@ impl Bench<'_> {
         };
         let session = &mut self.session;
         let programs = match part.kind {
-            Kind::Events => &[][..],
-            _ => &self.programs,
+            Kind::Events if is_loaded => Vec::new(),
+            Kind::Events => events::peers(session),
+            _ => self.programs.clone(),
         };
-        let mut contest = Contest::start(session, subject, programs)?;
+        let mut contest = Contest::start(session, subject, &programs)?;
         let is_whole = contest.run(session)?;
         contest.results(part)?;
         Ok(is_whole)
     }
 
-    /// Events beside a raw fan-out, those of high priority beside a load, then the counts and the memory of our channels.
+    /// Events beside a raw fan-out, those of high priority beside a load, those of a mission, then the counts and the memory of our
+    /// channels.
     fn events(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
-        for name in events::NOT_MEASURED {
-            self.session.skip(name, "events: there is no adapter yet");
-        }
         for is_loaded in [false, true] {
             if !self.contest(part, places, is_loaded)? {
                 return Ok(false);
             }
         }
         let session = &mut self.session;
+        if !mission::measure(session, places, part)? {
+            return Ok(false);
+        }
         events::count(session, places, part)?;
         events::weigh(session, places, self.settings.connections, part)
     }

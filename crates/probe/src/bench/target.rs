@@ -9,6 +9,7 @@ use deckwatch_meter::experiment::{
 use super::case::{Beside, Case, Operation};
 use super::guard::Guarded;
 use super::kind::Kind;
+use super::mission;
 use super::part::Part;
 use crate::laboratory::{OMNIORB, OURS, Variant};
 
@@ -51,6 +52,7 @@ pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
             kind => (table::all()
                 .filter(|target| target.kind == kind && target.variant == part.variant)
                 .filter_map(|target| target.standing(part)))
+            .chain(of_mission(part))
             .chain(of_event_counts(part))
             .chain(of_idle_consumers(part))
             .collect(),
@@ -282,6 +284,33 @@ fn of_counts(part: &Part) -> Vec<Standing> {
         }
     };
     ROWS.into_iter().map(row).collect()
+}
+
+/// Events in a mission, over twice the time of a call in the same run.
+fn of_mission(part: &Part) -> Vec<Standing> {
+    const BOUNDS: [f64; mission::RATIOS.len()] = [0.9, 0.8];
+    let Some(found) = part.mission() else {
+        return Vec::new();
+    };
+    let row = |((carrier, value), bound): ((&str, &str), f64)| {
+        let (ours, bound) = (found.ratio(value), Bound::AtMost(bound));
+        let judged = match ours {
+            _ if !part.is_judged => Judged::not("targets are not judged in this condition"),
+            None => Judged::not("it was not measured"),
+            Some(ours) => Judged::of(ours, bound),
+        };
+        Standing {
+            measure: format!("`{carrier}` in a mission, p50 over twice that of `corba`"),
+            condition: part.condition.clone(),
+            ours,
+            target: words(bound),
+            peers: Vec::new(),
+            verdict: judged.verdict,
+            reason: judged.reason,
+            rounds_more: judged.rounds_more,
+        }
+    };
+    mission::RATIOS.into_iter().zip(BOUNDS).map(row).collect()
 }
 
 /// Counts of an event at our channels. Only the allocations have a bound.

@@ -2,7 +2,7 @@
 //!
 //! Protocol on standard input and output:
 //! * An end first prints its scheduling class and a reference: `fifo REFERENCE` or `other REFERENCE`. A client prints
-//!   `ready` as the reference.
+//!   `ready` as the reference. If another process does the work, ` of process NUMBER` follows.
 //! * A client reads `KIND A B COUNT BUDGET_NS PERIOD_NS`. A and B are the octets there and back of raw messages, or the
 //!   number of octets or structs. With a period, one call starts each PERIOD_NS nanoseconds.
 //! * A client answers `ok N` and N round trips of four octets each, nanoseconds in this machine's byte order. A stream
@@ -17,6 +17,7 @@ mod commands;
 mod factoring;
 mod fan;
 mod load;
+pub(crate) mod omni_events;
 mod raw;
 mod relay;
 pub(crate) mod servant;
@@ -63,11 +64,13 @@ pub enum Role {
     ChannelEnds,
     /// The same without pause, at low priority.
     ChannelLoad,
+    /// Serves a COS event channel of omniEvents.
+    OmniEvents,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -79,6 +82,7 @@ impl Role {
         Self::Channel,
         Self::ChannelEnds,
         Self::ChannelLoad,
+        Self::OmniEvents,
     ];
 
     /// Server and client over plain TCP.
@@ -108,6 +112,7 @@ impl Role {
             Self::Channel => "channel",
             Self::ChannelEnds => "channel-ends",
             Self::ChannelLoad => "channel-load",
+            Self::OmniEvents => "omnievents",
         }
     }
 }
@@ -166,6 +171,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         }
         Role::Relay => relay::serve(plan),
         Role::Channel => channel::serve(plan),
+        Role::OmniEvents => omni_events::serve(plan),
         Role::RelayEnds => {
             place(plan.fifo);
             commands(|command, samples| relay::run(reference, plan, command, samples))

@@ -118,8 +118,40 @@ pub(crate) const ALL: [Foreign; 3] = [
     },
 ];
 
-/// The names of all foreign ORBs.
-pub const PEERS: [&str; ALL.len()] = [ALL[0].name, ALL[1].name, ALL[2].name];
+/// The names of all foreign systems.
+pub const PEERS: [&str; ALL.len() + EVENT_PEERS.len()] = [
+    ALL[0].name,
+    ALL[1].name,
+    ALL[2].name,
+    EVENT_PEERS[0],
+    EVENT_PEERS[1],
+    EVENT_PEERS[2],
+    EVENT_PEERS[3],
+];
+
+/// Cyclone DDS, whose ends serve no calls.
+pub(crate) const CYCLONE_DDS: Foreign = Foreign {
+    name: CYCLONE,
+    tools: &["idlc", "gcc"],
+    header: Some((
+        "/usr/include/dds/dds.h",
+        "Cyclone DDS' headers are not installed",
+    )),
+    sources: &[
+        ("build", include_str!("../../../../bench/cyclone/build")),
+        ("ends.c", include_str!("../../../../bench/cyclone/ends.c")),
+        (
+            "event.idl",
+            include_str!("../../../../bench/cyclone/event.idl"),
+        ),
+    ],
+    notes: &[],
+};
+
+/// Systems that distribute events, besides those of ours.
+pub(crate) const OMNI_EVENTS: &str = "omnievents";
+pub(crate) const CYCLONE: &str = "cyclone-dds";
+pub(crate) const EVENT_PEERS: [&str; 4] = [OMNI_EVENTS, CYCLONE, "tao", "zenoh"];
 
 /// The path of a program on PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {

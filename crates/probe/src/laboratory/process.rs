@@ -21,6 +21,8 @@ enum Output {
 pub(crate) struct End {
     what: String,
     child: Child,
+    /// The process that does the work.
+    process: u32,
     input: Option<ChildStdin>,
     output: Receiver<Output>,
 }
@@ -52,6 +54,7 @@ impl End {
         let (sender, output) = channel();
         let end = Self {
             what,
+            process: child.id(),
             child,
             input,
             output,
@@ -96,7 +99,12 @@ impl End {
             let signal = signal::ending().unwrap_or("a signal");
             return Err(LaboratoryError::Interrupted(signal));
         };
-        match line.split_once(' ') {
+        let mut words = line.as_str();
+        if let Some((before, process)) = line.split_once(" of process ") {
+            words = before;
+            self.process = process.parse().map_err(|_| self.failed(&line))?;
+        }
+        match words.split_once(' ') {
             Some((class @ ("fifo" | "other"), reference)) => {
                 Ok((class == "fifo", reference.to_owned()))
             }
@@ -104,9 +112,9 @@ impl End {
         }
     }
 
-    /// The process id.
+    /// The id of the process that does the work.
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.process
     }
 
     /// Closes its standard input, which ends it. It is waited for when it is dropped.

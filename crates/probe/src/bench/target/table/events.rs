@@ -6,12 +6,13 @@ use super::target;
 use crate::bench::case::{Case, Consumers, Operation};
 use crate::bench::kind::{APART, EVENT_SIZE, Kind, ONE, OTHERS, TOGETHER, URGENT};
 use crate::bench::target::Statistic::{self, P50, P99, Rate};
-use crate::bench::target::Target;
+use crate::bench::target::{Over, Target};
+use crate::laboratory::foreign::{CYCLONE, OMNI_EVENTS};
 
 use Operation::{Push, PushStream, RtPush, RtPushStream};
 
 /// All targets of events, those of the COS channel first.
-pub(super) const ALL: [Target; 20] = [
+pub(super) const ALL: [Target; 23] = [
     row(
         "event to 35 consumers, an endpoint each, last receipt p50 over a raw fan-out",
         (Push, APART),
@@ -116,6 +117,21 @@ pub(super) const ALL: [Target; 20] = [
         Rate,
         AtLeast(0.8),
     ),
+    over(
+        OMNI_EVENTS,
+        "event to 35 consumers at one endpoint, last receipt p50 over omniEvents'",
+        (Push, TOGETHER),
+    ),
+    over(
+        OMNI_EVENTS,
+        "event to 35 consumers, an endpoint each, last receipt p50 over omniEvents'",
+        (Push, APART),
+    ),
+    over(
+        CYCLONE,
+        "real-time event to 35 consumers at one endpoint, last receipt p50 over Cyclone DDS'",
+        (RtPush, TOGETHER),
+    ),
     target(
         "real-time event beside consumers of other events, p50 over one without",
         Kind::Events,
@@ -131,6 +147,14 @@ pub(super) const ALL: [Target; 20] = [
         AtMost(2.0),
     ),
 ];
+
+/// Ours over that of another system, both over the baseline of the same round.
+const fn over(peer: &'static str, measure: &'static str, case: (Operation, Consumers)) -> Target {
+    Target {
+        over: Over::Peer(peer),
+        ..row(measure, case, P50, AtMost(1.0))
+    }
+}
 
 const fn row(
     measure: &'static str,

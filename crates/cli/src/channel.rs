@@ -91,6 +91,11 @@ pub(crate) struct Args {
     /// again. With port 0 the channel listens at the port that it had before
     #[arg(long, value_name = "FILE", conflicts_with_all = ["factory", "typed"])]
     store: Option<PathBuf>,
+    /// Percent of the places for consumers, suppliers and waiting proxies that one address, or one user of this host, may
+    /// hold; beyond it IMP_LIMIT is raised
+    #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
+        value_parser = clap::value_parser!(u8).range(1..=100))]
+    share_per_peer: u8,
     #[command(flatten)]
     real_time: real_time::RealTimeArgs,
 }
@@ -128,6 +133,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         size_max: usize::try_from(args.memory << 20).unwrap_or(usize::MAX),
         push_timeout: Duration::from_secs(args.push_timeout),
         pull_period: Duration::from_millis(args.pull_period),
+        share_percent: args.share_per_peer,
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
     let served = if args.real_time.is_asked() {

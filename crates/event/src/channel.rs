@@ -118,7 +118,7 @@ impl EventChannel {
     /// The channel's counters.
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
-        self.shared.counters.read(self.shared.deliveries.counts())
+        self.shared.counts()
     }
 
     /// Changes of the administration that the store did not take.

@@ -11,6 +11,7 @@ use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 use crate::cos_event_comm::PushConsumerRef;
 use crate::event::Event;
 use crate::limits;
+use crate::peers::Place;
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -26,7 +27,7 @@ pub(crate) struct Consumers {
 struct Places {
     /// Consumers that are connected, or about to be.
     taken: usize,
-    by_proxy: HashMap<u64, SlotKey>,
+    by_proxy: HashMap<u64, (SlotKey, Place)>,
 }
 
 impl Default for Consumers {
@@ -62,7 +63,7 @@ impl Consumers {
     /// Removes a consumer; false: it was removed before.
     fn remove(&self, proxy: u64) -> bool {
         let mut places = self.places.lock("event.consumers");
-        let Some(slot) = places.by_proxy.remove(&proxy) else {
+        let Some((slot, _place)) = places.by_proxy.remove(&proxy) else {
             return false;
         };
         places.taken -= 1;
@@ -81,13 +82,14 @@ impl Shared {
     /// Makes the outlet of a consumer. The connection to it is begun, and not waited for.
     ///
     /// # Errors
-    /// NO_RESOURCES at the maximum of consumers; OBJECT_NOT_EXIST if the channel or the proxy is gone.
+    /// NO_RESOURCES at the maximum of consumers, IMP_LIMIT at the share of the calling peer; OBJECT_NOT_EXIST if the channel or the proxy is gone.
     pub(crate) fn connect_consumer(
         &self,
         proxy: u64,
         consumer: &PushConsumerRef,
     ) -> Result<Arc<Outlet>, SystemException> {
         let consumers = &self.consumers;
+        let place = self.shares.consumers.take(self.shares.caller())?;
         {
             let mut places = consumers.places.lock("event.consumers");
             self.check_alive()?;
@@ -110,7 +112,7 @@ impl Shared {
                 slot.map_err(|_| raise(Kind::NoResources))
             });
             let slot = slot.inspect_err(|_| outlet.leave())?;
-            places.by_proxy.insert(proxy, slot);
+            places.by_proxy.insert(proxy, (slot, place));
             Ok(outlet)
         });
         if connected.is_err() {

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_orb::delivery::DeliveryCounts;
 
+use crate::peers::Shares;
+
 /// Live counts, written only by threads that run the channel's code.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -40,6 +42,8 @@ pub struct ChannelCounts {
     pub suppliers_lost: u64,
     /// `pull` calls that were refused because [`crate::limits::PULLS_WAITING_MAX`] others waited.
     pub pulls_refused: u64,
+    /// Connects that were refused because the peer held its share of the places.
+    pub refused: u64,
 }
 
 impl ChannelCounts {
@@ -53,13 +57,14 @@ impl ChannelCounts {
             consumers_lost: self.consumers_lost + other.consumers_lost,
             suppliers_lost: self.suppliers_lost + other.suppliers_lost,
             pulls_refused: self.pulls_refused + other.pulls_refused,
+            refused: self.refused + other.refused,
         }
     }
 }
 
 impl Counters {
     /// The sums with those of the outlets.
-    pub(crate) fn read(&self, deliveries: DeliveryCounts) -> ChannelCounts {
+    pub(crate) fn read(&self, deliveries: DeliveryCounts, shares: &Shares) -> ChannelCounts {
         ChannelCounts {
             received: self.received.load(Relaxed),
             delivered: deliveries.delivered + self.delivered.load(Relaxed),
@@ -68,6 +73,7 @@ impl Counters {
             consumers_lost: self.consumers_lost.load(Relaxed),
             suppliers_lost: self.suppliers_lost.load(Relaxed),
             pulls_refused: self.pulls_refused.load(Relaxed),
+            refused: shares.refused(),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod home;
 pub mod limits;
 mod objects;
+mod peers;
 mod raise;
 mod restore;
 pub mod rt;

@@ -5,6 +5,10 @@ use std::time::Duration;
 /// Consumers of one channel. An idle one takes less than 4 KiB and no thread.
 pub const CONSUMERS_MAX: usize = 16_384;
 
+/// Percent of the places of each kind that one peer may hold: an address, or a user of this host. A stranger that takes
+/// its share leaves three quarters to the others. One host may still have 4,096 consumers and 1,024 suppliers.
+pub const SHARE_PERCENT_DEFAULT: u8 = 25;
+
 /// Suppliers of one channel; each is an active object of some hundred octets. At this limit, a new supplier replaces
 /// one that is gone.
 pub const SUPPLIERS_MAX: usize = 4_096;

@@ -1,13 +1,13 @@
 //! The active objects of a channel: its administrations and proxies, by number.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use deckwatch_orb::{ObjectId, ObjectRef, Servant, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use crate::home::Home;
-use crate::limits;
+use crate::peers::{Shares, WaitingProxies};
 use crate::raise::raise;
 
 /// The active objects of one channel.
@@ -19,8 +19,7 @@ pub(crate) struct Objects {
 #[derive(Default)]
 struct Active {
     ids: HashMap<u64, ObjectId>,
-    /// Proxies without a connected client, the oldest first.
-    waiting: VecDeque<u64>,
+    waiting: WaitingProxies,
     is_closed: bool,
 }
 
@@ -52,7 +51,7 @@ impl Objects {
         Ok(reference)
     }
 
-    /// Activates a proxy that waits for a client to connect. If too many wait, the oldest is retired.
+    /// Activates a proxy that waits for a client of the calling peer to connect. If too many wait, the oldest is retired.
     ///
     /// # Errors
     /// As [`Objects::activate`].
@@ -60,13 +59,13 @@ impl Objects {
         &self,
         number: u64,
         servant: Arc<dyn Servant>,
+        shares: &Shares,
     ) -> Result<ObjectRef, SystemException> {
         let reference = self.activate(number, servant)?;
         let oldest = {
             let mut active = self.active.lock("event.objects");
-            active.waiting.push_back(number);
-            let is_full = active.waiting.len() > limits::PROXIES_WAITING_MAX;
-            is_full.then(|| active.waiting.pop_front()).flatten()
+            let share = shares.waiting_max();
+            active.waiting.push(number, shares.caller(), share)
         };
         if let Some(oldest) = oldest {
             self.retire(oldest);
@@ -80,7 +79,7 @@ impl Objects {
     /// OBJECT_NOT_EXIST if the proxy has been retired.
     pub(crate) fn settle(&self, number: u64) -> Result<(), SystemException> {
         let mut active = self.active.lock("event.objects");
-        active.waiting.retain(|waiting| *waiting != number);
+        active.waiting.remove(number);
         if active.ids.contains_key(&number) {
             Ok(())
         } else {
@@ -92,7 +91,7 @@ impl Objects {
     pub(crate) fn retire(&self, number: u64) {
         let id = {
             let mut active = self.active.lock("event.objects");
-            active.waiting.retain(|waiting| *waiting != number);
+            active.waiting.remove(number);
             active.ids.remove(&number)
         };
         if let Some(id) = id {

@@ -1,6 +1,6 @@
 //! What the servants of one channel share: its consumers' outlets, its suppliers, its objects and its end.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
@@ -18,10 +18,11 @@ use crate::channel_group::ProxyKind;
 use crate::consumers::Consumers;
 use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
 use crate::cos_event_comm::PushSupplierRef;
-use crate::counters::Counters;
+use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
 use crate::home::{Client, Home, NoQos};
 use crate::limits;
+use crate::peers::{Shares, WaitingProxies, is_share};
 use crate::raise::raise;
 use crate::suppliers::{Activity, SupplierList};
 
@@ -39,16 +40,25 @@ pub struct ChannelOptions {
     pub push_timeout: Duration,
     /// Time between two `try_pull` calls to a supplier that had no event.
     pub pull_period: Duration,
+    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
+    /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
+    pub share_percent: u8,
 }
 
 impl ChannelOptions {
     /// # Errors
-    /// BAD_PARAM for a queue length, a period or a bound of octets out of bounds.
+    /// BAD_PARAM for a queue length, a period, a share or a bound of octets out of bounds.
     pub(crate) fn check(&self) -> Result<(), SystemException> {
         let is_length = (1..=limits::QUEUE_LEN_MAX).contains(&self.queue_len);
         let period = self.pull_period;
         let is_size = self.size_max >= limits::CHANNEL_SIZE_MIN;
-        if is_length && is_size && !period.is_zero() && period <= limits::PULL_PERIOD_MAX {
+        let is_share = is_share(self.share_percent);
+        if is_length
+            && is_size
+            && is_share
+            && !period.is_zero()
+            && period <= limits::PULL_PERIOD_MAX
+        {
             Ok(())
         } else {
             Err(raise(Kind::BadParam))
@@ -64,6 +74,7 @@ impl Default for ChannelOptions {
             size_max: limits::CHANNEL_SIZE_DEFAULT,
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
             pull_period: limits::PULL_PERIOD_DEFAULT,
+            share_percent: limits::SHARE_PERCENT_DEFAULT,
         }
     }
 }
@@ -82,6 +93,7 @@ pub(crate) struct Shared {
     /// The active objects. A push takes neither this lock nor that of the next field.
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
+    pub(crate) shares: Shares,
     /// The consumers that pull.
     pub(crate) pullers: Pullers<PullQueue>,
     /// Shared with other channels of the same ORB.
@@ -99,8 +111,7 @@ pub(crate) struct Shared {
 struct Proxies {
     /// By the number of the proxy or administration; a typed proxy has two.
     active: HashMap<u64, Vec<ObjectId>>,
-    /// Proxies without a connected client, the oldest first.
-    waiting: VecDeque<u64>,
+    waiting: WaitingProxies,
 }
 
 impl Drop for Shared {
@@ -129,6 +140,7 @@ impl Shared {
             consumers: Consumers::default(),
             proxies: PiMutex::default(),
             suppliers: SupplierList::default(),
+            shares: Shares::new(orb, options.share_percent, built.pullers_max),
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
             sources: Arc::default(),
@@ -194,9 +206,8 @@ impl Shared {
         let reference = self.activate(number, servant)?;
         let oldest = {
             let mut proxies = self.proxies.lock("event.proxies");
-            proxies.waiting.push_back(number);
-            let is_full = proxies.waiting.len() > limits::PROXIES_WAITING_MAX;
-            is_full.then(|| proxies.waiting.pop_front()).flatten()
+            let (caller, share) = (self.shares.caller(), self.shares.waiting_max());
+            proxies.waiting.push(number, caller, share)
         };
         if let Some(oldest) = oldest {
             self.retire(oldest);
@@ -210,7 +221,7 @@ impl Shared {
     pub(crate) fn retire(&self, number: u64) {
         let ids = {
             let mut proxies = self.proxies.lock("event.proxies");
-            proxies.waiting.retain(|waiting| *waiting != number);
+            proxies.waiting.remove(number);
             proxies.active.remove(&number)
         };
         for id in ids.unwrap_or_default() {
@@ -225,7 +236,7 @@ impl Shared {
     /// OBJECT_NOT_EXIST if the proxy has been retired.
     pub(crate) fn settle(&self, number: u64) -> Result<(), SystemException> {
         let mut proxies = self.proxies.lock("event.proxies");
-        proxies.waiting.retain(|waiting| *waiting != number);
+        proxies.waiting.remove(number);
         if proxies.active.contains_key(&number) {
             Ok(())
         } else {
@@ -263,6 +274,7 @@ impl Shared {
         proxy: u64,
         reference: Option<&PushSupplierRef>,
     ) -> Result<Activity, SystemException> {
+        let caller = self.shares.caller();
         let client = Client::<NoQos> {
             number: proxy,
             kind: ProxyKind::PushConsumer,
@@ -273,9 +285,15 @@ impl Shared {
             self.suppliers
                 .connect(proxy, reference, self.transport.now(), || {
                     self.check_alive()?;
-                    self.settle(proxy)
+                    let place = self.shares.suppliers.take(caller)?;
+                    self.settle(proxy)?;
+                    Ok(place)
                 })
         })
+    }
+
+    pub(crate) fn counts(&self) -> ChannelCounts {
+        self.counters.read(self.deliveries.counts(), &self.shares)
     }
 
     /// Number of connected suppliers that push.
@@ -288,10 +306,12 @@ impl Shared {
         self.retire(proxy);
     }
 
-    /// Removes a supplier that is gone, if the channel has its maximum of suppliers. May call some suppliers and wait
-    /// for their replies.
+    /// Removes a supplier that is gone, if the channel has its maximum of suppliers; or one of the calling peer, if that
+    /// holds its share. May call some suppliers and wait for their replies.
     pub(crate) fn make_room_for_supplier(&self) {
-        if let Some(gone) = self.suppliers.let_one_go(self.transport.now()) {
+        let caller = self.shares.caller();
+        let full = self.shares.suppliers.is_full_for(caller).then_some(caller);
+        if let Some(gone) = self.suppliers.let_one_go(self.transport.now(), full) {
             self.counters.suppliers_lost.fetch_add(1, Relaxed);
             self.retire(gone);
         }

@@ -26,7 +26,7 @@ where
 /// Returns the state of a COS channel.
 pub(crate) fn cos_report(shared: &Shared) -> Result<ChannelReport, SystemException> {
     shared.check_alive()?;
-    let counts = shared.counters.read(shared.deliveries.counts());
+    let counts = shared.counts();
     let mut consumers = Vec::new();
     shared
         .consumers
@@ -42,6 +42,7 @@ pub(crate) fn cos_report(shared: &Shared) -> Result<ChannelReport, SystemExcepti
         failed: counts.failed,
         consumers_lost: counts.consumers_lost,
         suppliers_lost: counts.suppliers_lost,
+        refused: counts.refused,
         ..of_consumers(consumers)
     })
 }
@@ -65,6 +66,7 @@ pub(crate) fn of_consumers(mut consumers: Vec<ConsumerReport>) -> ChannelReport 
         failed: 0,
         consumers_lost: 0,
         suppliers_lost: 0,
+        refused: 0,
         longest_queues: consumers,
     }
 }

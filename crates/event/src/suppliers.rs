@@ -12,6 +12,7 @@ use deckwatch_sync::PiMutex;
 
 use crate::cos_event_comm::PushSupplierRef;
 use crate::limits;
+use crate::peers::{Peer, Place};
 use crate::raise::raise;
 
 /// Connected suppliers, in the order in which they are checked. A push does not take this lock.
@@ -29,6 +30,7 @@ struct Supplier {
     active: Instant64,
     /// Calls in a row that the supplier did not answer.
     misses: u32,
+    place: Place,
 }
 
 /// Whether a supplier has pushed since the last check; set by its proxy.
@@ -56,19 +58,19 @@ impl SupplierList {
     /// Appends a supplier if `admit` returns `Ok`.
     ///
     /// # Errors
-    /// NO_RESOURCES at the maximum of suppliers; the errors of `admit`.
+    /// NO_RESOURCES at the maximum of suppliers; the errors of `admit`, which takes its place in the shares.
     pub(crate) fn connect(
         &self,
         proxy: u64,
         reference: Option<&PushSupplierRef>,
         now: Instant64,
-        admit: impl FnOnce() -> Result<(), SystemException>,
+        admit: impl FnOnce() -> Result<Place, SystemException>,
     ) -> Result<Activity, SystemException> {
         let mut suppliers = self.0.lock("event.suppliers");
         if suppliers.len() >= limits::SUPPLIERS_MAX {
             return Err(raise(Kind::NoResources));
         }
-        admit()?;
+        let place = admit()?;
         let has_pushed = Activity::default();
         suppliers.push_back(Supplier {
             proxy,
@@ -76,6 +78,7 @@ impl SupplierList {
             has_pushed: has_pushed.clone(),
             active: now,
             misses: 0,
+            place,
         });
         Ok(has_pushed)
     }
@@ -97,11 +100,11 @@ impl SupplierList {
         references.flatten().collect()
     }
 
-    /// If the list is full, removes one supplier and returns the number of its proxy. The supplier has pushed nothing
+    /// If the list is full, or a peer holds its share (`full`), removes one supplier, of that peer then, and returns the number of its proxy. The supplier has pushed nothing
     /// for [`limits::SUPPLIER_QUIET_MIN`]. Either it no longer exists, or it gave no reference and may be disconnected
     /// without notice (Event Service 1.2, clause 2.5.4).
-    pub(crate) fn let_one_go(&self, now: Instant64) -> Option<u64> {
-        let quiet = self.look(now)?;
+    pub(crate) fn let_one_go(&self, now: Instant64, full: Option<Peer>) -> Option<u64> {
+        let quiet = self.look(now, full)?;
         let gone = quiet.asked.into_iter().find_map(|(proxy, reference)| {
             let is_gone = match ask(&reference) {
                 Answer::There => self.note(proxy, |_| 0),
@@ -115,11 +118,13 @@ impl SupplierList {
     }
 
     /// Checks suppliers, starting after the last one checked. Returns `None` if the list has room.
-    fn look(&self, now: Instant64) -> Option<Quiet> {
+    fn look(&self, now: Instant64, full: Option<Peer>) -> Option<Quiet> {
         let mut suppliers = self.0.lock("event.suppliers");
-        if suppliers.len() < limits::SUPPLIERS_MAX {
+        let is_full = suppliers.len() >= limits::SUPPLIERS_MAX;
+        if !is_full && full.is_none() {
             return None;
         }
+        let may_go = |supplier: &Supplier| full.is_none_or(|peer| supplier.place.peer == peer);
         let mut quiet = Quiet::default();
         for _ in 0..suppliers.len() {
             let mut supplier = suppliers.pop_front()?;
@@ -127,7 +132,8 @@ impl SupplierList {
                 // The push came at some time between the last check and now.
                 supplier.active = now;
                 supplier.misses = 0;
-            } else if now.since(supplier.active) >= limits::SUPPLIER_QUIET_MIN {
+            } else if may_go(&supplier) && now.since(supplier.active) >= limits::SUPPLIER_QUIET_MIN
+            {
                 match &supplier.reference {
                     Some(reference) => quiet.asked.push((supplier.proxy, reference.clone())),
                     None => quiet.unasked = quiet.unasked.or(Some(supplier.proxy)),
@@ -178,13 +184,16 @@ fn ask(reference: &PushSupplierRef) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::Places;
 
     const QUIET_NS: u64 = limits::SUPPLIER_QUIET_MIN.as_nanos() as u64;
 
     /// A full list of suppliers without a reference, connected at `now`.
     fn full(now: Instant64) -> (SupplierList, Vec<Activity>) {
         let list = SupplierList::default();
-        let connect = |proxy| list.connect(proxy, None, now, || Ok(())).expect("room");
+        let places = Places::new(limits::SUPPLIERS_MAX);
+        let admit = || places.take(Peer::Unknown);
+        let connect = |proxy| list.connect(proxy, None, now, admit).expect("room");
         let all = (0..limits::SUPPLIERS_MAX as u64).map(connect).collect();
         (list, all)
     }
@@ -192,25 +201,35 @@ mod tests {
     #[test]
     fn who_has_connected_or_pushed_a_moment_ago_is_not_let_go_however_often_one_more_asks() {
         let (list, all) = full(Instant64(1));
-        assert_eq!(list.let_one_go(Instant64(QUIET_NS)), None, "all are new");
+        assert_eq!(
+            list.let_one_go(Instant64(QUIET_NS), None),
+            None,
+            "all are new"
+        );
         let pushed = Instant64(3 * QUIET_NS);
         for supplier in &all {
             supplier.store(true, Relaxed);
         }
         for moments in 0..3 {
             let again = Instant64(pushed.0 + moments * (QUIET_NS / 3));
-            assert_eq!(list.let_one_go(again), None, "all have pushed");
+            assert_eq!(list.let_one_go(again, None), None, "all have pushed");
         }
         all[0].store(true, Relaxed);
         let late = Instant64(pushed.0 + QUIET_NS);
-        assert_eq!(list.let_one_go(late), Some(1), "the first that is quiet");
-        assert_eq!(list.let_one_go(late), None, "there is room");
+        assert_eq!(
+            list.let_one_go(late, None),
+            Some(1),
+            "the first that is quiet"
+        );
+        assert_eq!(list.let_one_go(late, None), None, "there is room");
     }
 
     #[test]
     fn who_pushes_after_it_was_found_quiet_stays() {
         let (list, all) = full(Instant64(0));
-        let found = list.look(Instant64(QUIET_NS)).and_then(|it| it.unasked);
+        let found = list
+            .look(Instant64(QUIET_NS), None)
+            .and_then(|it| it.unasked);
         assert_eq!(found, Some(0));
         all[0].store(true, Relaxed);
         assert!(!list.remove_quiet(0));

@@ -1,6 +1,6 @@
 //! Connecting to an event channel and leaving it, over IIOP on loopback.
 
-use crate::support::{PATIENCE, World, connected, number, wait_for};
+use crate::support::{PATIENCE, World, connected, number, wait_for, whole};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPushConsumerConnectPushSupplierError, ProxyPushSupplierConnectPushConsumerError,
 };
@@ -95,7 +95,7 @@ fn a_channel_is_no_consumer_of_itself() {
 
 #[test]
 fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
-    let world = World::new();
+    let world = World::with(whole());
     let kept = world.supplier();
     let first = world.obtain_push_consumer();
     let consumers = world.channel.for_consumers().unwrap().expect("one");

@@ -20,6 +20,7 @@ mod raw;
 mod realtime;
 mod scheduler;
 mod serving;
+mod shares;
 mod slow;
 mod suppliers;
 mod typed;

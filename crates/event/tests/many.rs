@@ -1,7 +1,7 @@
 //! Many consumers: connections shared, threads not grown, memory bounded.
 
 use crate::counting;
-use crate::support::{PATIENCE, World, number, wait_for};
+use crate::support::{PATIENCE, World, number, wait_for, whole};
 use deckwatch_event::ChannelCounts;
 use deckwatch_testkit::alone;
 
@@ -80,7 +80,7 @@ fn ten_thousand_idle_consumers_take_no_thread_and_less_memory_than_stated() {
     const CONSUMERS: usize = 10_000;
     alone(|| {
         counting::start();
-        let world = World::new();
+        let world = World::with(whole());
         let (consumer, events) = world.consumer();
         let supplier = world.supplier();
         // What grows with the first consumer only is not counted.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::around::Around;
-use crate::support::{PATIENCE, World, number, try_pulled, wait_for};
+use crate::support::{PATIENCE, World, number, try_pulled, wait_for, whole};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullSupplierConnectPullConsumerError, ProxyPullSupplierRef,
 };
@@ -160,7 +160,7 @@ fn a_consumer_that_does_not_pull_keeps_the_newest_events() {
 #[test]
 fn a_quiet_consumer_gives_way_where_there_is_room_for_no_other() {
     let clock = Arc::new(Around::default());
-    let world = World::over(clock.clone());
+    let world = World::over_with(clock.clone(), whole());
     let all: Vec<_> = (0..limits::PULLERS_MAX).map(|_| world.puller()).collect();
     let connect = || world.obtain_pull_supplier().connect_pull_consumer(None);
     let Err(ProxyPullSupplierConnectPullConsumerError::System(refused)) = connect() else {

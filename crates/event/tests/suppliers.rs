@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::around::Around;
-use crate::support::{World, connected, number, pushed};
+use crate::support::{World, connected, number, pushed, whole};
 use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerConnectPushSupplierError;
 use deckwatch_event::cos_event_comm::{PushSupplier, PushSupplierSkeleton};
 use deckwatch_event::limits;
@@ -21,7 +21,7 @@ impl PushSupplier for Present {
 #[test]
 fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
     let clock = Arc::new(Around::default());
-    let world = World::over(clock.clone());
+    let world = World::over_with(clock.clone(), whole());
     let present = world.activate(Arc::new(PushSupplierSkeleton::new(Present)));
     let quiet = world.connect_supplier(Some(&present)).unwrap();
     let pushing = world.supplier();
@@ -57,7 +57,7 @@ fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
 #[test]
 fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
     let clock = Arc::new(Around::default());
-    let world = World::over(clock.clone());
+    let world = World::over_with(clock.clone(), whole());
     let all: Vec<_> = (0..limits::SUPPLIERS_MAX)
         .map(|_| world.supplier())
         .collect();

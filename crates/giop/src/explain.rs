@@ -131,6 +131,18 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "",
     ),
     (
+        Kind::ImpLimit,
+        own::CONSUMER_SHARE_FULL,
+        "your address or user holds its share of the channel's places for consumers",
+        "disconnect consumers, or start the channel with a larger --share-per-peer",
+    ),
+    (
+        Kind::ImpLimit,
+        own::SUPPLIER_SHARE_FULL,
+        "your address or user holds its share of the channel's places for suppliers",
+        "disconnect suppliers, or start the channel with a larger --share-per-peer",
+    ),
+    (
         Kind::BadParam,
         own::INVALID_ID,
         "an object id is too long, or a name cannot be one",

@@ -109,5 +109,9 @@ pub const SEGMENTS_TOO_DEEP: u32 = code(89);
 pub const TOO_MANY_THREADS: u32 = code(90);
 /// OBJECT_NOT_EXIST: the ORB does not know the distributable thread, or no longer.
 pub const THREAD_UNKNOWN: u32 = code(91);
+/// IMP_LIMIT: the caller's address or user holds its whole share of a channel's places for consumers.
+pub const CONSUMER_SHARE_FULL: u32 = code(92);
+/// IMP_LIMIT: the caller's address or user holds its whole share of a channel's places for suppliers.
+pub const SUPPLIER_SHARE_FULL: u32 = code(93);
 /// INV_POLICY: another adapter of the threadpool has set other protocols.
 pub const PROTOCOLS_OF_OTHERS: u32 = code(71);

@@ -53,6 +53,12 @@ impl CallerConnection {
         number: NO_CONNECTION,
     };
 
+    /// Returns false for a collocated call, and outside of a request.
+    #[must_use]
+    pub fn is_remote(self) -> bool {
+        self != Self::THIS_PROCESS
+    }
+
     /// The value as one number, to be kept in an atomic. Two connections of an ORB have the same number only if 2^32
     /// others were made between them.
     #[must_use]

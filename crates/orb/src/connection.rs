@@ -31,7 +31,7 @@ use deckwatch_sync::SlotKey;
 use crate::contexts;
 use crate::trace::Side;
 use crate::transport::{Interest, Stream, TransportError};
-use crate::{Caller, Completion, SystemException, minor, raise};
+use crate::{Caller, CallerConnection, Completion, SystemException, minor, raise};
 use bidirectional::Bidirectional;
 pub(crate) use inbound::{Arrived, Inbound};
 pub(crate) use io::Io;
@@ -103,6 +103,15 @@ impl Connection {
     /// Its number in the trace.
     pub(crate) const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Itself as the connection of a caller.
+    #[inline]
+    pub(crate) fn as_caller(&self) -> CallerConnection {
+        CallerConnection {
+            token: self.token(),
+            number: self.number,
+        }
     }
 
     /// The process at its other end.

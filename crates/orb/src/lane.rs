@@ -225,6 +225,12 @@ impl Lane {
         connection.map_or(Caller::Unknown, |connection| connection.caller())
     }
 
+    /// Calls `visit` with each open connection.
+    pub(crate) fn for_each_caller(&self, mut visit: impl FnMut(CallerConnection)) {
+        self.connections
+            .for_each(|_, connection| visit(connection.as_caller()));
+    }
+
     /// Where it listens.
     pub(crate) fn endpoints(&self) -> &[Endpoint] {
         self.acceptor.endpoints()

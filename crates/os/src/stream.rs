@@ -11,7 +11,7 @@ mod listener;
 mod options;
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -85,11 +85,40 @@ impl StreamSocket {
         deadline_ns: Option<u64>,
         options: &StreamOptions,
     ) -> io::Result<Self> {
+        let fd = Self::unconnected(address, options)?;
+        Self::await_connected(fd, address, deadline_ns, options)
+    }
+
+    /// As [`StreamSocket::connect`], from this address of this host: a host may have several, and the peer sees it.
+    ///
+    /// # Errors
+    /// As [`StreamSocket::connect`]; `AddrNotAvailable` for an address that this host does not have.
+    pub fn connect_from(
+        source: IpAddr,
+        address: SocketAddr,
+        deadline_ns: Option<u64>,
+    ) -> io::Result<Self> {
+        let options = StreamOptions::default();
+        let fd = Self::unconnected(address, &options)?;
+        net::bind(&fd, &SocketAddr::new(source, 0))?;
+        Self::await_connected(fd, address, deadline_ns, &options)
+    }
+
+    fn unconnected(address: SocketAddr, options: &StreamOptions) -> io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
         // The window that the kernel offers in its first packet follows from the buffer size at that time.
         options.set_buffers(&fd)?;
         options.set_route(&fd)?;
+        Ok(fd)
+    }
+
+    fn await_connected(
+        fd: OwnedFd,
+        address: SocketAddr,
+        deadline_ns: Option<u64>,
+        options: &StreamOptions,
+    ) -> io::Result<Self> {
         match net::connect(&fd, &address) {
             Ok(()) => {}
             Err(Errno::INPROGRESS | Errno::INTR) => {
@@ -110,10 +139,7 @@ impl StreamSocket {
     /// # Errors
     /// The kernel's error, also for an option.
     pub fn begin_connect(address: SocketAddr, options: &StreamOptions) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
-        options.set_buffers(&fd)?;
-        options.set_route(&fd)?;
+        let fd = Self::unconnected(address, options)?;
         match net::connect(&fd, &address) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -194,6 +194,7 @@ impl RealTimeArgs {
             allow_priority_fallback: self.priority_fallback,
             reconnect: self.reconnect,
             disconnect_callbacks: self.disconnect_callbacks,
+            share_percent: common.share_percent,
             rt_infos: infos.collect::<HashMap<_, _>>(),
         };
         if let Some(store) = store {
@@ -215,7 +216,7 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
     let counts = channel.counts();
     errln!(
         "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}; consumers lost {}, \
-         observers lost {}, priorities without a lane {}, priorities refused by the host {}",
+         suppliers lost {}, connects refused {}, observers lost {}, priorities without a lane {}, priorities refused by the host {}",
         counts.received,
         counts.unwanted,
         counts.timeouts,
@@ -223,6 +224,8 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
         counts.dropped,
         counts.failed,
         counts.consumers_lost,
+        counts.suppliers_lost,
+        counts.refused,
         counts.observers_lost,
         counts.priorities_missed,
         counts.priority_fallbacks

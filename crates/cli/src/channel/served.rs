@@ -59,13 +59,14 @@ fn print_store_failures(failures: u64) {
 
 fn print_counts(counts: &ChannelCounts) {
     errln!(
-        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}",
+        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}, connects refused {}",
         counts.received,
         counts.delivered,
         counts.displaced,
         counts.failed,
         counts.pulls_refused,
         counts.consumers_lost,
-        counts.suppliers_lost
+        counts.suppliers_lost,
+        counts.refused
     );
 }

@@ -174,6 +174,7 @@ impl Found {
                 row["failed"] = report.failed.into();
                 row["consumers_lost"] = report.consumers_lost.into();
                 row["suppliers_lost"] = report.suppliers_lost.into();
+                row["refused"] = report.refused.into();
                 row["rates"] = json!(self.rates);
                 let consumers = report.longest_queues.iter().map(|one| {
                     json!({"address": one.address, "queued": one.queued, "delivered": one.delivered,
@@ -238,8 +239,13 @@ fn state(report: &ChannelReport, rates: Option<Rates>) -> String {
             rate(rates.delivered_hz)
         )
     });
+    let refused = if report.refused == 0 {
+        String::new()
+    } else {
+        format!(", {} connects refused", words::count(report.refused))
+    };
     format!(
-        "{}, {}; {} queued; {} received, {} delivered{rates}, {} dropped, {} failed",
+        "{}, {}; {} queued; {} received, {} delivered{rates}, {} dropped, {} failed{refused}",
         noun(
             report.consumers.saturating_add(report.pulling_consumers),
             "consumer"
@@ -269,6 +275,7 @@ mod tests {
             received: 1_000,
             delivered: 998,
             dropped: 2,
+            refused: 9,
             ..ChannelReport::default()
         };
         let rates = Rates {
@@ -278,7 +285,7 @@ mod tests {
         };
         assert_eq!(
             state(&report, Some(rates)),
-            "1 consumer, 2 suppliers; 3 queued; 1,000 received, 998 delivered (20 in, 0 out a second), 2 dropped, 0 failed"
+            "1 consumer, 2 suppliers; 3 queued; 1,000 received, 998 delivered (20 in, 0 out a second), 2 dropped, 0 failed, 9 connects refused"
         );
     }
 }

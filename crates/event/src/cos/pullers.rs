@@ -14,6 +14,7 @@ use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::PullConsumerRef;
 use crate::home::{Client, NoQos};
 use crate::limits;
+use crate::peers::{Peer, Place, Places};
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -44,6 +45,7 @@ struct Puller<Q> {
     source: Connected<Q>,
     /// Notified of the end. `None` for a consumer that gave no reference.
     reference: Option<PullConsumerRef>,
+    place: Place,
 }
 
 /// The state of a connected consumer that its proxy keeps.
@@ -91,34 +93,45 @@ impl<Q: Pulled> Pullers<Q> {
     }
 
     /// Adds a consumer if `admit` returns `Ok`. At the maximum, the consumer that has been quiet longest gives way, if
-    /// it has not called for [`limits::PULLER_QUIET_MIN`]. Returns the number of its proxy.
+    /// it has not called for [`limits::PULLER_QUIET_MIN`]; at the share of `peer`, one of that peer. Returns the number of
+    /// its proxy.
     ///
     /// # Errors
-    /// NO_RESOURCES at the maximum if all have called; the errors of `admit`.
+    /// NO_RESOURCES at the maximum, and IMP_LIMIT at the share, if all have called; the errors of `admit`.
     fn connect(
         &self,
         proxy: u64,
         reference: Option<&PullConsumerRef>,
         source: &Connected<Q>,
         now: Instant64,
+        (shares, peer): (&Arc<Places>, Peer),
         admit: impl FnOnce() -> Result<(), SystemException>,
     ) -> Result<Option<u64>, SystemException> {
         let mut all = self.all.lock("event.pullers");
         let is_full = all.len() >= self.max;
-        let quiet = if is_full {
-            longest_quiet(&all, now)
+        let is_own = |puller: &Puller<Q>| puller.place.peer == peer;
+        let quiet = if shares.is_full_for(peer) {
+            longest_quiet(&all, now, is_own)
+        } else if is_full {
+            longest_quiet(&all, now, |_| true)
         } else {
             None
         };
-        if is_full && quiet.is_none() {
-            return Err(raise(Kind::NoResources));
-        }
+        // One that gives way to another of its peer leaves its place to it.
+        let place = match quiet {
+            Some(quiet) if is_own(&all[quiet]) => None,
+            None if is_full => return Err(raise(Kind::NoResources)),
+            _ => Some(shares.take(peer)?),
+        };
         admit()?;
-        let gone = quiet.map(|place| {
-            let gone = all.swap_remove(place);
+        let gone = quiet.map(|quiet| {
+            let gone = all.swap_remove(quiet);
             self.close(&gone);
-            gone.proxy
+            gone
         });
+        let number = gone.as_ref().map(|gone| gone.proxy);
+        let left = gone.map(|gone| gone.place);
+        let place = place.or(left).expect("a place is taken or left");
         let slot = self.queues.insert(source.queue.clone());
         let slot = slot.map_err(|_| raise(Kind::NoResources))?;
         all.push(Puller {
@@ -126,8 +139,9 @@ impl<Q: Pulled> Pullers<Q> {
             slot,
             source: source.clone(),
             reference: reference.cloned(),
+            place,
         });
-        Ok(gone)
+        Ok(number)
     }
 
     /// Number of connected consumers.
@@ -165,11 +179,16 @@ impl<Q: Pulled> Pullers<Q> {
 }
 
 /// The position of the consumer whose last call is the oldest, if it is old enough to give way.
-fn longest_quiet<Q>(all: &[Puller<Q>], now: Instant64) -> Option<usize> {
+fn longest_quiet<Q>(
+    all: &[Puller<Q>],
+    now: Instant64,
+    may_go: impl Fn(&Puller<Q>) -> bool,
+) -> Option<usize> {
     let called = |puller: &Puller<Q>| puller.source.last_call();
     let (place, oldest) = all
         .iter()
         .enumerate()
+        .filter(|(_, puller)| may_go(puller))
         .min_by_key(|(_, puller)| called(puller))?;
     (now.since(called(oldest)) >= limits::PULLER_QUIET_MIN).then_some(place)
 }
@@ -199,8 +218,9 @@ impl Shared {
             reference: reference.map(PullConsumerRef::object),
             qos: None,
         };
+        let place = (&self.shares.pullers, self.shares.caller());
         let gone = self.home.record(&client, || {
-            pullers.connect(proxy, reference, &connected, now, || {
+            pullers.connect(proxy, reference, &connected, now, place, || {
                 self.check_alive()?;
                 self.settle(proxy)
             })

@@ -16,6 +16,7 @@ use crate::cos_event_comm::{Disconnected, PullSupplierRef, PullSupplierTryPullEr
 use crate::event::Event;
 use crate::home::{Client, NoQos};
 use crate::limits;
+use crate::peers::Place;
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -41,6 +42,7 @@ struct Source {
     supplier: ObjectRef,
     /// Notified of the end.
     reference: PullSupplierRef,
+    _place: Place,
     questions: Arc<dyn Questions>,
     /// The operation to call next.
     next: usize,
@@ -127,7 +129,7 @@ impl Sources {
         proxy: u64,
         asked: Asked,
         now: Instant64,
-        admit: impl FnOnce() -> Result<(), SystemException>,
+        admit: impl FnOnce() -> Result<Place, SystemException>,
     ) -> Result<(), SystemException> {
         let mut list = self.list.lock("event.sources");
         if list.all.len() >= limits::SOURCES_MAX {
@@ -140,12 +142,13 @@ impl Sources {
             started.map_err(|_| raise(Kind::NoResources))?;
             list.has_thread = true;
         }
-        admit()?;
+        let place = admit()?;
         let limit = Some(limits::SOURCE_TIMEOUT);
         list.all.push(Source {
             proxy,
             supplier: asked.object.with_round_trip_timeout(limit),
             reference: asked.reference,
+            _place: place,
             questions: asked.questions,
             next: 0,
             empty: 0,
@@ -301,6 +304,7 @@ impl Source {
 impl Shared {
     /// Begins to pull from a supplier.
     pub(super) fn connect_source(&self, proxy: u64, asked: Asked) -> Result<(), SystemException> {
+        let caller = self.shares.caller();
         let reference = asked.reference.clone();
         let client = Client::<NoQos> {
             number: proxy,
@@ -312,7 +316,9 @@ impl Shared {
             self.sources
                 .connect(self.weak(), proxy, asked, self.now(), || {
                     self.check_alive()?;
-                    self.settle(proxy)
+                    let place = self.shares.sources.take(caller)?;
+                    self.settle(proxy)?;
+                    Ok(place)
                 })
         })
     }

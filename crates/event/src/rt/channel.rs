@@ -183,7 +183,7 @@ impl ConsumerAdmin for Consumers {
         let number = shared.objects.home.next_number();
         let proxy = SupplierProxy::new(self.0.clone(), number);
         let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
-        let reference = shared.objects.offer(number, servant)?;
+        let reference = shared.objects.offer(number, servant, &shared.shares)?;
         Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
     }
 }
@@ -197,7 +197,7 @@ impl SupplierAdmin for Suppliers {
         let number = shared.objects.home.next_number();
         let proxy = Arc::new(ConsumerProxy::new(self.0.clone(), number));
         let servant = Arc::new(PushServant::new(proxy));
-        let reference = shared.objects.offer(number, servant)?;
+        let reference = shared.objects.offer(number, servant, &shared.shares)?;
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 }

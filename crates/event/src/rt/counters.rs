@@ -64,6 +64,7 @@ pub(super) struct Counters {
     pub(super) timeouts: AtomicU64,
     pub(super) forwarded: AtomicU64,
     pub(super) consumers_lost: AtomicU64,
+    pub(super) suppliers_lost: AtomicU64,
     pub(super) observers_lost: AtomicU64,
     pub(super) priority_fallbacks: AtomicU64,
     pub(super) losses: Losses,
@@ -90,7 +91,11 @@ pub struct RtCounts {
     pub lost: [u64; Loss::ALL.len()],
     /// Consumers that were removed because they were gone or failed too often.
     pub consumers_lost: u64,
-    /// Observers that were removed for the same reasons.
+    /// Suppliers that were removed because their connection was closed and another needed the place.
+    pub suppliers_lost: u64,
+    /// Connects that were refused because the peer held its share of the places.
+    pub refused: u64,
+    /// Observers that were removed because they were gone or failed too often.
     pub observers_lost: u64,
     /// Event sets whose priority no lane had.
     pub priorities_missed: u64,

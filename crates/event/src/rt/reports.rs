@@ -25,6 +25,8 @@ impl Shared {
             failed: sent.failed,
             lost: self.counters.losses.read(),
             consumers_lost: count(&self.counters.consumers_lost),
+            suppliers_lost: count(&self.counters.suppliers_lost),
+            refused: self.shares.refused(),
             observers_lost: count(&self.counters.observers_lost),
             priorities_missed: self.dispatcher.missed(),
             priority_fallbacks: count(&self.counters.priority_fallbacks),
@@ -50,6 +52,8 @@ impl Shared {
             dropped: counts.dropped + counts.lost.iter().sum::<u64>(),
             failed: counts.failed,
             consumers_lost: counts.consumers_lost,
+            suppliers_lost: counts.suppliers_lost,
+            refused: counts.refused,
             ..status::of_consumers(consumers)
         })
     }

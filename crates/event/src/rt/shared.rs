@@ -1,5 +1,7 @@
 //! What the servants of one real-time channel share.
 
+mod suppliers;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -28,6 +30,7 @@ use crate::filter::{Candidates, Filter, Header, Index};
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::objects::Objects;
+use crate::peers::{Place, Shares, is_share};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
@@ -51,6 +54,9 @@ pub struct RtChannelOptions {
     pub disconnect_callbacks: bool,
     /// The RT_Infos that dependencies name, by their handle.
     pub rt_infos: HashMap<i32, RtInfo>,
+    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
+    /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
+    pub share_percent: u8,
 }
 
 impl Default for RtChannelOptions {
@@ -64,6 +70,7 @@ impl Default for RtChannelOptions {
             reconnect: false,
             disconnect_callbacks: false,
             rt_infos: HashMap::new(),
+            share_percent: limits::SHARE_PERCENT_DEFAULT,
         }
     }
 }
@@ -73,6 +80,7 @@ pub(super) struct Shared {
     own: Weak<Self>,
     pub(super) options: RtChannelOptions,
     pub(super) objects: Objects,
+    pub(super) shares: Shares,
     pub(super) deliveries: Deliveries,
     transport: Arc<dyn Transport>,
     current: RtCurrent,
@@ -95,6 +103,8 @@ pub(super) struct Shared {
 pub(super) struct Clients {
     pub(super) consumers: HashMap<u64, Arc<Consumer>>,
     pub(super) suppliers: HashMap<u64, Arc<Supplier>>,
+    /// The places of all these clients in the shares of their peers, by the same numbers.
+    places: HashMap<u64, Place>,
 }
 
 impl Shared {
@@ -106,7 +116,8 @@ impl Shared {
         options: RtChannelOptions,
     ) -> Result<Arc<Self>, SystemException> {
         let is_sound = (1..=limits::QUEUE_LEN_MAX).contains(&options.queue_len)
-            && options.size_max >= limits::CHANNEL_SIZE_MIN;
+            && options.size_max >= limits::CHANNEL_SIZE_MIN
+            && is_share(options.share_percent);
         if !is_sound {
             return Err(raise(Kind::BadParam));
         }
@@ -134,10 +145,12 @@ impl Shared {
             Arc::new(prepare);
         let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
         let objects = Objects::new(home);
+        let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
             options,
             objects,
+            shares,
             deliveries,
             transport: Arc::clone(orb.transport()),
             current: orb.rt_current(),
@@ -252,7 +265,8 @@ impl Shared {
     /// Connects a consumer, in place of `before`.
     ///
     /// # Errors
-    /// BAD_PARAM for a malformed filter, or one with a state for another channel; NO_RESOURCES at the maximum of consumers, OBJECT_NOT_EXIST after the end.
+    /// BAD_PARAM for a malformed filter, or one with a state for another channel; NO_RESOURCES at the maximum of
+    /// consumers, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the end.
     pub(super) fn connect_consumer(
         &self,
         number: u64,
@@ -299,20 +313,27 @@ impl Shared {
         consumer: &Arc<Consumer>,
         before: Option<&Arc<Consumer>>,
     ) -> Result<(), SystemException> {
-        let number = consumer.number;
+        let (number, peer) = (consumer.number, self.shares.caller());
         let mut clients = self.clients.lock("rt.clients");
         self.check_alive()?;
         if before.is_none() && clients.consumers.len() >= limits::CONSUMERS_MAX {
             return Err(raise(Kind::NoResources));
         }
-        self.objects.settle(number)?;
-        if before.is_some() {
+        if before.is_none() {
+            let place = self.shares.consumers.take(peer)?;
+            self.objects.settle(number)?;
+            clients.places.insert(number, place);
+        } else {
+            self.objects.settle(number)?;
             self.timeouts.forget(number);
         }
         if let Some(due_ns) = consumer.next_due_ns() {
             let watched = self.timeouts.watch(&self.own, due_ns, number);
             // `settle` has taken the proxy off the waiting list.
-            watched.inspect_err(|_| self.objects.retire(number))?;
+            watched.inspect_err(|_| {
+                clients.places.remove(&number);
+                self.objects.retire(number);
+            })?;
         }
         {
             let mut index = self.index.lock("rt.index");
@@ -371,11 +392,11 @@ impl Shared {
 
     /// Returns false if it was removed before.
     fn remove_consumer(&self, consumer: &Consumer) -> bool {
-        let removed = self
-            .clients
-            .lock("rt.clients")
-            .consumers
-            .remove(&consumer.number);
+        let removed = {
+            let mut clients = self.clients.lock("rt.clients");
+            clients.places.remove(&consumer.number);
+            clients.consumers.remove(&consumer.number)
+        };
         let Some(consumer) = removed else {
             return false;
         };
@@ -400,43 +421,6 @@ impl Shared {
             } else {
                 consumer.outlet.leave();
             }
-        }
-    }
-
-    /// # Errors
-    /// NO_RESOURCES at the maximum of suppliers, OBJECT_NOT_EXIST after the end.
-    pub(super) fn connect_supplier(
-        &self,
-        number: u64,
-        supplier: &Arc<Supplier>,
-    ) -> Result<(), SystemException> {
-        let mut clients = self.clients.lock("rt.clients");
-        self.check_alive()?;
-        let is_new = !clients.suppliers.contains_key(&number);
-        if is_new && clients.suppliers.len() >= limits::SUPPLIERS_MAX {
-            return Err(raise(Kind::NoResources));
-        }
-        self.objects.settle(number)?;
-        clients.suppliers.insert(number, Arc::clone(supplier));
-        drop(clients);
-        if !supplier.is_gateway {
-            self.observers.note(Change::Suppliers);
-        }
-        Ok(())
-    }
-
-    pub(super) fn disconnect_supplier(&self, number: u64, supplier: Option<&Supplier>) {
-        self.clients.lock("rt.clients").suppliers.remove(&number);
-        self.objects.retire(number);
-        let Some(supplier) = supplier else {
-            return;
-        };
-        if !supplier.is_gateway {
-            self.observers.note(Change::Suppliers);
-        }
-        if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
-            // Without a thread the supplier is not called back; it has left by itself.
-            let _ = self.say_farewell(vec![reference.clone()], || {});
         }
     }
 

@@ -1,6 +1,8 @@
 //! A connected supplier and its proxy, which takes pushes undecoded.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Parse as _;
@@ -32,6 +34,8 @@ pub(super) struct Supplier {
     priority: Option<Priority>,
     /// The consumers that may match a publication, and the generation of subscriptions that they are of.
     reach: PiMutex<Option<(u64, Reach)>>,
+    /// The connection of its last call: [`CallerConnection::number`](deckwatch_orb::CallerConnection::number).
+    pub(super) connection: AtomicU64,
 }
 
 /// Numbers of consumers, sorted. `None`: all.
@@ -42,6 +46,7 @@ impl Supplier {
         reference: Option<&PushSupplierRef>,
         qos: &SupplierQOS,
         known: &qos::RtInfos,
+        connection: u64,
     ) -> Self {
         Self {
             reference: reference.cloned(),
@@ -49,6 +54,7 @@ impl Supplier {
             publications: qos::published(qos),
             priority: qos::published_priority(qos, known),
             reach: PiMutex::default(),
+            connection: AtomicU64::new(connection),
         }
     }
 
@@ -120,6 +126,8 @@ impl ConsumerProxy {
     /// Forwards the events of a push. An event that comes alone is not decoded.
     fn serve_push(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let (supplier, shared) = (self.supplier()?, self.shared()?);
+        let connection = shared.shares.connection();
+        supplier.connection.store(connection, Relaxed);
         let arguments = request.arguments();
         let mut r = arguments;
         let count = r.read_count(EventHeader::SIZE_MIN)?;
@@ -179,7 +187,8 @@ impl ProxyPushConsumer for ConsumerProxy {
             State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
         }
         let known = &shared.options.rt_infos;
-        let supplier = Arc::new(Supplier::new(push_supplier, qos, known));
+        let connection = shared.shares.connection();
+        let supplier = Arc::new(Supplier::new(push_supplier, qos, known, connection));
         let client = Client {
             number: self.number,
             kind: ProxyKind::PushConsumer,

@@ -5,6 +5,7 @@ mod events;
 mod hops;
 mod observers;
 mod serving;
+mod shares;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -116,7 +116,10 @@ fn ten_thousand_idle_consumers_of_other_types_take_no_thread_and_bounded_memory(
     const IDLE: usize = 10_000;
     alone(|| {
         counting::start();
-        let world = World::new();
+        let world = World::with(RtChannelOptions {
+            share_percent: 100,
+            ..RtChannelOptions::default()
+        });
         let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
         let (idle, idle_sets) = world.consumer();
         let admin = world.channel.for_consumers().unwrap().expect("an admin");

@@ -292,11 +292,19 @@ impl PushConsumer for Taker {
     }
 }
 
+/// Options by which one peer may hold all places.
+pub fn whole() -> ChannelOptions {
+    ChannelOptions {
+        share_percent: 100,
+        ..ChannelOptions::default()
+    }
+}
+
 pub fn serving_orb() -> Orb {
     serving_orb_over(Arc::new(SocketTransport::default()))
 }
 
-fn serving_orb_over(transport: Arc<dyn Transport>) -> Orb {
+pub fn serving_orb_over(transport: Arc<dyn Transport>) -> Orb {
     let orb = Orb::builder()
         .transport(transport)
         .listen("127.0.0.1:0")

@@ -85,6 +85,19 @@ impl PoaCurrent {
         Server::connection_served_here()
     }
 
+    /// The connections of the ORB that are open now, and that of collocated calls. A service finds out by it which of its
+    /// clients are gone. Takes time in proportion to their number.
+    #[must_use]
+    pub fn open_connections(&self) -> Vec<CallerConnection> {
+        let mut open = vec![CallerConnection::THIS_PROCESS];
+        for pool in self.0.pools().iter().flat_map(|pools| pools.all()) {
+            for at in &pool.lanes {
+                at.lane.for_each_caller(|connection| open.push(connection));
+            }
+        }
+        open
+    }
+
     fn look(&self) -> Result<Serving, NoContext> {
         self.0.current().ok_or(NoContext)
     }

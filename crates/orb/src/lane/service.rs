@@ -344,10 +344,7 @@ impl Peer for Service<'_> {
 
     #[inline]
     fn connection(&self) -> CallerConnection {
-        CallerConnection {
-            token: self.connection.token(),
-            number: self.connection.number(),
-        }
+        self.connection.as_caller()
     }
 
     fn may_enter(&self, _: &Server) -> bool {

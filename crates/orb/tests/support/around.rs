@@ -3,8 +3,11 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use deckwatch_os::stream::StreamSocket;
 
 use deckwatch_orb::transport::{
     Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
@@ -18,6 +21,7 @@ pub(crate) struct Around {
     before: Box<Before>,
     ahead_ns: AtomicU64,
     utc_ahead_ns: i64,
+    source: Option<IpAddr>,
 }
 
 impl Around {
@@ -30,6 +34,15 @@ impl Around {
             before: Box::new(before),
             ahead_ns: AtomicU64::new(0),
             utc_ahead_ns: 0,
+            source: None,
+        }
+    }
+
+    /// Connects from this address of the host.
+    pub(crate) fn from_address(source: IpAddr) -> Self {
+        Self {
+            source: Some(source),
+            ..Self::default()
         }
     }
 
@@ -72,6 +85,14 @@ impl Transport for Around {
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         (self.before)(endpoint, options)?;
+        if let (Some(source), Endpoint::Tcp { host, port }) = (self.source, endpoint) {
+            let address = SocketAddr::new(host.parse().expect("an address"), *port);
+            let stream = StreamSocket::connect_from(source, address, deadline.map(|at| at.0));
+            return match stream {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(_) => Err(TransportError::Other),
+            };
+        }
         self.sockets.connect(endpoint, options, deadline)
     }
 

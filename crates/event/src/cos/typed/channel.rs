@@ -75,8 +75,7 @@ impl TypedEventChannel {
     /// The channel's counters.
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
-        let shared = &self.typed.shared;
-        shared.counters.read(shared.deliveries.counts())
+        self.typed.shared.counts()
     }
 
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.

@@ -18,6 +18,7 @@ use crate::cos::pull_queue::Queued as _;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::counters::Counters;
 use crate::limits;
+use crate::peers::Place;
 use crate::raise::raise;
 use crate::shared::ChannelOptions;
 
@@ -45,6 +46,7 @@ struct Consumer {
     object: ObjectRef,
     /// Notified of the end.
     reference: PushConsumerRef,
+    _place: Place,
     queue: VecDeque<TypedEvent>,
     /// Octets of the queued events.
     held: usize,
@@ -81,7 +83,7 @@ impl TypedConsumers {
         self: &Arc<Self>,
         typed: &Arc<Typed>,
         newcomer: Newcomer,
-        admit: impl FnOnce() -> Result<(), SystemException>,
+        admit: impl FnOnce() -> Result<Place, SystemException>,
     ) -> Result<(), SystemException> {
         let mut list = self.list.lock("event.typed");
         if list.all.len() >= limits::TYPED_CONSUMERS_MAX {
@@ -94,12 +96,13 @@ impl TypedConsumers {
             started.map_err(|_| raise(Kind::NoResources))?;
             list.has_thread = true;
         }
-        admit()?;
+        let place = admit()?;
         list.all.push(Consumer {
             proxy: newcomer.proxy,
             interface: newcomer.interface,
             object: newcomer.object,
             reference: newcomer.reference,
+            _place: place,
             queue: VecDeque::new(),
             held: 0,
             is_called: false,

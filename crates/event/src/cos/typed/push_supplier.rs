@@ -97,9 +97,12 @@ impl ProxyPushSupplier for TypedPushSupplierProxy {
             reference: consumer.clone(),
         };
         let shared = &self.typed.shared;
+        let (shares, caller) = (&shared.shares, shared.shares.caller());
         self.typed.consumers.connect(&self.typed, newcomer, || {
             shared.check_alive()?;
-            shared.settle(self.number)
+            let place = shares.typed.take(caller)?;
+            shared.settle(self.number)?;
+            Ok(place)
         })?;
         *state = State::Connected(());
         Ok(())

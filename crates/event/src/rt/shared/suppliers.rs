@@ -1,0 +1,89 @@
+//! The suppliers of a real-time channel: connecting, leaving, and which of them are gone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+
+use super::Shared;
+use crate::limits;
+use crate::peers::Peer;
+use crate::raise::raise;
+use crate::rt::observers::Change;
+use crate::rt::supplier::Supplier;
+
+impl Shared {
+    /// # Errors
+    /// NO_RESOURCES at the maximum of suppliers, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
+    /// end.
+    pub(in crate::rt) fn connect_supplier(
+        &self,
+        number: u64,
+        supplier: &Arc<Supplier>,
+    ) -> Result<(), SystemException> {
+        let peer = self.shares.caller();
+        self.make_room_for_supplier(peer);
+        let mut clients = self.clients.lock("rt.clients");
+        self.check_alive()?;
+        if !clients.suppliers.contains_key(&number) {
+            if clients.suppliers.len() >= limits::SUPPLIERS_MAX {
+                return Err(raise(Kind::NoResources));
+            }
+            let place = self.shares.suppliers.take(peer)?;
+            self.objects.settle(number)?;
+            clients.places.insert(number, place);
+        }
+        clients.suppliers.insert(number, Arc::clone(supplier));
+        drop(clients);
+        if !supplier.is_gateway {
+            self.observers.note(Change::Suppliers);
+        }
+        Ok(())
+    }
+
+    /// If the channel has its maximum of suppliers, or a peer its share, removes those suppliers, or those of the peer,
+    /// whose connection is closed: they have pushed nothing since, and have probably died.
+    fn make_room_for_supplier(&self, peer: Peer) {
+        let is_full_for_peer = self.shares.suppliers.is_full_for(peer);
+        let all: Vec<_> = {
+            let clients = self.clients.lock("rt.clients");
+            if !is_full_for_peer && clients.suppliers.len() < limits::SUPPLIERS_MAX {
+                return;
+            }
+            let may_go = |number| {
+                let place = clients.places.get(number);
+                !is_full_for_peer || place.is_some_and(|place| place.peer == peer)
+            };
+            let all = clients.suppliers.iter();
+            all.filter(|(number, _)| may_go(number))
+                .map(|(number, supplier)| (*number, Arc::clone(supplier)))
+                .collect()
+        };
+        let open = self.shares.open_connections();
+        for (number, supplier) in all {
+            if !open.contains(&supplier.connection.load(Relaxed)) {
+                self.counters.suppliers_lost.fetch_add(1, Relaxed);
+                self.disconnect_supplier(number, Some(&supplier));
+            }
+        }
+    }
+
+    pub(in crate::rt) fn disconnect_supplier(&self, number: u64, supplier: Option<&Supplier>) {
+        {
+            let mut clients = self.clients.lock("rt.clients");
+            clients.suppliers.remove(&number);
+            clients.places.remove(&number);
+        }
+        self.objects.retire(number);
+        let Some(supplier) = supplier else {
+            return;
+        };
+        if !supplier.is_gateway {
+            self.observers.note(Change::Suppliers);
+        }
+        if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
+            // Without a thread the supplier is not called back; it has left by itself.
+            let _ = self.say_farewell(vec![reference.clone()], || {});
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 #[path = "../common.rs"]
 mod common;
+mod gateway;
 mod names;
 mod omnievents;
 mod services;

@@ -20,6 +20,17 @@ const BEFORE_TESTS: &[Step] = &[
         environment: &[],
     },
     Step {
+        name: "fmt of the gateway",
+        command: &[
+            "cargo",
+            "fmt",
+            "--manifest-path",
+            "gateway/Cargo.toml",
+            "--check",
+        ],
+        environment: &[],
+    },
+    Step {
         name: "clippy",
         command: &[
             "cargo",

@@ -49,7 +49,8 @@ impl Source {
             .is_some_and(|extension| extension == "rs")
     }
 
-    /// Tests, benches, examples, fuzz targets and xtask: leaves, with laxer rules.
+    /// Tests, benches, examples, fuzz targets and xtask: leaves, with laxer rules. The gateway is none: it is a product in
+    /// a workspace of its own.
     fn is_leaf(&self) -> bool {
         let first = self
             .path
@@ -57,7 +58,7 @@ impl Source {
             .next()
             .map(|part| part.as_os_str().to_owned());
         let folders = ["tests", "benches", "examples"];
-        first.is_some_and(|first| first != "crates")
+        first.is_some_and(|first| first != "crates" && first != "gateway")
             || self
                 .path
                 .iter()

@@ -13,8 +13,7 @@
 //! };
 //! ```
 //!
-//! The payload of the sample is the event's payload, octet by octet, so that programs that know nothing of gateways read
-//! it.
+//! The payload of the sample is the event's payload, octet by octet: programs that know nothing of gateways read it.
 
 use deckwatch_cdr::{Any, ByteOrder, EncodeError, Parse as _, Reader, Write as _, Writer};
 use deckwatch_event::rtec_event_comm::EventHeader;

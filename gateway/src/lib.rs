@@ -209,7 +209,7 @@ impl Gateway {
         }
     }
 
-    /// Ends the gateway: what is queued still crosses, the channel is disconnected, and zenoh's session is closed. Returns
+    /// Ends the gateway: queued events still cross, the channel is disconnected, and zenoh's session is closed. Returns
     /// the last counts.
     #[must_use]
     pub fn stop(mut self) -> Counts {

@@ -20,8 +20,8 @@ pub const EVENT_SIZE_MAX: usize = 16 << 20;
 /// Keys for which a mapping keeps a declared publisher and a number. With more, all are given up and made anew.
 pub const KEYS_MAX: usize = 1_024;
 
-/// Keys of other gateways whose numbers a mapping remembers, to find gaps. With more, all are forgotten, and gaps across
-/// that moment are not found.
+/// Keys of other gateways whose numbers a mapping remembers, to find gaps. With more, all are forgotten, and gaps
+/// across that moment are not found.
 pub const NUMBERS_MAX: usize = 4_096;
 
 /// Types of a range that the channel's filter names one by one. A larger range subscribes to any type, and the gateway
@@ -40,8 +40,8 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of a call that disconnects: the channel may be gone.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The channel is asked so often whether it still has our consumers and suppliers: a channel whose process died notifies
-/// nobody, and a one-way push to it raises nothing.
+/// The channel is asked so often whether it still has our consumers and suppliers: a channel whose process died
+/// notifies nobody, and a one-way push to it raises nothing.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The first pause before the channel is looked for again; it doubles up to [`RECONNECT_MAX`].

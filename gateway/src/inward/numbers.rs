@@ -10,7 +10,7 @@ use crate::limits::NUMBERS_MAX;
 pub(super) struct Numbers(HashMap<(u64, i32, i32), u64>);
 
 impl Numbers {
-    /// Returns how many events before this one never arrived. Numbers begin at 0, and begin again when the publisher was
+    /// Returns how many events before this one never arrived. Numbers begin at 0, and again when the publisher was
     /// declared anew.
     pub(super) fn gap_before(&mut self, attachment: &Attachment) -> u64 {
         let header = &attachment.header;

@@ -1,5 +1,6 @@
 //! `deckwatch channel`: an event channel for anyone's suppliers and consumers.
 
+mod federation;
 mod real_time;
 mod served;
 mod stored;
@@ -98,6 +99,8 @@ pub(crate) struct Args {
     share_per_peer: u8,
     #[command(flatten)]
     real_time: real_time::RealTimeArgs,
+    #[command(flatten)]
+    federation: federation::FederationArgs,
 }
 
 /// Parses a policy for full queues.
@@ -136,8 +139,10 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         share_percent: args.share_per_peer,
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
-    let served = if args.real_time.is_asked() {
-        Served::RealTime(args.real_time.start(&orb, &options, store)?)
+    let mut served = if args.real_time.is_asked() {
+        let channel = args.real_time.start(&orb, &options, store)?;
+        let federation = args.federation.start(&orb, &channel)?;
+        Served::RealTime(channel, federation)
     } else if let Some(store) = store {
         let channel = EventChannel::start_stored(&orb, options, store);
         Served::Channel(channel.context("cannot start from the store")?)
@@ -160,7 +165,9 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot bind {name}"))?;
     }
     args.serve
-        .serve(&orb, served.reference(), || served.has_ended())?;
+        .serve_until(&orb, served.reference(), || served.has_ended())?;
+    served.close();
+    orb.shutdown(true)?;
     served.print_counts();
     Ok(ExitCode::SUCCESS)
 }

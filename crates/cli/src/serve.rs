@@ -49,6 +49,17 @@ impl ServeArgs {
         reference: &ObjectRef,
         ended: impl Fn() -> bool,
     ) -> anyhow::Result<()> {
+        self.serve_until(orb, reference, ended)?;
+        Ok(orb.shutdown(true)?)
+    }
+
+    /// As [`ServeArgs::serve`], but leaves the ORB to its caller.
+    pub(crate) fn serve_until(
+        &self,
+        orb: &Orb,
+        reference: &ObjectRef,
+        ended: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
         deckwatch_os::signal::catch_ending()?;
         let ior = orb.object_to_string(reference);
         if let Some(file) = &self.ior_file {
@@ -58,7 +69,7 @@ impl ServeArgs {
         while deckwatch_os::signal::ending().is_none() && !ended() {
             std::thread::sleep(END_CHECK);
         }
-        Ok(orb.shutdown(true)?)
+        Ok(())
     }
 }
 

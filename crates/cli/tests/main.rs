@@ -11,6 +11,7 @@ mod check;
 mod deaths;
 mod events;
 mod experiments;
+mod federated_channels;
 mod idl;
 mod names;
 mod output;

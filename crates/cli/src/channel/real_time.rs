@@ -215,14 +215,16 @@ impl RealTimeArgs {
 pub(super) fn print_counts(channel: &RtEventChannel) {
     let counts = channel.counts();
     errln!(
-        "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}; consumers lost {}, \
-         suppliers lost {}, connects refused {}, observers lost {}, priorities without a lane {}, priorities refused by the host {}",
+        "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}, \
+         to other channels {}; consumers lost {}, suppliers lost {}, connects refused {}, observers lost {}, \
+         priorities without a lane {}, priorities refused by the host {}",
         counts.received,
         counts.unwanted,
         counts.timeouts,
         counts.delivered,
         counts.dropped,
         counts.failed,
+        counts.forwarded,
         counts.consumers_lost,
         counts.suppliers_lost,
         counts.refused,
@@ -237,7 +239,12 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
     };
     print("all consumers", counts.lost);
     for consumer in channel.consumers() {
-        print(&format!("consumer {}", consumer.number), consumer.lost);
+        let kind = if consumer.is_hop {
+            "channel behind consumer"
+        } else {
+            "consumer"
+        };
+        print(&format!("{kind} {}", consumer.number), consumer.lost);
     }
 }
 

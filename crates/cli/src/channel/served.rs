@@ -4,6 +4,7 @@ use deckwatch_event::rt::RtEventChannel;
 use deckwatch_event::{ChannelCounts, EventChannel, EventChannelFactory, TypedEventChannel};
 use deckwatch_orb::ObjectRef;
 
+use super::federation::Federation;
 use super::real_time;
 use crate::output::errln;
 
@@ -12,7 +13,7 @@ pub(super) enum Served {
     Channel(EventChannel),
     Factory(EventChannelFactory),
     Typed(TypedEventChannel),
-    RealTime(RtEventChannel),
+    RealTime(RtEventChannel, Federation),
 }
 
 impl Served {
@@ -21,16 +22,27 @@ impl Served {
             Self::Channel(channel) => channel.reference().object(),
             Self::Factory(factory) => factory.reference().object(),
             Self::Typed(channel) => channel.reference().object(),
-            Self::RealTime(channel) => channel.reference().object(),
+            Self::RealTime(channel, _) => channel.reference().object(),
         }
     }
 
+    /// Returns true once a client has destroyed it. Prints what its gateways have met.
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Channel(channel) => channel.has_ended(),
             Self::Factory(_) => false,
             Self::Typed(channel) => channel.has_ended(),
-            Self::RealTime(channel) => channel.has_ended(),
+            Self::RealTime(channel, federation) => {
+                federation.print_changes();
+                channel.has_ended()
+            }
+        }
+    }
+
+    /// Ends what calls other processes. The ORB still serves.
+    pub(super) fn close(&mut self) {
+        if let Self::RealTime(_, federation) = self {
+            federation.close();
         }
     }
 
@@ -43,8 +55,9 @@ impl Served {
             }
             Self::Factory(factory) => print_counts(&factory.counts()),
             Self::Typed(channel) => print_counts(&channel.counts()),
-            Self::RealTime(channel) => {
+            Self::RealTime(channel, federation) => {
                 real_time::print_counts(channel);
+                federation.print_counts();
                 print_store_failures(channel.store_failures());
             }
         }

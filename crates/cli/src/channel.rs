@@ -34,6 +34,8 @@ Examples:
   deckwatch channel --real-time --dispatching lanes:10,40 --order deadline --rt-info 3:40:50000:2000 \\
       --bind NAV --names corbaloc::ship:2809/NameService
   deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
+  deckwatch channel --real-time --listen 0.0.0.0:0 --bind NAV --names corbaloc::shore:2809/NameService \\
+      --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
 
 A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \

@@ -1,4 +1,4 @@
-//! `deckwatch channel --real-time --federate`: two processes, and the clients of each.
+//! `deckwatch channel --real-time --federate --multicast`: two processes, and the clients of each.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -135,6 +135,27 @@ fn gateway_without_a_remote_channel_says_so_and_the_channel_serves() {
 }
 
 #[test]
+fn event_published_at_one_channel_crosses_a_multicast_group_on_loopback() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let group = format!("239.255.77.3:{}", free.local_addr().expect("bound").port());
+    let arguments = ["--multicast", &group, "--multicast-interface", "127.0.0.1"];
+    let (ship, at_ship) = Process::channel(&arguments);
+    let (shore, at_shore) = Process::channel(&arguments);
+    let mut echo = Process::start(&["events", "echo", "--ior", &at_shore, "--count", "1"]);
+    publish_until_ended(&at_ship, "16", &mut echo);
+    let told = ship.end();
+    assert!(
+        !told.contains("events sent 0,") && told.contains("not sent 0, received 0;"),
+        "{told}"
+    );
+    let told = shore.end();
+    assert!(
+        told.contains("events sent 0, not sent 0,") && !told.contains("received 0;"),
+        "{told}"
+    );
+}
+
+#[test]
 fn options_of_a_federation_are_checked() {
     let refused = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
@@ -150,6 +171,21 @@ fn options_of_a_federation_are_checked() {
     let told = refused(&["--real-time", "--federate", "NAV"]);
     assert!(
         told.contains("neither IOR:, corbaloc: nor corbaname:"),
+        "{told}"
+    );
+    let told = refused(&["--real-time", "--multicast", "192.0.2.1:7"]);
+    assert!(told.contains("239.255.0.1:10001"), "{told}");
+    let told = refused(&["--real-time", "--multicast-ttl", "2"]);
+    assert!(told.contains("--multicast <"), "{told}");
+    let nowhere = [
+        "--multicast",
+        "239.255.0.1:7",
+        "--multicast-interface",
+        "203.0.113.9",
+    ];
+    let told = refused(&[&["--real-time"], &nowhere[..]].concat());
+    assert!(
+        told.contains("cannot join the group") && told.contains("ip address"),
         "{told}"
     );
     let told = refused(&["--real-time", "--federate", "IOR:zz"]);

@@ -4,6 +4,9 @@
 //! consumers want, and subscribes to just that: what nobody wants does not cross the network. For both directions each
 //! channel has a gateway to the other. The remote channel may be TAO's.
 //!
+//! [`Multicast`] puts a channel on a UDP multicast group, in the form of TAO's: one datagram, or some fragments, reach any
+//! number of channels. Nobody knows what is wanted there, and what the network loses is lost.
+//!
 //! # What ends an event's way
 //!
 //! * **The `ttl`.** Each way between two channels takes one off; an event with 0 reaches no other channel. A gateway
@@ -14,13 +17,17 @@
 //!   takes each number once, whatever the ways by which it arrives.
 //!
 //! Consumers of channels of Deckwatch get an event at most once, in any circle of channels. A channel of TAO does not
-//! pass identities on: an event that has crossed one may come back, as often as its `ttl` allows. TAO's own rule, a
+//! pass identities on, and neither does a group: an event that has crossed one may come back, as often as its `ttl` allows. TAO's own rule, a
 //! `ttl` of 1, ends it after one way.
 
 mod counters;
+pub(crate) mod fragment;
 mod gateway;
 mod link;
+pub(crate) mod multicast;
+pub(crate) mod reassembly;
 
 pub use counters::GatewayCounts;
 pub use gateway::{Gateway, GatewayOptions};
 pub use link::GatewayFailure;
+pub use multicast::{Multicast, MulticastCounts, MulticastError, MulticastOptions};

@@ -1,8 +1,14 @@
-//! The function that the fuzz target runs; it panics where a promise of this crate is broken.
+//! The functions that the fuzz targets run; each panics where a promise of this crate is broken.
+
+use std::net::SocketAddr;
 
 use deckwatch_cdr::{ByteOrder, Parse as _, Reader};
 
+use crate::federation::fragment::Fragment;
+use crate::federation::multicast::events;
+use crate::federation::reassembly::{Reassembly, Taken};
 use crate::filter::{Entry, Filter, Header, Index, Input, MatchState};
+use crate::limits::{MULTICAST_PENDING_SIZE_MAX, MULTICAST_TIMEOUT};
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 
 /// Parses a ConsumerQOS, or a SupplierQOS, in the byte order that the first octet selects. An accepted list of a
@@ -89,6 +95,40 @@ fn match_list(filter: &Filter, list: &[Entry]) {
     }));
 }
 
+/// Parses datagrams of a multicast group, each behind two octets with its length, and joins the requests of two senders.
+/// What is kept stays within its bounds, and a whole request is read as a set of events.
+///
+/// # Panics
+/// When one of these does not hold.
+pub fn multicast(mut octets: &[u8]) {
+    let mut requests = Reassembly::default();
+    let mut now_ns = 0;
+    while let Some(([low, high], rest)) = octets.split_first_chunk() {
+        // The highest bit chooses the sender; the next one lets time pass.
+        let size = usize::from(u16::from_be_bytes([*high & 0x3f, *low])).min(rest.len());
+        let (datagram, next) = rest.split_at(size);
+        octets = next;
+        let from = SocketAddr::from(([192, 0, 2, 1], u16::from(high >> 7)));
+        if high & 0x40 != 0 {
+            now_ns += MULTICAST_TIMEOUT.as_nanos() as u64;
+            requests.expire(now_ns);
+        }
+        let Ok(fragment) = Fragment::parse(datagram) else {
+            continue;
+        };
+        let mut written = Vec::new();
+        fragment.write(&mut written);
+        assert_eq!(Fragment::parse(&written), Ok(fragment));
+        if let Taken::Whole(request) = requests.take(from, &fragment, now_ns) {
+            assert_eq!(request.len(), fragment.request_size as usize);
+            let _ = events(&request, fragment.order);
+        }
+        assert!(requests.size() <= MULTICAST_PENDING_SIZE_MAX);
+    }
+    requests.expire(u64::MAX);
+    assert_eq!(requests.size(), 0, "all were given up");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +144,21 @@ mod tests {
             filters += usize::from(ConsumerQOS::parse(&mut r).is_ok());
         }
         assert!(filters >= 4, "{filters}");
+    }
+
+    #[test]
+    fn corpus_of_datagrams_is_taken() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/multicast");
+        let mut sets = 0;
+        for file in std::fs::read_dir(folder).expect("the committed corpus") {
+            let octets = std::fs::read(file.expect("an entry").path()).expect("a file");
+            multicast(&octets);
+            if let Ok(fragment) = Fragment::parse(&octets[2..])
+                && fragment.count == 1
+            {
+                sets += events(fragment.octets, fragment.order).map_or(0, |events| events.len());
+            }
+        }
+        assert_eq!(sets, 1, "the one that is alone");
     }
 }

@@ -168,3 +168,42 @@ pub const GATEWAY_RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// The longest time between two attempts: what a remote channel that is back waits at most.
 pub const GATEWAY_RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Octets of one datagram to a multicast group: what fits into an Ethernet frame behind the headers of IP and UDP.
+pub const MULTICAST_DATAGRAM_SIZE: usize = 1_472;
+
+/// Octets of one request to or from a multicast group: the largest message that an ORB accepts by default.
+pub const MULTICAST_REQUEST_SIZE_MAX: u32 = 16 << 20;
+
+/// Fragments of one request: of the largest in fragments of 256 octets.
+pub const MULTICAST_FRAGMENTS_MAX: u32 = 65_536;
+
+/// Senders to a multicast group that are told apart, by address and port. Each takes some 600 octets.
+pub const MULTICAST_SENDERS_MAX: usize = 256;
+
+/// Requests of one sender of which fragments are missing. A sender sends one after the other.
+pub const MULTICAST_PENDING_MAX: usize = 16;
+
+/// Octets of all requests of which fragments are missing: four of the largest.
+pub const MULTICAST_PENDING_SIZE_MAX: usize = 64 << 20;
+
+/// Time after which a request is given up whose fragments have not all come.
+pub const MULTICAST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time after which a sender that sent nothing is forgotten: a new one with its address may count from 0.
+pub const MULTICAST_QUIET: Duration = Duration::from_secs(10);
+
+/// Datagrams of one request that are sent without a pause: a third of the smallest receive buffer that is common.
+pub const MULTICAST_BURST: u32 = 32;
+
+/// The pause behind each [`MULTICAST_BURST`]: a request leaves with 90 MB/s at most.
+pub const MULTICAST_PAUSE: Duration = Duration::from_micros(500);
+
+/// Requested size of the receive buffer; the host may allow less.
+pub const MULTICAST_BUFFER_SIZE: u32 = 8 << 20;
+
+/// How long a datagram may wait for room in the send buffer. The rest of its request is then not sent.
+pub const MULTICAST_SEND_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How often the receiving thread looks for requests to give up, and for its end.
+pub const MULTICAST_TURN: Duration = Duration::from_millis(100);

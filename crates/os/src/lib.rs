@@ -8,6 +8,7 @@ pub mod filter;
 pub mod lock;
 pub mod mapped;
 pub mod memory;
+pub mod multicast;
 pub mod namespace;
 mod option;
 pub mod perf;

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use deckwatch_cdr::Reader;
 use deckwatch_orb::{Orb, Policy, SetOverrideType, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::counters::{Counters, GatewayCounts};
-use super::link::{GatewayFailure, Headers, Link, Receiver};
+use super::link::{GatewayFailure, Headers, Link, Takes};
 use crate::filter::Header;
 use crate::limits::{
     GATEWAY_PERIOD_DEFAULT, GATEWAY_RETRY_MAX, GATEWAY_RETRY_MIN, GATEWAY_TIMEOUT,
@@ -22,6 +23,7 @@ use crate::rtec_event_channel_admin::{
     ConsumerQOS, EventChannelRef, Observer, ObserverRef, ObserverSkeleton, ProxyPushSupplierRef,
     SupplierQOS,
 };
+use crate::rtec_event_comm::Event;
 
 /// Options of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,13 +291,7 @@ impl Run {
             }
             return Ok(());
         }
-        let receiver = Receiver {
-            inlet: self.inlet.clone(),
-            counters: Arc::clone(counters),
-            bell: Arc::clone(&self.state.bell),
-            is_cut: AtomicBool::new(false),
-        };
-        let new = Link::connect(&self.orb, &self.state.options.remote, wanted, receiver)?;
+        let new = self.connect(wanted)?;
         *self.state.failure.lock("gateway.failure") = None;
         // The new subscription is made first: no event is lost, and the identity of an event that comes by both drops
         // the second.
@@ -313,10 +309,52 @@ impl Run {
         Ok(())
     }
 
+    fn connect(&self, wanted: Headers) -> Result<Link, GatewayFailure> {
+        let identity = self.inlet.identity();
+        let identity = identity.ok_or_else(|| raise(Kind::ObjectNotExist))?;
+        let object = self.orb.string_to_object(&self.state.options.remote)?;
+        let channel = EventChannelRef::narrow(&object.ok_or(GatewayFailure::Nil)?)?;
+        let channel = channel.ok_or(GatewayFailure::NoChannel)?;
+        let receiving = Receiving {
+            inlet: self.inlet.clone(),
+            counters: Arc::clone(&self.state.counters),
+            bell: Arc::clone(&self.state.bell),
+        };
+        Link::subscribe(&self.orb, &channel, wanted, identity, receiving)
+    }
+
     fn wanted(&self) -> Headers {
         let transit = self.state.options.transit.iter();
         let transit: BTreeSet<_> = transit.map(|each| (each.source, each.event_type)).collect();
         let wanted = self.state.wanted.lock("gateway.wanted");
         wanted.union(&transit).copied().collect()
+    }
+}
+
+/// Takes the events of the remote channel.
+struct Receiving {
+    inlet: Inlet,
+    counters: Arc<Counters>,
+    bell: Arc<Bell>,
+}
+
+impl Takes for Receiving {
+    fn forward(&self, arguments: Reader<'_>) -> Result<(), SystemException> {
+        let arrival = self.inlet.forward(arguments).inspect_err(|_| {
+            self.counters.refused.fetch_add(1, Relaxed);
+        })?;
+        self.counters.count(arrival);
+        Ok(())
+    }
+
+    fn push(&self, data: &[Event]) -> Result<(), SystemException> {
+        for event in data {
+            self.counters.count(self.inlet.push(event.clone())?);
+        }
+        Ok(())
+    }
+
+    fn end(&self) {
+        self.bell.ring();
     }
 }

@@ -1,22 +1,21 @@
-//! One subscription of a gateway at its remote channel, and the servant that takes its events.
+//! One subscription at a channel, and the servant that takes its events.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 
+use deckwatch_cdr::Reader;
 use deckwatch_orb::{
     ObjectId, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
 };
-use deckwatch_sync::Bell;
 
-use super::counters::Counters;
 use crate::deckwatch_federation::{
     EventId, GatewayConsumer, GatewayConsumerRef, GatewayConsumerSkeleton,
 };
 use crate::raise::{raise, system};
-use crate::rt::{Inlet, gateway_qos};
+use crate::rt::gateway_qos;
 use crate::rtec_event_channel_admin::{
     ConsumerAdminRef, EventChannelRef, ProxyPushSupplierConnectPushConsumerError as ConnectError,
     ProxyPushSupplierRef,
@@ -59,44 +58,61 @@ impl From<SystemException> for GatewayFailure {
     }
 }
 
-/// A subscription at the remote channel.
+/// What takes the events of a subscription.
+pub(super) trait Takes: Send + Sync + 'static {
+    /// Takes the arguments of `DeckwatchFederation::GatewayConsumer::forward`.
+    ///
+    /// # Errors
+    /// The system exception of the request.
+    fn forward(&self, arguments: Reader<'_>) -> Result<(), SystemException>;
+
+    /// Takes events of a channel that gives events no identity.
+    ///
+    /// # Errors
+    /// The system exception of the request.
+    fn push(&self, data: &[Event]) -> Result<(), SystemException>;
+
+    /// The channel has ended the subscription.
+    fn end(&self) {}
+}
+
+/// A subscription at a channel.
 pub(super) struct Link {
     orb: Orb,
     proxy: ProxyPushSupplierRef,
-    servant: Arc<Receiver>,
     id: ObjectId,
+    is_cut: Arc<AtomicBool>,
     pub(super) headers: Headers,
 }
 
 impl Link {
-    /// Subscribes to these headers at the channel of a reference.
+    /// Subscribes to these headers. `identity` is that of the channel or the group that the events go to.
     ///
     /// # Errors
     /// [`GatewayFailure`]
-    pub(super) fn connect(
+    pub(super) fn subscribe(
         orb: &Orb,
-        remote: &str,
+        channel: &EventChannelRef,
         headers: Headers,
-        receiver: Receiver,
+        identity: u64,
+        taker: impl Takes,
     ) -> Result<Self, GatewayFailure> {
-        let identity = receiver.inlet.identity();
-        let identity = identity.ok_or_else(|| raise(Kind::ObjectNotExist))?;
-        let object = orb.string_to_object(remote)?.ok_or(GatewayFailure::Nil)?;
-        let channel = EventChannelRef::narrow(&object)?.ok_or(GatewayFailure::NoChannel)?;
         let admin: ConsumerAdminRef = channel.for_consumers()?.ok_or(GatewayFailure::Nil)?;
         let proxy = admin.obtain_push_supplier()?.ok_or(GatewayFailure::Nil)?;
         let poa = orb.root_poa()?;
-        let servant = Arc::new(receiver);
-        let served = Arc::new(Undecoded(GatewayConsumerSkeleton::new(Arc::clone(
-            &servant,
-        ))));
+        let is_cut = Arc::<AtomicBool>::default();
+        let consumer = Consumer {
+            taker,
+            is_cut: Arc::clone(&is_cut),
+        };
+        let served = Arc::new(Undecoded(GatewayConsumerSkeleton::new(consumer)));
         let id = poa.activate_object(served).map_err(system)?;
         // From here on its drop undoes what was done.
         let link = Self {
             orb: orb.clone(),
             proxy,
-            servant,
             id,
+            is_cut,
             headers,
         };
         let consumer = poa.id_to_reference(&link.id).map_err(system)?;
@@ -110,22 +126,22 @@ impl Link {
         }
     }
 
-    /// Returns true if the remote channel has ended the subscription.
+    /// Returns true if the channel has ended the subscription.
     pub(super) fn is_cut(&self) -> bool {
-        self.servant.is_cut.load(Acquire)
+        self.is_cut.load(Acquire)
     }
 
-    /// Returns true if the remote channel still has the subscription.
+    /// Returns true if the channel still has the subscription.
     pub(super) fn is_alive(&self) -> bool {
         matches!(self.proxy.object().non_existent(), Ok(false))
     }
 
-    /// Takes no more events. Returns what the remote channel may still have.
+    /// Takes no more events. Returns what the channel may still have.
     pub(super) fn into_proxy(self) -> ProxyPushSupplierRef {
         self.proxy.clone()
     }
 
-    /// Ends the subscription at the remote channel. A channel that does not answer finds out by itself.
+    /// Ends the subscription. A channel that does not answer finds out by itself.
     pub(super) fn disconnect(self) {
         let _ = self.proxy.disconnect_push_supplier();
     }
@@ -139,42 +155,35 @@ impl Drop for Link {
     }
 }
 
-/// Takes the events of one subscription.
-pub(super) struct Receiver {
-    pub(super) inlet: Inlet,
-    pub(super) counters: Arc<Counters>,
-    /// Rung when the remote channel ends the subscription.
-    pub(super) bell: Arc<Bell>,
-    pub(super) is_cut: AtomicBool,
+/// The consumer of a subscription.
+struct Consumer<T> {
+    taker: T,
+    is_cut: Arc<AtomicBool>,
 }
 
-impl PushConsumer for Receiver {
-    /// From a channel that gives events no identity.
+impl<T: Takes> PushConsumer for Consumer<T> {
     fn push(&self, data: &[Event]) -> Result<(), SystemException> {
-        for event in data {
-            self.counters.count(self.inlet.push(event.clone(), 0)?);
-        }
-        Ok(())
+        self.taker.push(data)
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
         self.is_cut.store(true, Release);
-        self.bell.ring();
+        self.taker.end();
         Ok(())
     }
 }
 
-impl GatewayConsumer for Receiver {
+impl<T: Takes> GatewayConsumer for Consumer<T> {
     fn forward(&self, _: &EventId, _: u64, _: &[Event]) -> Result<(), SystemException> {
         // [`Undecoded`] serves it.
         Err(raise(Kind::Internal))
     }
 }
 
-/// The servant of a [`Receiver`]: as its skeleton, but `forward` is served from the octets.
-struct Undecoded(GatewayConsumerSkeleton<Arc<Receiver>>);
+/// The servant of a [`Consumer`]: as its skeleton, but `forward` is served from the octets.
+struct Undecoded<T: Takes>(GatewayConsumerSkeleton<Consumer<T>>);
 
-impl Servant for Undecoded {
+impl<T: Takes> Servant for Undecoded<T> {
     fn repository_ids(&self) -> &'static [&'static str] {
         self.0.repository_ids()
     }
@@ -183,14 +192,7 @@ impl Servant for Undecoded {
         if request.operation() != b"forward" {
             return self.0.dispatch(request);
         }
-        let receiver = self.0.servant();
-        match receiver.inlet.forward(request.arguments()) {
-            Ok(arrival) => receiver.counters.count(arrival),
-            Err(refused) => {
-                receiver.counters.refused.fetch_add(1, Relaxed);
-                return Err(refused);
-            }
-        }
+        self.0.servant().taker.forward(request.arguments())?;
         request.reply().map(drop)
     }
 }

@@ -92,17 +92,17 @@ fn bytes(octets: [u8; 16]) -> [u64; 2] {
 /// The events that have been here, by the channel that gave them their identity.
 #[derive(Default)]
 struct Seen {
-    origins: HashMap<u64, Window>,
+    /// With the turn of their last event.
+    origins: HashMap<u64, (Window, u64)>,
     /// Events looked up, as the time by which origins age.
     turn: u64,
 }
 
-/// The latest events of one origin.
-struct Window {
+/// The latest numbers of one origin.
+pub(crate) struct Window {
     highest: u64,
     /// A bit for each of the last [`ORIGIN_WINDOW`] numbers, at its remainder.
     bits: [u64; WORDS],
-    used: u64,
 }
 
 const WORDS: usize = (ORIGIN_WINDOW / u64::BITS as u64) as usize;
@@ -111,23 +111,42 @@ impl Seen {
     fn is_new(&mut self, id: EventId) -> bool {
         self.turn += 1;
         if !self.origins.contains_key(&id.channel) && self.origins.len() >= ORIGINS_MAX {
-            let oldest = self.origins.iter().min_by_key(|(_, window)| window.used);
+            let oldest = self.origins.iter().min_by_key(|(_, (_, used))| *used);
             if let Some(oldest) = oldest.map(|(channel, _)| *channel) {
                 self.origins.remove(&oldest);
             }
         }
-        let window = self.origins.entry(id.channel).or_insert_with(|| Window {
-            highest: id.number,
-            bits: [0; WORDS],
-            used: 0,
-        });
-        window.used = self.turn;
+        let (window, used) =
+            (self.origins.entry(id.channel)).or_insert_with(|| (Window::at(id.number), 0));
+        *used = self.turn;
         window.is_new(id.number)
     }
 }
 
 impl Window {
-    fn is_new(&mut self, number: u64) -> bool {
+    /// A window that ends with this number and has seen none.
+    pub(crate) const fn at(number: u64) -> Self {
+        Self {
+            highest: number,
+            bits: [0; WORDS],
+        }
+    }
+
+    /// The number with these low bits that is nearest to the highest.
+    pub(crate) const fn nearest(&self, low: u32) -> u64 {
+        let ahead = low.wrapping_sub(self.highest as u32).cast_signed();
+        self.highest.saturating_add_signed(ahead as i64)
+    }
+
+    /// Returns true for a number that was seen, or that is too old to tell.
+    pub(crate) const fn has(&self, number: u64) -> bool {
+        let (word, bit) = place(number);
+        number <= self.highest
+            && (self.highest - number >= ORIGIN_WINDOW || self.bits[word] & bit != 0)
+    }
+
+    /// Marks a number as seen. Returns false if it was, or if it is too old to tell.
+    pub(crate) fn is_new(&mut self, number: u64) -> bool {
         if number > self.highest {
             if number - self.highest >= ORIGIN_WINDOW {
                 self.bits.fill(0);

@@ -48,20 +48,28 @@ impl Inlet {
         Some(self.shared().ok()?.hops.identity())
     }
 
-    /// Takes an event from a channel or a group that gives events no identity, and takes one off its `ttl`. `sender` is
-    /// where it must not go back to.
+    /// Takes an event from a channel that gives events no identity, and takes one off its `ttl`.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST after the end of the channel.
-    pub(crate) fn push(&self, mut event: Event, sender: u64) -> Result<Arrival, SystemException> {
-        let shared = self.shared()?;
+    pub(crate) fn push(&self, mut event: Event) -> Result<Arrival, SystemException> {
         if event.header.ttl <= 0 {
             return Ok(Arrival::Expired);
         }
         event.header.ttl = lowered(event.header.ttl);
+        self.take(event, 0)?;
+        Ok(Arrival::Routed)
+    }
+
+    /// Takes an event as it is. It does not go back to `sender`.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST after the end of the channel.
+    pub(crate) fn take(&self, event: Event, sender: u64) -> Result<(), SystemException> {
+        let shared = self.shared()?;
         shared.count_received(1);
         shared.route(&mut Pushed::of(event).having_come(None, sender), None, None);
-        Ok(Arrival::Routed)
+        Ok(())
     }
 
     /// Takes the arguments of `DeckwatchFederation::GatewayConsumer::forward`. The event is not decoded.

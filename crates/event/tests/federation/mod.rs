@@ -1,6 +1,7 @@
 //! Channels on several hosts: gateways over IIOP on loopback, each channel in an ORB of its own.
 
 mod gateways;
+mod multicast;
 
 use deckwatch_event::federation::{Gateway, GatewayCounts, GatewayOptions};
 use deckwatch_event::filter::Header;

@@ -1,0 +1,167 @@
+//! The joining of fragments, within its bounds.
+
+use super::*;
+use crate::federation::fragment::fragments;
+use crate::limits::MULTICAST_REQUEST_SIZE_MAX;
+
+fn from(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], port))
+}
+
+fn request(number: u32, octets: &[u8]) -> Vec<Fragment<'_>> {
+    fragments(octets, ByteOrder::Little, number, 4).collect()
+}
+
+const OCTETS: [u8; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+
+#[track_caller]
+fn is_whole(taken: &Taken<'_>) {
+    assert_eq!(*taken, Taken::Whole(Cow::Borrowed(&OCTETS)));
+}
+
+#[test]
+fn fragments_in_any_order_and_doubled_make_one_request() {
+    let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]];
+    for (number, order) in (0_u32..).zip(orders) {
+        let mut all = Reassembly::default();
+        let parts = request(number, &OCTETS);
+        for at in &order[..2] {
+            assert_eq!(all.take(from(1), &parts[*at], 0), Taken::Pending);
+            assert_eq!(all.take(from(1), &parts[*at], 0), Taken::Doubled);
+        }
+        is_whole(&all.take(from(1), &parts[order[2]], 0));
+        assert_eq!(all.take(from(1), &parts[order[2]], 0), Taken::Doubled);
+        assert_eq!(all.size(), 0);
+    }
+}
+
+#[test]
+fn requests_of_several_senders_and_numbers_are_kept_apart() {
+    let mut all = Reassembly::default();
+    let (one, two) = (request(1, &OCTETS), request(2, &OCTETS));
+    for parts in [&one, &two] {
+        for port in [7, 8] {
+            for part in &parts[..2] {
+                assert_eq!(all.take(from(port), part, 0), Taken::Pending);
+            }
+        }
+    }
+    for parts in [&two, &one] {
+        for port in [8, 7] {
+            is_whole(&all.take(from(port), &parts[2], 0));
+        }
+    }
+    assert_eq!((all.size(), all.displaced, all.incomplete), (0, 0, 0));
+}
+
+#[test]
+fn request_with_a_missing_fragment_is_given_up_in_time_and_its_rest_ignored() {
+    let mut all = Reassembly::default();
+    let (parts, later) = (request(1, &OCTETS), request(2, &OCTETS));
+    let limit_ns = MULTICAST_TIMEOUT.as_nanos() as u64;
+    all.take(from(1), &parts[0], 5);
+    all.take(from(1), &later[0], 6);
+    all.expire(limit_ns + 4);
+    assert_eq!(all.incomplete, 0);
+    all.expire(limit_ns + 5);
+    assert_eq!(all.incomplete, 1);
+    assert_eq!(all.take(from(1), &parts[1], limit_ns + 5), Taken::Doubled);
+    all.take(from(1), &later[1], limit_ns + 5);
+    is_whole(&all.take(from(1), &later[2], limit_ns + 5));
+    assert_eq!(all.size(), 0);
+}
+
+#[test]
+fn sender_that_is_quiet_is_forgotten_and_may_count_anew() {
+    let mut all = Reassembly::default();
+    let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, 90, 16).collect();
+    is_whole(&all.take(from(1), &alone[0], 0));
+    assert_eq!(all.take(from(1), &alone[0], 0), Taken::Doubled);
+    let restarted: Vec<_> = fragments(&OCTETS, ByteOrder::Big, 0, 16).collect();
+    all.expire(MULTICAST_QUIET.as_nanos() as u64);
+    is_whole(&all.take(from(1), &restarted[0], 0));
+}
+
+#[test]
+fn request_numbers_go_on_after_the_last() {
+    let mut all = Reassembly::default();
+    for number in [u32::MAX - 1, u32::MAX, 0, 1] {
+        let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, number, 16).collect();
+        is_whole(&all.take(from(1), &alone[0], 0));
+        assert_eq!(all.take(from(1), &alone[0], 0), Taken::Doubled);
+    }
+}
+
+#[test]
+fn fragments_that_contradict_each_other_make_no_request() {
+    let mut all = Reassembly::default();
+    let parts = request(1, &OCTETS);
+    all.take(from(1), &parts[0], 0);
+    let order = ByteOrder::Big;
+    let count = 4;
+    let request_size = 11;
+    for other in [
+        Fragment { order, ..parts[1] },
+        Fragment { count, ..parts[1] },
+        Fragment {
+            request_size,
+            ..parts[1]
+        },
+        Fragment {
+            count: 1,
+            ..parts[1]
+        },
+    ] {
+        assert_eq!(all.take(from(1), &other, 0), Taken::Malformed);
+    }
+    // Two that overlap leave a gap.
+    let offset = 0;
+    assert_eq!(
+        all.take(from(1), &Fragment { offset, ..parts[1] }, 0),
+        Taken::Pending
+    );
+    let gap = all.take(
+        from(1),
+        &Fragment {
+            offset,
+            octets: &OCTETS[..1],
+            ..parts[2]
+        },
+        0,
+    );
+    assert_eq!(gap, Taken::Pending);
+    all.expire(u64::MAX);
+    assert_eq!((all.size(), all.incomplete), (0, 1));
+}
+
+#[test]
+fn requests_senders_and_octets_are_bounded() {
+    let mut all = Reassembly::default();
+    let bound = MULTICAST_PENDING_MAX as u32;
+    for number in 0..=bound {
+        all.take(from(1), &request(number, &OCTETS)[0], number.into());
+    }
+    assert_eq!(all.displaced, 1);
+    assert_eq!(
+        all.take(from(1), &request(0, &OCTETS)[1], 99),
+        Taken::Doubled,
+        "the oldest went"
+    );
+
+    for port in 0..MULTICAST_SENDERS_MAX as u16 {
+        all.take(from(100 + port), &request(1, &OCTETS)[0], 200);
+    }
+    assert_eq!(all.senders.len(), MULTICAST_SENDERS_MAX);
+    assert_eq!(all.displaced, 1 + u64::from(bound), "sender 1 went");
+
+    let mut all = Reassembly::default();
+    for number in 0..10 {
+        let large = Fragment {
+            request_size: MULTICAST_REQUEST_SIZE_MAX,
+            ..request(number, &OCTETS)[0]
+        };
+        all.take(from(number as u16), &large, number.into());
+        assert!(all.size() <= MULTICAST_PENDING_SIZE_MAX);
+    }
+    assert!(all.displaced >= 6);
+}

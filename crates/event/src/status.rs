@@ -86,7 +86,8 @@ pub(crate) fn consumer_report(outlet: &Outlet) -> ConsumerReport {
     }
 }
 
-fn address(object: &ObjectRef) -> String {
+/// Host and port of an object; empty if it has none.
+pub(crate) fn address(object: &ObjectRef) -> String {
     let profile = object.ior().iiop_profiles().flatten().next();
     profile.map_or_else(String::new, |profile| {
         format!("{}:{}", profile.host, profile.port)

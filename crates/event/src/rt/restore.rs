@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::Parse;
-use deckwatch_orb::Orb;
+use deckwatch_orb::{ObjectRef, Orb};
 
 use super::consumer::SupplierProxy;
 use super::shared::Shared;
 use super::supplier::{ConsumerProxy, PushServant};
 use crate::channel_group::{ProxyKind, ProxyRecord};
+use crate::deckwatch_federation::GatewayConsumerRef;
 use crate::restore::reference;
 use crate::rtec_event_channel_admin::{
     ConsumerQOS, ProxyPushConsumer as _, ProxyPushSupplier as _, ProxyPushSupplierSkeleton,
     SupplierQOS,
 };
 use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::status::address;
 use crate::store::{ChannelStoreError, encapsulated};
 
 /// Connects the clients that were connected. A client that is gone is removed as at run time; one that cannot be
@@ -46,7 +48,16 @@ fn restore_one(
             let qos: ConsumerQOS = qos(record)?;
             let proxy = Arc::new(SupplierProxy::new(owner, number));
             let servant = ProxyPushSupplierSkeleton::new(Arc::clone(&proxy));
-            shared.objects.activate(number, Arc::new(servant))?;
+            let own = shared.objects.activate(number, Arc::new(servant))?;
+            // The channel's own consumer on a multicast group ended with its process. A push would not notice that.
+            let is_gateway =
+                |client: &ObjectRef| client.type_id() == GatewayConsumerRef::REPOSITORY_ID;
+            if client
+                .as_ref()
+                .is_some_and(|it| is_gateway(it) && address(it) == address(&own))
+            {
+                return Ok(false);
+            }
             let client = client.map(PushConsumerRef::unchecked_narrow);
             let connected = proxy.connect_push_consumer(client.as_ref(), &qos);
             if record.is_suspended && connected.is_ok() {

@@ -4,8 +4,10 @@ use super::*;
 use crate::realtime::{Told, next};
 use crate::support::PATIENCE;
 use deckwatch_cdr::{Write as _, Writer};
+use deckwatch_event::ChannelStore;
 use deckwatch_event::federation::{Multicast, MulticastCounts, MulticastError, MulticastOptions};
 use deckwatch_event::rtec_event_comm::Event;
+use deckwatch_orb::Orb;
 use deckwatch_os::multicast;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
@@ -224,4 +226,35 @@ fn wrong_group_and_interface_are_refused() {
     }));
     assert!(world.served.consumers().is_empty());
     world.end();
+}
+
+#[test]
+fn channel_that_crashes_and_starts_from_its_store_keeps_no_dead_consumer_of_the_group() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-group-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("store");
+    let mut port = 0;
+    for life in 1..=3 {
+        let orb = Orb::builder().listen(&format!("127.0.0.1:{port}")).unwrap();
+        let orb = orb.build().expect("the port is free");
+        orb.root_poa()
+            .unwrap()
+            .the_poa_manager()
+            .activate()
+            .unwrap();
+        port = orb
+            .endpoints()
+            .iter()
+            .find_map(|at| at.port())
+            .expect("TCP");
+        let store = ChannelStore::open(&file).expect("a store");
+        let served =
+            RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store).unwrap();
+        let mut multicast = Multicast::start(&orb, &served, &on(group())).unwrap();
+        assert_eq!(served.consumers().len(), 1, "life {life}");
+        // Too late to disconnect: as if it had crashed.
+        orb.shutdown(true).expect("it ends");
+        multicast.close();
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

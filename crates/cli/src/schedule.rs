@@ -7,7 +7,9 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use deckwatch_probe::dispatch;
 use deckwatch_scenario::mission::DurationText;
-use deckwatch_scenario::schedule::{Document, ScheduleFile, in_words, page, response};
+use deckwatch_scenario::schedule::{
+    Document, ScheduleFile, factor_in_words, in_words, page, response,
+};
 use deckwatch_sched::Strategy;
 use deckwatch_sched::limits::SENSITIVITY_OPERATIONS_MAX;
 
@@ -111,7 +113,7 @@ fn print(document: &Document) -> anyhow::Result<()> {
         "Overhead of a dispatch: {}, {}. Hyperperiod: {}.",
         in_words(document.overhead_ns),
         document.overhead_source,
-        in_words(document.hyperperiod_ns)
+        document.hyperperiod()
     )?;
     for (severity, words) in &document.anomalies {
         outln!("{severity}: {words}")?;
@@ -119,7 +121,8 @@ fn print(document: &Document) -> anyhow::Result<()> {
     match (document.is_feasible, document.advice.factor) {
         (true, Some(factor)) => {
             outln!(
-                "Every execution time can be multiplied by {factor:.3}, and all deadlines are still met."
+                "Every execution time can be multiplied by {}, and all deadlines are still met.",
+                factor_in_words(factor)
             )?;
         }
         (true, None) => {}

@@ -7,7 +7,7 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use deckwatch_sched::{Handle, Operations, SchedError, Schedule, Settings};
+use deckwatch_sched::{Operations, SchedError, Schedule, Settings};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -15,7 +15,9 @@ use crate::mission::fault::Faults;
 use crate::mission::schema::generate;
 use crate::mission::{DurationText, LoadError, read, shaped_table};
 
-pub use document::{Advice, Document, OperationDocument, in_words, page, response};
+pub use document::{
+    Advice, Document, OperationDocument, factor_in_words, in_words, page, response,
+};
 
 /// The declared operations of a schedule file.
 #[derive(Clone, Debug)]
@@ -89,7 +91,7 @@ impl ScheduleFile {
     ///
     /// # Errors
     /// [`LoadError::Malformed`], with the place of what cannot be computed: operations on a cycle or without a rate,
-    /// times and hyperperiods that do not fit 64 bits of nanoseconds, an analysis that takes too long.
+    /// times that do not fit 64 bits of nanoseconds, an analysis that takes too long.
     pub fn schedule(&self, settings: Settings) -> Result<Schedule, LoadError> {
         let mut faults = Faults::new(&self.path, self.text.clone());
         let found = Schedule::compute(&self.operations, settings);
@@ -113,14 +115,10 @@ impl ScheduleFile {
     }
 
     fn place_of(&self, error: SchedError) -> (std::ops::Range<usize>, &'static str) {
-        let period = |of: Handle| {
-            let places = &self.places[of.index()];
-            places.period.clone().unwrap_or(places.name.clone())
-        };
         match error {
-            SchedError::HyperperiodOverflow(of) => (
-                period(of),
-                "write periods with a common multiple, for example 50ms and 62.5ms for 20 and 16 Hz",
+            SchedError::HyperperiodOverflow => (
+                0..0,
+                "reduce the utilisation below 1, or write periods with a common multiple, for example 50ms and 62.5ms for 20 and 16 Hz",
             ),
             SchedError::TooLong => (
                 0..0,
@@ -236,18 +234,30 @@ mod tests {
             found.contains("s.toml:3:8: error: it has no period"),
             "{found}"
         );
-        let mut long = HEAD.to_owned();
-        for (number, period) in [4_294_967_291_u64, 4_294_967_279, 4_294_967_231]
-            .into_iter()
-            .enumerate()
+        let remote = format!("{idle}kind = \"remote-dependant\"\n");
+        let found = faults_of(&remote);
+        assert!(
+            found.contains("s.toml:3:8: error: it has no period"),
+            "{found}"
+        );
+        // A full processor: one half, a quarter and a quarter.
+        let mut long = format!("{HEAD}strategy = \"edf\"\n");
+        for (number, (cost, times)) in [
+            (4_294_967_291_u64, 2),
+            (4_294_967_279, 4),
+            (4_294_967_231, 4),
+        ]
+        .into_iter()
+        .enumerate()
         {
+            let period = cost * times;
             long += &format!(
-                "[[operations]]\nname = \"{number}\"\nworst_case = \"1ns\"\nperiod = \"{period}ns\"\n"
+                "[[operations]]\nname = \"{number}\"\nworst_case = \"{cost}ns\"\nperiod = \"{period}ns\"\n"
             );
         }
         let found = faults_of(&long);
         assert!(
-            found.contains("s.toml:13:10: error: The hyperperiod is longer"),
+            found.contains("error: The processor is full, and the hyperperiod is longer"),
             "{found}"
         );
         assert!(found.contains("common multiple"), "{found}");

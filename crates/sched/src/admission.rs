@@ -72,7 +72,7 @@ pub fn admit_change(
     settings: Settings,
     change: impl FnOnce(&mut Operations) -> Result<(), SchedError>,
 ) -> Result<(Operations, Schedule), Refusal> {
-    let before = Schedule::without_hyperperiod(current, settings).ok();
+    let before = Schedule::compute(current, settings).ok();
     let utilisation_before = before
         .as_ref()
         .map_or(0.0, |before| before.bounds.utilisation);

@@ -69,10 +69,10 @@ fn share(cost: u64, period: u64) -> f64 {
 /// Returns the least common multiple of the periods: after it a synchronous schedule repeats.
 ///
 /// # Errors
-/// [`SchedError::TimeOverflow`] if it does not fit 64 bits of nanoseconds.
+/// [`SchedError::HyperperiodOverflow`] if it does not fit 64 bits of nanoseconds.
 pub fn hyperperiod(periods: impl IntoIterator<Item = u64>) -> Result<u64, SchedError> {
     periods.into_iter().try_fold(1, |so_far, period| {
-        least_common_multiple(so_far, period).ok_or(SchedError::TimeOverflow)
+        least_common_multiple(so_far, period).ok_or(SchedError::HyperperiodOverflow)
     })
 }
 
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(hyperperiod([4, 6, 10]), Ok(60));
         assert_eq!(hyperperiod([]), Ok(1));
         let primes = [4_294_967_291, 4_294_967_279, 4_294_967_231];
-        assert_eq!(hyperperiod(primes), Err(SchedError::TimeOverflow));
+        assert_eq!(hyperperiod(primes), Err(SchedError::HyperperiodOverflow));
     }
 
     #[test]

@@ -49,9 +49,12 @@ impl Level<'_> {
     /// # Errors
     /// [`SchedError::TimeOverflow`] and [`SchedError::TooLong`].
     pub fn demand(&self) -> Result<Demand, SchedError> {
-        let mut work = Work::new();
-        match self.horizon(&mut work)? {
-            Some(end_ns) => self.demand_until(end_ns, &mut work),
+        self.test_demand(&mut Work::new())
+    }
+
+    fn test_demand(&self, work: &mut Work) -> Result<Demand, SchedError> {
+        match self.horizon(work)? {
+            Some(end_ns) => self.demand_until(end_ns, work),
             None => Ok(Demand::Exceeds { window_ns: None }),
         }
     }
@@ -61,17 +64,28 @@ impl Level<'_> {
     /// # Errors
     /// As [`Self::demand`].
     pub fn deadline_responses(&self) -> Result<Vec<Response>, SchedError> {
-        let mut work = Work::new();
-        let Some(end_ns) = self.horizon(&mut work)? else {
+        self.under_deadlines(&mut Work::new())
+    }
+
+    pub(crate) fn under_deadlines(&self, work: &mut Work) -> Result<Vec<Response>, SchedError> {
+        // The other half is for the demand.
+        let mut part = work.lend(work.half());
+        let Some(end_ns) = self.horizon(&mut part)? else {
             return Ok(self.own.iter().map(|_| Response::UNBOUNDED).collect());
         };
         let mut responses = Vec::with_capacity(self.own.len());
+        let mut demand = None;
         for index in 0..self.own.len() {
-            let response = match self.worst(index, end_ns, &mut work) {
+            let response = match self.worst(index, end_ns, &mut part) {
                 // A feasible set still has its deadlines as bounds.
                 Err(SchedError::TooLong) => {
                     let deadline_ns = self.own[index].deadline_ns;
-                    match self.demand()? {
+                    let known = match demand {
+                        Some(known) => known,
+                        None => self.test_demand(work)?,
+                    };
+                    demand = Some(known);
+                    match known {
                         Demand::Fits => Response {
                             worst_ns: Some(deadline_ns),
                             is_exact: false,
@@ -83,6 +97,7 @@ impl Level<'_> {
             };
             responses.push(response);
         }
+        work.give_back(part);
         Ok(responses)
     }
 
@@ -92,9 +107,13 @@ impl Level<'_> {
     /// # Errors
     /// As [`Self::demand`].
     pub fn laxity_responses(&self) -> Result<Vec<Response>, SchedError> {
-        let mut work = Work::new();
-        let busy_ns = match self.horizon(&mut work)? {
-            Some(_) => self.busy_period(u64::MAX, &mut work),
+        self.under_laxities(&mut Work::new())
+    }
+
+    pub(crate) fn under_laxities(&self, work: &mut Work) -> Result<Vec<Response>, SchedError> {
+        let mut part = work.lend(work.half());
+        let busy_ns = match self.horizon(&mut part)? {
+            Some(_) => self.busy_period(u64::MAX, &mut part),
             None => Ok(None),
         };
         // A full processor need not have an end of its busy period.
@@ -102,7 +121,8 @@ impl Level<'_> {
             Err(SchedError::TooLong | SchedError::TimeOverflow) => None,
             other => other?,
         };
-        let fits = !self.runs_to_completion && self.demand()? == Demand::Fits;
+        work.give_back(part);
+        let fits = !self.runs_to_completion && self.test_demand(work)? == Demand::Fits;
         let bound = |task: &Task| {
             let busy = busy_ns.and_then(|busy| busy.checked_add(task.jitter_ns));
             let deadline = fits.then_some(task.deadline_ns);
@@ -238,11 +258,13 @@ impl Level<'_> {
         let own_jobs = shift / under.period_ns + 1;
         // Its absolute deadline, and the jitter that has to be taken from it.
         let deadline = add(shift, under.deadline_ns)?;
-        let mut blocking = under.blocking_ns;
+        let is_later =
+            |task: &&Task| add(task.deadline_ns, under.jitter_ns).is_ok_and(|one| one > deadline);
+        // What blocks a job that is due before this one delays this one too.
+        let sooner = self.own.iter().filter(|task| !is_later(task));
+        let declared = sooner.map(|task| task.blocking_ns).max();
+        let mut blocking = under.blocking_ns.max(declared.unwrap_or(0));
         if self.runs_to_completion {
-            let is_later = |task: &&Task| {
-                add(task.deadline_ns, under.jitter_ns).is_ok_and(|one| one > deadline)
-            };
             let begun = self.own.iter().filter(is_later).map(|task| task.cost_ns);
             blocking = blocking.max(begun.max().unwrap_or(0));
         }

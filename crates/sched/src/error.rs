@@ -24,9 +24,9 @@ pub enum SchedError {
     UnknownDependency(Handle),
     /// A sum or a product of times does not fit 64 bits of nanoseconds (584 years).
     TimeOverflow,
-    /// The hyperperiod (the least common multiple of the periods) does not fit 64 bits of nanoseconds. The operation's
-    /// period is the first that makes it too long.
-    HyperperiodOverflow(Handle),
+    /// The hyperperiod (the least common multiple of the periods) does not fit 64 bits of nanoseconds. The analysis of
+    /// a full processor needs it.
+    HyperperiodOverflow,
     /// The analysis takes more work than [`crate::limits::WORK_MAX`].
     TooLong,
     /// The strategy needs more priorities than the dispatcher has.
@@ -55,9 +55,8 @@ impl fmt::Display for SchedError {
             Self::TimeOverflow => {
                 f.write_str("A sum of times is longer than 584 years (64 bits of nanoseconds).")
             }
-            Self::HyperperiodOverflow(handle) => write!(
-                f,
-                "The hyperperiod is longer than 584 years because of the period of operation {handle}."
+            Self::HyperperiodOverflow => f.write_str(
+                "The processor is full, and the hyperperiod is longer than 584 years: the analysis has no end.",
             ),
             Self::TooLong => f.write_str("The analysis takes too long."),
             Self::TooFewPriorities { needed, available } => write!(

@@ -28,6 +28,13 @@ pub const ROUNDS_MAX: u32 = 256;
 /// Execution intervals of one picture of a critical instant. A picture of 1,000 pixels cannot show more.
 pub const INTERVALS_MAX: usize = 4096;
 
+/// Work of one analysis in the search for changes: an eighth of [`WORK_MAX`]. Bisection leads to sets next to the full
+/// processor, whose analysis takes long and whose answer is of no use.
+pub const SEARCH_STEP_WORK_MAX: u64 = WORK_MAX / 8;
+
+/// Work of one search for changes: some seconds.
+pub const SEARCH_WORK_MAX: u64 = 16 * WORK_MAX;
+
 /// Operations of a set whose single changes are searched. Each takes about a hundred analyses, so that the search is
 /// cubic in their number.
 pub const SENSITIVITY_OPERATIONS_MAX: usize = 64;

@@ -4,14 +4,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::anomaly::{Anomaly, AnomalyFact, Severity};
-use crate::bounds::{
-    compare_with_one, hyperbolic, least_common_multiple, liu_layland, utilisation,
-};
+use crate::bounds::{compare_with_one, hyperbolic, hyperperiod, liu_layland, utilisation};
 use crate::edf;
 use crate::error::SchedError;
 use crate::fixed;
 use crate::graph::{Graph, Streams};
-use crate::info::{Handle, InfoKind};
+use crate::info::Handle;
 use crate::limits::ROUNDS_MAX;
 use crate::operations::Operations;
 use crate::segments::{Placement, Segment, segments};
@@ -47,8 +45,9 @@ pub struct Schedule {
     pub anomalies: Vec<Anomaly>,
     /// The utilisation, and the papers' bounds of it.
     pub bounds: Bounds,
-    /// Least common multiple of the timers' periods; 0 if it was not asked for.
-    pub hyperperiod_ns: u64,
+    /// Least common multiple of the timers' periods; `None` above 584 years (64 bits of nanoseconds). Only a dynamic
+    /// level with a full processor needs it for its analysis.
+    pub hyperperiod_ns: Option<u64>,
 }
 
 /// One priority of a schedule.
@@ -99,13 +98,12 @@ impl Schedule {
     /// # Errors
     /// [`SchedError`]; an infeasible set is no error.
     pub fn compute(operations: &Operations, settings: Settings) -> Result<Self, SchedError> {
-        let mut schedule = Self::without_hyperperiod(operations, settings)?;
-        schedule.hyperperiod_ns = hyperperiod(&schedule.segments)?;
-        Ok(schedule)
+        Self::within(&mut Work::new(), operations, settings)
     }
 
-    /// As [`Self::compute`]; the hyperperiod may be too long.
-    pub(crate) fn without_hyperperiod(
+    /// As [`Self::compute`], with a bound on the work.
+    pub(crate) fn within(
+        work: &mut Work,
         operations: &Operations,
         settings: Settings,
     ) -> Result<Self, SchedError> {
@@ -113,7 +111,8 @@ impl Schedule {
         let streams = graph.streams()?;
         let (placement, levels) = place(&graph, &streams, settings.strategy);
         let mut segments = segments(&graph, &streams, &placement, settings.overhead_ns)?;
-        let responses = analyse(&mut segments, &levels, settings)?;
+        let hyperperiod_ns = hyperperiod(segments.iter().map(|one| one.task.period_ns)).ok();
+        let responses = analyse(&mut segments, &levels, settings, work)?;
         let assigned = assign(&graph, &streams, &levels, &segments, &responses);
         let bounds = Bounds::of(&segments, settings.strategy);
         let mut anomalies = anomalies(&graph, &streams, &assigned);
@@ -135,7 +134,7 @@ impl Schedule {
             responses,
             anomalies,
             bounds,
-            hyperperiod_ns: 0,
+            hyperperiod_ns,
         })
     }
 
@@ -216,13 +215,6 @@ impl Bounds {
     }
 }
 
-fn hyperperiod(segments: &[Segment]) -> Result<u64, SchedError> {
-    segments.iter().try_fold(1, |so_far, segment| {
-        let too_long = SchedError::HyperperiodOverflow(Handle::at(segment.root));
-        least_common_multiple(so_far, segment.task.period_ns).ok_or(too_long)
-    })
-}
-
 /// Gives each operation that has a rate its level and its deadline.
 fn place(graph: &Graph<'_>, streams: &Streams, strategy: Strategy) -> (Placement, Vec<Level>) {
     let mut keys: BTreeMap<LevelKey, Level> = BTreeMap::new();
@@ -263,19 +255,35 @@ fn shortest_period(graph: &Graph<'_>, streams: &Streams, position: usize) -> Opt
     timers.map(|&(root, _)| graph.infos[root].period_ns).min()
 }
 
+/// Gives each task of a static level the longest blocking of the level: what blocks one delays the others in its queue.
+fn block_queues(segments: &mut [Segment], levels: &[Level]) {
+    for (level, number) in levels.iter().zip(0..) {
+        if level.dispatch == Dispatch::Static {
+            let of_level = |one: &&mut Segment| one.task.level == number;
+            let blocked = segments.iter_mut().filter(of_level);
+            let longest = blocked.map(|one| one.task.blocking_ns).max();
+            for one in segments.iter_mut().filter(of_level) {
+                one.task.blocking_ns = longest.unwrap_or(0);
+            }
+        }
+    }
+}
+
 /// Analyses all segments. Jitter is passed along events in rounds, until it no longer grows.
 fn analyse(
     segments: &mut [Segment],
     levels: &[Level],
     settings: Settings,
+    work: &mut Work,
 ) -> Result<Vec<Response>, SchedError> {
+    block_queues(segments, levels);
     let longest = segments.iter().map(|segment| segment.task.period_ns).max();
     let jitter_max_ns = longest.unwrap_or(0).saturating_mul(JITTER_PERIODS_MAX);
     // A segment without a bound of its jitter can take any time from its level and those below.
     let mut lost_level = u32::MAX;
     for _ in 0..ROUNDS_MAX {
         let tasks: Vec<Task> = segments.iter().map(|segment| segment.task).collect();
-        let responses = analyse_once(&tasks, levels, settings)?;
+        let responses = analyse_once(&tasks, levels, settings, work)?;
         let mut changed = false;
         for position in 0..segments.len() {
             let found = jitter(segments, &responses, lost_level, position);
@@ -350,16 +358,16 @@ fn analyse_once(
     tasks: &[Task],
     levels: &[Level],
     settings: Settings,
+    work: &mut Work,
 ) -> Result<Vec<Response>, SchedError> {
     let mut responses = vec![Response::UNBOUNDED; tasks.len()];
-    let mut work = Work::new();
     for (level, number) in levels.iter().zip(0..) {
         let of_level: Vec<usize> = (0..tasks.len())
             .filter(|&position| tasks[position].level == number)
             .collect();
         if level.dispatch == Dispatch::Static {
             for &position in &of_level {
-                responses[position] = fixed::worst(tasks, position, &mut work)?.response;
+                responses[position] = fixed::worst(tasks, position, work)?.response;
             }
             continue;
         }
@@ -371,8 +379,8 @@ fn analyse_once(
             runs_to_completion: settings.runs_to_completion,
         };
         let found = match level.dispatch {
-            Dispatch::Laxity => queue.laxity_responses()?,
-            Dispatch::Deadline | Dispatch::Static => queue.deadline_responses()?,
+            Dispatch::Laxity => queue.under_laxities(work)?,
+            Dispatch::Deadline | Dispatch::Static => queue.under_deadlines(work)?,
         };
         for (position, response) in of_level.into_iter().zip(found) {
             responses[position] = response;
@@ -482,10 +490,7 @@ fn anomalies(graph: &Graph<'_>, streams: &Streams, assigned: &[Option<Assigned>]
             report(AnomalyFact::ThreadsWithoutPeriod);
         }
         let Some(here) = &assigned[position] else {
-            // Another host's operation may not have been declared yet.
-            if info.kind != InfoKind::RemoteDependant {
-                report(AnomalyFact::Unresolved);
-            }
+            report(AnomalyFact::Unresolved);
             continue;
         };
         if !here.response.meets(here.deadline_ns) {

@@ -2,13 +2,14 @@
 //!
 //! All else stays. Each number is found by bisection: response times grow with execution times and fall with periods.
 //! What is returned has been analysed itself, so that it fits even where a strategy's priorities make the search miss a
-//! better number. The greatest factor is Lehoczky, Sha and Ding's breakdown scaling (RTSS 1989).
+//! better number. A set whose analysis takes too long does not fit. The greatest factor is Lehoczky, Sha and Ding's breakdown scaling (RTSS 1989).
 
 use crate::error::SchedError;
 use crate::info::Handle;
-use crate::limits::SENSITIVITY_OPERATIONS_MAX;
+use crate::limits::{SEARCH_STEP_WORK_MAX, SEARCH_WORK_MAX, SENSITIVITY_OPERATIONS_MAX};
 use crate::operations::Operations;
 use crate::schedule::{Schedule, Settings};
+use crate::task::Work;
 
 /// What one operation's declaration may be, all else unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,12 @@ pub fn changes(operations: &Operations, settings: Settings) -> Result<Vec<Change
         return Ok(Vec::new());
     }
     let on = operations.handles().filter(|&one| operations.is_on(one));
+    let mut search = Search::new(settings);
     on.map(|of| {
         Ok(Change {
             of,
-            worst_case_ns: largest_worst_case(operations, settings, of)?,
-            period_ns: smallest_period(operations, settings, of)?,
+            worst_case_ns: search.largest_worst_case(operations, of)?,
+            period_ns: search.smallest_period(operations, of)?,
         })
     })
     .collect()
@@ -50,14 +52,7 @@ pub fn largest_worst_case(
     settings: Settings,
     of: Handle,
 ) -> Result<Option<u64>, SchedError> {
-    let longest = operations.infos().iter().map(|info| info.period_ns).max();
-    let deadline = operations.get(of)?.deadline_ns.unwrap_or(0);
-    let most = longest.unwrap_or(0).max(deadline);
-    largest(most, |worst_case_ns| {
-        fits(operations, settings, of, |info| {
-            info.worst_case_ns = worst_case_ns;
-        })
-    })
+    Search::new(settings).largest_worst_case(operations, of)
 }
 
 /// Returns the smallest period of an operation with which all deadlines are met.
@@ -69,18 +64,7 @@ pub fn smallest_period(
     settings: Settings,
     of: Handle,
 ) -> Result<Option<u64>, SchedError> {
-    let declared = operations.get(of)?.period_ns;
-    let Some(most) = declared
-        .checked_mul(PERIOD_FACTOR_MAX)
-        .filter(|&most| most > 0)
-    else {
-        return Ok(None);
-    };
-    // Counted down from the longest: the largest cut that still fits.
-    let cut = largest(most - 1, |cut| {
-        fits(operations, settings, of, |info| info.period_ns = most - cut)
-    })?;
-    Ok(cut.map(|cut| most - cut))
+    Search::new(settings).smallest_period(operations, of)
 }
 
 /// Returns the greatest factor, in millionths, by which all worst-case execution times can be multiplied so that all
@@ -92,6 +76,7 @@ pub fn greatest_factor_millionths(
     operations: &Operations,
     settings: Settings,
 ) -> Result<Option<u64>, SchedError> {
+    let mut search = Search::new(settings);
     largest(FACTOR_MAX_MILLIONTHS, |factor| {
         let mut changed = operations.clone();
         for handle in operations.handles() {
@@ -102,7 +87,7 @@ pub fn greatest_factor_millionths(
             };
             changed.change(handle, |info| info.worst_case_ns = scaled)?;
         }
-        is_feasible(&changed, settings)
+        search.is_feasible(&changed)
     })
 }
 
@@ -112,23 +97,76 @@ const PERIOD_FACTOR_MAX: u64 = 64;
 /// A set that a thousandth of the processor's speed could run needs no factor.
 const FACTOR_MAX_MILLIONTHS: u64 = 1_000_000_000;
 
-fn fits(
-    operations: &Operations,
+/// Analyses of changed sets, under one bound on their work. Beyond it nothing fits any more, so that what was found until
+/// then is returned.
+struct Search {
     settings: Settings,
-    of: Handle,
-    change: impl FnOnce(&mut crate::info::RtInfo),
-) -> Result<bool, SchedError> {
-    let mut changed = operations.clone();
-    changed.change(of, change)?;
-    is_feasible(&changed, settings)
+    left: Work,
 }
 
-fn is_feasible(operations: &Operations, settings: Settings) -> Result<bool, SchedError> {
-    match Schedule::without_hyperperiod(operations, settings) {
-        Ok(schedule) => Ok(schedule.is_feasible()),
-        // A sum that does not fit 584 years meets no deadline.
-        Err(SchedError::TimeOverflow) => Ok(false),
-        Err(error) => Err(error),
+impl Search {
+    const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            left: Work::of(SEARCH_WORK_MAX),
+        }
+    }
+
+    fn largest_worst_case(
+        &mut self,
+        operations: &Operations,
+        of: Handle,
+    ) -> Result<Option<u64>, SchedError> {
+        let longest = operations.infos().iter().map(|info| info.period_ns).max();
+        let deadline = operations.get(of)?.deadline_ns.unwrap_or(0);
+        let most = longest.unwrap_or(0).max(deadline);
+        largest(most, |worst_case_ns| {
+            self.fits(operations, of, |info| info.worst_case_ns = worst_case_ns)
+        })
+    }
+
+    fn smallest_period(
+        &mut self,
+        operations: &Operations,
+        of: Handle,
+    ) -> Result<Option<u64>, SchedError> {
+        let declared = operations.get(of)?.period_ns;
+        let Some(most) = declared
+            .checked_mul(PERIOD_FACTOR_MAX)
+            .filter(|&most| most > 0)
+        else {
+            return Ok(None);
+        };
+        // Counted down from the longest: the largest cut that still fits.
+        let cut = largest(most - 1, |cut| {
+            self.fits(operations, of, |info| info.period_ns = most - cut)
+        })?;
+        Ok(cut.map(|cut| most - cut))
+    }
+
+    fn fits(
+        &mut self,
+        operations: &Operations,
+        of: Handle,
+        change: impl FnOnce(&mut crate::info::RtInfo),
+    ) -> Result<bool, SchedError> {
+        let mut changed = operations.clone();
+        changed.change(of, change)?;
+        self.is_feasible(&changed)
+    }
+
+    fn is_feasible(&mut self, operations: &Operations) -> Result<bool, SchedError> {
+        let mut work = self.left.lend(SEARCH_STEP_WORK_MAX);
+        let found = Schedule::within(&mut work, operations, self.settings);
+        self.left.give_back(work);
+        match found {
+            Ok(schedule) => Ok(schedule.is_feasible()),
+            // A sum that does not fit 584 years meets no deadline. What cannot be analysed is no advice.
+            Err(
+                SchedError::TimeOverflow | SchedError::HyperperiodOverflow | SchedError::TooLong,
+            ) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -184,21 +222,23 @@ mod tests {
     fn the_numbers_found_fit_and_the_next_do_not() {
         // 3 of 7 and 3 of 12 leave 5 of 20, and not 6.
         let operations = set(&[(3, 7), (3, 12), (6, 20)]);
-        assert!(!is_feasible(&operations, RMS).unwrap());
+        assert!(!Search::new(RMS).is_feasible(&operations).unwrap());
         let found = changes(&operations, RMS).unwrap();
         let costs: Vec<_> = found.iter().map(|change| change.worst_case_ns).collect();
         assert_eq!(costs, [Some(2), Some(2), Some(5)]);
         for change in &found {
             let fits_with = |cost| {
-                fits(&operations, RMS, change.of, |info| {
-                    info.worst_case_ns = cost
-                })
-                .unwrap()
+                Search::new(RMS)
+                    .fits(&operations, change.of, |info| info.worst_case_ns = cost)
+                    .unwrap()
             };
             let most = change.worst_case_ns.unwrap();
             assert!(fits_with(most) && !fits_with(most + 1), "{change:?}");
-            let fits_every =
-                |period| fits(&operations, RMS, change.of, |info| info.period_ns = period).unwrap();
+            let fits_every = |period| {
+                Search::new(RMS)
+                    .fits(&operations, change.of, |info| info.period_ns = period)
+                    .unwrap()
+            };
             let least = change.period_ns.unwrap();
             assert!(fits_every(least) && !fits_every(least - 1), "{change:?}");
         }

@@ -77,9 +77,25 @@ impl Work {
         Self(WORK_MAX)
     }
 
-    #[cfg(test)]
     pub(crate) const fn of(terms: u64) -> Self {
         Self(terms)
+    }
+
+    /// Takes at most `most` out, for a part of the analysis whose excess must not use up all.
+    pub(crate) fn lend(&mut self, most: u64) -> Self {
+        let lent = most.min(self.0);
+        self.0 -= lent;
+        Self(lent)
+    }
+
+    /// Takes back what a part did not spend.
+    pub(crate) const fn give_back(&mut self, rest: Self) {
+        self.0 += rest.0;
+    }
+
+    /// Returns half of what is left.
+    pub(crate) const fn half(&self) -> u64 {
+        self.0 / 2
     }
 
     pub(crate) fn spend(&mut self, terms: usize) -> Result<(), SchedError> {

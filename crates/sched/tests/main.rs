@@ -3,6 +3,7 @@
 mod book;
 mod dynamic;
 mod fixed;
+mod found;
 mod operations;
 mod prosa;
 mod random;

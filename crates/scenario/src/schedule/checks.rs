@@ -14,7 +14,6 @@ use crate::mission::shape::{list, nearest};
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) name: Range<usize>,
-    pub(super) period: Option<Range<usize>>,
 }
 
 /// Returns the operations of a file, and where each is declared.
@@ -55,7 +54,6 @@ pub(super) fn operations(file: &File, faults: &mut Faults) -> (Operations, Vec<P
     }
     let places = file.operations.iter().map(|operation| Places {
         name: operation.name.span(),
-        period: operation.period.as_ref().map(toml::Spanned::span),
     });
     (operations, places.collect())
 }

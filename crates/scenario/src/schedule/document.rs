@@ -32,7 +32,8 @@ pub struct Document {
     /// Whether the assumptions of both bounds hold.
     pub bounds_apply: bool,
     /// Least common multiple of the periods.
-    pub hyperperiod_ns: u64,
+    /// `None` above 584 years.
+    pub hyperperiod_ns: Option<u64>,
     /// The operations, in the file's order.
     pub operations: Vec<OperationDocument>,
     /// What is wrong: severity and sentence.
@@ -150,6 +151,17 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The hyperperiod in words.
+    #[must_use]
+    pub fn hyperperiod(&self) -> String {
+        match self.hyperperiod_ns {
+            Some(ns) => in_words(ns),
+            None => "above 584 years".to_owned(),
+        }
+    }
+}
+
 /// Returns what to change: for an infeasible schedule, each operation whose change alone is enough.
 fn advice(
     operations: &Operations,
@@ -177,10 +189,21 @@ fn advice(
             }
         }
         if let Some(factor) = factor {
-            sentences.push(format!("multiply every worst_case by {factor:.3} or less"));
+            sentences.push(format!(
+                "multiply every worst_case by {} or less",
+                factor_in_words(factor)
+            ));
         }
     }
     Ok(Advice { factor, sentences })
+}
+
+/// Returns a factor with three digits after the point, cut off: rounded up, it would be one that does not fit.
+#[must_use]
+pub fn factor_in_words(factor: f64) -> String {
+    // A factor is a whole number of millionths.
+    let thousandths = (factor * 1e6).round() as u64 / 1000;
+    format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
 /// Returns a duration in the unit that suits it, with all digits that it has.
@@ -286,7 +309,7 @@ fn facts(document: &Document) -> Vec<(String, String)> {
                 document.overhead_source
             ),
         ),
-        ("hyperperiod", in_words(document.hyperperiod_ns)),
+        ("hyperperiod", document.hyperperiod()),
     ];
     facts.map(|(key, value)| (key.to_owned(), value)).to_vec()
 }

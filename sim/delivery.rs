@@ -9,11 +9,18 @@ use crate::support::world::World;
 use deckwatch_orb::delivery::{
     Batch, Deliveries, DeliveryOptions, End, Outlet, OutletOptions, OutletOwner, WhenFull,
 };
-use deckwatch_orb::{Orb, Servant, ServerRequest, SystemException};
+use deckwatch_orb::{
+    Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind,
+};
 
 /// Keeps the numbers that arrive.
 #[derive(Default)]
-struct Keeper(Mutex<Vec<u32>>);
+pub(super) struct Keeper(pub(super) Mutex<Vec<u32>>);
+
+/// What a keeper keeps of a farewell.
+pub(super) const FAREWELL: u32 = u32::MAX;
+/// A keeper that gets it raises OBJECT_NOT_EXIST.
+pub(super) const LAST: u32 = u32::MAX - 1;
 
 impl Servant for Keeper {
     fn repository_ids(&self) -> &'static [&'static str] {
@@ -21,7 +28,14 @@ impl Servant for Keeper {
     }
 
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        let number = request.arguments().read_u32()?;
+        let number = match request.operation() {
+            b"end" => FAREWELL,
+            _ => request.arguments().read_u32()?,
+        };
+        if number == LAST {
+            let kind = SystemExceptionKind::ObjectNotExist;
+            return Err(SystemException::new(kind, 0, Completion::No));
+        }
         self.0.lock().unwrap().push(number);
         request.reply().map(drop)
     }
@@ -29,7 +43,7 @@ impl Servant for Keeper {
 
 /// Keeps why outlets have ended.
 #[derive(Default)]
-struct Ends(Mutex<Vec<End>>);
+pub(super) struct Ends(pub(super) Mutex<Vec<End>>);
 
 impl OutletOwner for Ends {
     fn outlet_ended(&self, _: &Arc<Outlet>, why: End) {
@@ -37,11 +51,11 @@ impl OutletOwner for Ends {
     }
 }
 
-fn options(window: u16, number: u64) -> OutletOptions {
+pub(super) fn options(window: u16, number: u64) -> OutletOptions {
     OutletOptions {
         number,
         operation: "keep",
-        farewell: None,
+        farewell: Some("end"),
         window,
         queue_len: 1_000,
         queue_size_max: 1 << 20,
@@ -53,15 +67,23 @@ fn options(window: u16, number: u64) -> OutletOptions {
     }
 }
 
-struct Delivered {
-    world: World,
-    deliveries: Deliveries,
-    keepers: Vec<Arc<Keeper>>,
-    outlets: Vec<Arc<Outlet>>,
-    ends: Arc<Ends>,
+pub(super) struct Delivered {
+    pub(super) world: World,
+    pub(super) deliveries: Deliveries,
+    pub(super) keepers: Vec<Arc<Keeper>>,
+    pub(super) outlets: Vec<Arc<Outlet>>,
+    pub(super) ends: Arc<Ends>,
 }
 
 fn two(seed: u64, window: u16, receivers: u64) -> Delivered {
+    two_with(seed, receivers, |number| options(window, number))
+}
+
+pub(super) fn two_with(
+    seed: u64,
+    receivers: u64,
+    options: impl Fn(u64) -> OutletOptions,
+) -> Delivered {
     let world = World::new(seed, (1_000, 900_000));
     let (near, far): (Orb, Orb) = (world.orb("near"), world.orb("far"));
     let deliveries = Deliveries::start(&near, DeliveryOptions::default()).unwrap();
@@ -77,7 +99,7 @@ fn two(seed: u64, window: u16, receivers: u64) -> Delivered {
         let owner: Weak<dyn OutletOwner> = Arc::downgrade(&owner);
         outlets.push(
             deliveries
-                .outlet(&object, options(window, number), owner)
+                .outlet(&object, options(number), owner)
                 .unwrap(),
         );
         keepers.push(keeper);
@@ -92,7 +114,7 @@ fn two(seed: u64, window: u16, receivers: u64) -> Delivered {
 }
 
 impl Delivered {
-    fn offer(&self, number: u32) {
+    pub(super) fn offer(&self, number: u32) {
         let form = self.outlets[0].form();
         let event = self
             .deliveries

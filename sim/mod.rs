@@ -3,5 +3,6 @@
 mod asynchronous;
 mod calls;
 mod delivery;
+mod delivery_ends;
 mod storm;
 mod times;

@@ -82,7 +82,8 @@ pub use outlet::{End, Outlet, OutletOptions, OutletOwner, WhenFull};
 pub struct DeliveryOptions {
     /// Octets of all bodies that are alive. At the bound the oldest queued event goes first.
     pub size_max: usize,
-    /// How long a two-way request waits for its reply before it counts as failed.
+    /// How long a two-way request waits for its reply before it counts as failed. A connection whose peer takes nothing
+    /// of a message for so long is closed.
     pub reply_timeout: Duration,
 }
 
@@ -100,7 +101,7 @@ impl Default for DeliveryOptions {
 pub struct DeliveryCounts {
     /// Requests that were served; one-ways that the transport has taken.
     pub delivered: u64,
-    /// Events that were dropped by a policy or by the bound of octets.
+    /// Events that were dropped by a policy, by the bound of octets, or because the outlet was closed or has ended.
     pub dropped: u64,
     /// Requests that failed, those that could not be written included.
     pub failed: u64,

@@ -80,7 +80,10 @@ impl Callers {
         let (next, is_ready) = outlet.take();
         let outcome = match next {
             Next::Event(event) => outlet.call(engine, Some(&event), outlet.options.operation),
-            Next::Farewell(operation) => outlet.call(engine, None, operation),
+            Next::Farewell(operation) => {
+                outlet.call(engine, None, operation);
+                Outcome::Parted
+            }
             Next::Nothing => return true,
             Next::Ended(end) => {
                 outlet.connection.worker.tell(&outlet, end);

@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::flights::{Flight, Flights};
 use super::outlet::{Outcome, Outlet};
 use super::worker::Worker;
-use super::writing::Writing;
+use super::writing::{Lost, Writing};
 use crate::connection::inbound::Inbound;
 use crate::counters::Counter;
 use crate::limits::CONNECT_TIMEOUT;
@@ -58,10 +58,27 @@ pub(super) struct Sending {
     failure: Option<TransportError>,
     pub(super) code_sets_sent: bool,
     awaits_room: bool,
+    /// Since when a check has found that the peer takes nothing of what is being written.
+    pub(super) stuck_since: Option<Instant64>,
     /// Outlets with something to write, in turn.
     pub(super) ready: VecDeque<Arc<Outlet>>,
     pub(super) writing: Writing,
     pub(super) flights: Flights,
+}
+
+impl Sending {
+    /// Drops the requests under way and what is being written. Returns the lost requests.
+    fn abandon(&mut self) -> Vec<Lost> {
+        let mut lost = self.writing.abandon();
+        let lose = |flight: Flight| {
+            lost.push(Lost {
+                outlet: flight.outlet,
+                is_farewell: false,
+            });
+        };
+        self.flights.end_where(|_| true, lose);
+        lost
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -288,19 +305,52 @@ impl Connection {
             }
         }
         sending.address = 0;
-        let mut lost = Vec::new();
-        sending
-            .flights
-            .end_where(|_| true, |flight| lost.push(flight.outlet));
-        lost.extend(sending.writing.abandon());
-        for outlet in lost {
-            self.settle_in(sending, &outlet, Outcome::Failed);
-        }
+        let mut lost = sending.abandon();
+        self.settle_lost(sending, &mut lost);
         if !was_reached {
             for outlet in std::mem::take(&mut sending.ready) {
-                let next = outlet.fail_next();
-                self.go_on(sending, &outlet, next);
+                let has_failed = lost
+                    .binary_search_by_key(&Arc::as_ptr(&outlet), |lost| Arc::as_ptr(&lost.outlet))
+                    .is_ok();
+                if has_failed {
+                    sending.ready.push_back(outlet);
+                } else {
+                    let next = outlet.fail_next();
+                    self.go_on(sending, &outlet, next);
+                }
             }
+        }
+    }
+
+    /// All of these requests have failed, by one incident: it is one failure of each outlet. Sorts them by outlet.
+    fn settle_lost(&self, sending: &mut Sending, lost: &mut [Lost]) {
+        lost.sort_by_key(|lost| Arc::as_ptr(&lost.outlet));
+        for of_one in lost.chunk_by(|a, b| Arc::ptr_eq(&a.outlet, &b.outlet)) {
+            for (index, lost) in of_one.iter().enumerate() {
+                let outcome = match index {
+                    _ if lost.is_farewell => Outcome::Parted,
+                    0 => Outcome::Failed,
+                    _ => Outcome::Blameless,
+                };
+                self.settle_in(sending, &lost.outlet, outcome);
+            }
+        }
+    }
+
+    /// The engine closes: what is under way is lost.
+    pub(super) fn close(&self) {
+        let mut sending = self.sending.lock("delivery.close");
+        self.cut(&mut sending);
+        let mut dropped = std::mem::take(&mut *sending);
+        drop(sending);
+        for lost in dropped.abandon() {
+            let outcome = if lost.is_farewell {
+                Outcome::Parted
+            } else {
+                Outcome::Failed
+            };
+            // It has ended.
+            let _ = lost.outlet.settle(outcome, None);
         }
     }
 
@@ -316,6 +366,7 @@ impl Connection {
             self.worker.calls.client.trace.closed(sending.number);
         }
         sending.awaits_room = false;
+        sending.stuck_since = None;
     }
 
     /// One request of an outlet has ended.
@@ -344,29 +395,28 @@ impl Connection {
         }
     }
 
-    /// Drops what it holds for an outlet that has ended.
+    /// Has nothing more sent for an outlet that has ended. Its requests under way are counted as they end.
     pub(super) fn forget(&self, outlet: &Arc<Outlet>) {
         let mut sending = self.sending.lock("delivery.forget");
         sending.ready.retain(|ready| !Arc::ptr_eq(ready, outlet));
         let is_its = |flight: &Flight| Arc::ptr_eq(&flight.outlet, outlet);
-        sending.flights.end_where(is_its, drop);
-        sending.writing.forget(outlet);
+        sending.flights.drop_events(is_its);
     }
 
     /// Drops what it holds of the event with this number: the copy of a request under way, else what is being written,
     /// with the connection.
     pub(super) fn give_up(self: &Arc<Self>, number: u64) {
         let mut sending = self.sending.lock("delivery.evict");
-        sending.flights.forget(number);
+        let is_it =
+            |flight: &Flight| (flight.event.as_ref()).is_some_and(|event| event.number() == number);
+        sending.flights.drop_events(is_it);
         if sending.writing.oldest() != Some(number) {
             return;
         }
-        let lost = sending.writing.abandon();
+        let mut lost = sending.writing.abandon();
         sending.failure = Some(TransportError::Broken);
         sending.awaits_room = true;
-        for outlet in lost {
-            self.settle_in(&mut sending, &outlet, Outcome::Failed);
-        }
+        self.settle_lost(&mut sending, &mut lost);
         self.notice(&mut sending);
     }
 
@@ -399,9 +449,17 @@ impl Connection {
             sending.failure = Some(TransportError::TimedOut);
             self.notice(&mut sending);
         }
+        if sending.link == Link::Open
+            && sending.awaits_room
+            && sending.failure.is_none()
+            && now.since(*sending.stuck_since.get_or_insert(now)) >= limit
+        {
+            sending.failure = Some(TransportError::TimedOut);
+            self.notice(&mut sending);
+        }
         self.flush_in(&mut sending);
         let is_unproven = matches!(sending.link, Link::Unproven(_)) && sending.awaits_room;
-        let is_busy = !sending.flights.is_empty() || is_unproven;
+        let is_busy = !sending.flights.is_empty() || !sending.writing.is_empty() || is_unproven;
         self.is_busy.store(is_busy, Ordering::Relaxed);
     }
 }

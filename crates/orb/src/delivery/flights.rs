@@ -94,14 +94,14 @@ impl Flights {
         events.map(Marshalled::number).min()
     }
 
-    /// Drops the events with this number.
-    pub(super) fn forget(&mut self, number: u64) {
+    /// Drops the events of the requests for which `is_its` holds: they are not sent again.
+    pub(super) fn drop_events(&mut self, is_its: impl Fn(&Flight) -> bool) {
         let flights = self
             .places
             .iter_mut()
             .filter_map(|place| place.flight.as_mut());
-        for flight in flights {
-            flight.event.take_if(|event| event.number() == number);
+        for flight in flights.filter(|flight| is_its(flight)) {
+            flight.event = None;
         }
     }
 

@@ -94,8 +94,7 @@ pub struct Outlet {
     pub(super) called: OnceLock<ObjectRef>,
     pub(super) options: OutletOptions,
     state: PiMutex<State>,
-    /// A one-way that was written changes the state: earlier ones have failed, or it is the farewell. Changes under the
-    /// lock of the connection.
+    /// A one-way that was written changes the state: earlier ones have failed. Changes under the lock of the connection.
     is_troubled: AtomicBool,
     totals: Arc<Counts>,
     counts: Counts,
@@ -131,6 +130,8 @@ struct State {
     /// Since when the queue is full.
     full_since: Option<Instant64>,
     stage: Stage,
+    /// It was ended while its farewell was under way, which is its last request then.
+    farewell_left: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,6 +168,8 @@ pub(super) enum Outcome {
     Redirected,
     /// The receiver has not served it, because it has closed the connection in order: it is sent again.
     Unserved,
+    /// It was the farewell, whether it was said or not.
+    Parted,
 }
 
 impl Outlet {
@@ -277,15 +280,16 @@ impl Outlet {
         }
     }
 
-    /// Drops its queue. Returns whether it had not ended.
+    /// Drops its queue, and counts it. Returns whether it had not ended.
     pub(super) fn end(&self) -> bool {
         let mut state = self.state.lock("outlet.end");
         let queue = std::mem::take(&mut state.queue);
         state.size = 0;
         let was_live = state.stage != Stage::Ended;
+        state.farewell_left |= state.stage == Stage::Parting;
         state.stage = Stage::Ended;
         drop(state);
-        drop(queue);
+        self.count_dropped(queue.len() as u64);
         was_live
     }
 
@@ -299,7 +303,8 @@ impl Outlet {
         let (size, options) = (event.size(), &self.options);
         let mut state = self.state.lock("outlet.offer");
         if state.stage != Stage::Open {
-            return false;
+            drop(state);
+            return self.count_dropped(1);
         }
         let is_full = |state: &State| {
             state.queue.len() >= options.queue_len
@@ -326,7 +331,7 @@ impl Outlet {
                 if now.since(since) >= after {
                     drop(state);
                     self.connection.worker.tell(self, End::TooSlow);
-                    return false;
+                    return self.count_dropped(1);
                 }
             }
         }
@@ -351,7 +356,6 @@ impl Outlet {
             match self.options.farewell {
                 Some(farewell) => {
                     state.stage = Stage::Parting;
-                    self.is_troubled.store(true, Relaxed);
                     Next::Farewell(farewell)
                 }
                 None => Next::Ended(End::Closed),
@@ -380,8 +384,14 @@ impl Outlet {
         if !is_oneway {
             state.under_way = state.under_way.saturating_sub(1);
         }
-        if state.stage == Stage::Parting {
-            return Err(End::Closed);
+        // A two-way farewell goes alone; a one-way farewell goes behind events.
+        let is_farewell = outcome == Outcome::Parted
+            || !is_oneway && (state.stage == Stage::Parting || state.farewell_left);
+        if is_farewell {
+            return match state.stage {
+                Stage::Ended => Ok(false),
+                _ => Err(End::Closed),
+            };
         }
         match (outcome, event) {
             (Outcome::Delivered, _) => {
@@ -426,10 +436,11 @@ impl Outlet {
         match self.take().0 {
             Next::Nothing => Ok(false),
             Next::Ended(end) => Err(end),
-            Next::Event(_) | Next::Farewell(_) => {
+            Next::Event(_) => {
                 self.state.lock("outlet.fail").is_ready = false;
                 self.settle(Outcome::Failed, None)
             }
+            Next::Farewell(_) => self.settle(Outcome::Parted, None),
         }
     }
 

@@ -266,11 +266,7 @@ impl Worker {
         let mut keys = Vec::new();
         self.connections.for_each(|key, connection| {
             keys.push(key);
-            let mut sending = connection.sending.lock("delivery.close");
-            connection.cut(&mut sending);
-            let dropped = std::mem::take(&mut *sending);
-            drop(sending);
-            drop(dropped);
+            connection.close();
         });
         for key in keys {
             self.connections.remove(key);

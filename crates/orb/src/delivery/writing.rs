@@ -39,6 +39,13 @@ struct Outgoing {
     outlet: Option<Arc<Outlet>>,
 }
 
+/// A request that its connection has lost.
+pub(super) struct Lost {
+    pub(super) outlet: Arc<Outlet>,
+    /// It is a one-way farewell.
+    pub(super) is_farewell: bool,
+}
+
 impl Outgoing {
     fn body(&self) -> &[u8] {
         self.event.as_ref().map_or(&[], Marshalled::octets)
@@ -63,22 +70,20 @@ impl Writing {
         events.map(Marshalled::number).min()
     }
 
-    /// Drops all messages. Returns the outlets whose one-ways are lost.
-    pub(super) fn abandon(&mut self) -> Vec<Arc<Outlet>> {
+    /// Drops all messages. Returns the one-ways that are lost.
+    pub(super) fn abandon(&mut self) -> Vec<Lost> {
         let messages = std::mem::take(&mut self.messages);
         self.heads = Vec::new();
         (self.head_at, self.written) = (0, 0);
         messages
             .into_iter()
-            .filter_map(|message| message.outlet)
+            .filter_map(|message| {
+                Some(Lost {
+                    is_farewell: message.event.is_none(),
+                    outlet: message.outlet?,
+                })
+            })
             .collect()
-    }
-
-    /// Does not settle the one-ways of an outlet that has ended.
-    pub(super) fn forget(&mut self, outlet: &Arc<Outlet>) {
-        for message in &mut self.messages {
-            message.outlet.take_if(|told| Arc::ptr_eq(told, outlet));
-        }
     }
 
     /// Writes with one call. Returns the count of octets.
@@ -189,7 +194,11 @@ impl Connection {
             if let Some(id) = id.filter(|_| is_two_way) {
                 sending.flights.end(id);
             }
-            self.settle_in(sending, &outlet, Outcome::Blameless);
+            let outcome = match event {
+                Some(_) => Outcome::Blameless,
+                None => Outcome::Parted,
+            };
+            self.settle_in(sending, &outlet, outcome);
             return 0;
         };
         let counters = &self.worker.calls.client.counters;
@@ -216,10 +225,17 @@ impl Connection {
     ) -> Result<usize, TransportError> {
         let count = sending.writing.write(stream)?;
         sending.writing.written += count;
+        if count != 0 {
+            sending.stuck_since = None;
+        }
         while let Some(message) = sending.writing.next_written() {
+            let outcome = match message.event {
+                Some(_) => Outcome::Delivered,
+                None => Outcome::Parted,
+            };
             drop(message.event);
             if let Some(outlet) = message.outlet {
-                self.settle_in(sending, &outlet, Outcome::Delivered);
+                self.settle_in(sending, &outlet, outcome);
             }
         }
         Ok(count)

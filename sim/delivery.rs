@@ -97,11 +97,7 @@ pub(super) fn two_with(
         let object = seen_by(&near, &root.servant_to_reference(&servant).unwrap());
         let owner: Arc<dyn OutletOwner> = ends.clone();
         let owner: Weak<dyn OutletOwner> = Arc::downgrade(&owner);
-        outlets.push(
-            deliveries
-                .outlet(&object, options(number), owner)
-                .unwrap(),
-        );
+        outlets.push(deliveries.outlet(&object, options(number), owner).unwrap());
         keepers.push(keeper);
     }
     Delivered {

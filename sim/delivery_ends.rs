@@ -1,10 +1,15 @@
 //! What becomes of events when an outlet or its connection ends: each is counted once, whatever has ended, and one lost
 //! connection does not end an outlet.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::sim::delivery::{Delivered, FAREWELL, LAST, options, two_with};
-use deckwatch_orb::delivery::{End, OutletOptions, WhenFull};
+use crate::sim::delivery::{Delivered, Ends, FAREWELL, LAST, options, two_with};
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::alternate_address;
+use deckwatch_orb::delivery::{
+    Deliveries, DeliveryOptions, End, OutletOptions, OutletOwner, WhenFull,
+};
 
 /// Longer than the reply timeout.
 const LATE: Duration = Duration::from_secs(15);
@@ -197,4 +202,46 @@ fn events_of_an_engine_that_closes_are_counted() {
         it.expect_all_counted(11);
         it.world.end();
     }
+}
+
+#[test]
+fn one_event_gets_to_the_second_address_of_its_receiver() {
+    for window in [0, 1] {
+        let it = two_with(1, 1, |_| options(window, 0));
+        let near = it.world.orb("another");
+        it.world.refuse_later("dead");
+        let profile = it.outlets[0].object().ior().iiop_profiles().next();
+        let mut profile = profile.expect("a profile").expect("whole");
+        profile
+            .components
+            .push(alternate_address(&profile.host, profile.port).expect("short"));
+        profile.host = "dead".to_owned();
+        let ior = Ior::with_iiop("IDL:deckwatch/Keeper:1.0", &profile).expect("a reference");
+        let object = near.string_to_object(&ior.to_string()).unwrap();
+        let object = object.expect("not nil");
+        let deliveries = Deliveries::start(&near, DeliveryOptions::default()).unwrap();
+        let owner: Weak<dyn OutletOwner> = Arc::<Ends>::downgrade(&it.ends);
+        let outlet = deliveries
+            .outlet(&object, options(window, 7), owner)
+            .expect("an outlet");
+        let event = deliveries.marshal(outlet.form(), |w| w.write_u32(5));
+        outlet.offer(&event.expect("it fits"));
+        it.world.pass(LATE);
+        assert_eq!(it.kept(), [5], "window {window}");
+        it.world.end();
+    }
+}
+
+#[test]
+fn reply_that_arrives_while_the_thread_is_held_up_is_not_overdue() {
+    let it = two_with(1, 3, |number| OutletOptions {
+        is_private: true,
+        ..options(1, number)
+    });
+    it.offer(0);
+    it.world.stall("near", LATE);
+    it.world.pass(2 * LATE);
+    let counts = it.deliveries.counts();
+    assert_eq!((counts.delivered, counts.failed), (3, 0));
+    it.world.end();
 }

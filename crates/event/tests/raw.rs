@@ -119,6 +119,27 @@ impl Answering {
     }
 }
 
+impl Answering {
+    /// Takes one event, then writes `first`, and `again` without end.
+    pub(crate) fn run_flooding(self, first: Vec<u8>, again: Vec<u8>) {
+        std::thread::spawn(move || {
+            let (mut stream, _) = self.listener.accept().expect("a channel connects");
+            read_request(&mut stream, &mut vec![0; 64 << 10]).expect("a request");
+            stream.write_all(&first).expect("it reads");
+            while stream.write_all(&again).is_ok() {}
+        });
+    }
+
+    /// Accepts one connection and closes it. Returns a reference with a host name in place of the address.
+    pub(crate) fn close_first(self, orb: &Orb) -> ObjectRef {
+        let port = self.listener.local_addr().expect("it listens").port();
+        std::thread::spawn(move || self.listener.accept().map(drop));
+        let url = format!("corbaloc:iiop:1.2@localhost:{port}/raw");
+        let object = orb.string_to_object(&url).expect("a URL");
+        object.expect("not nil")
+    }
+}
+
 /// A reply with this status and body.
 pub(crate) fn reply(id: [u8; 4], status: u8, body: &[u8]) -> Vec<u8> {
     let mut reply = b"GIOP\x01\x02\x01\x01".to_vec();

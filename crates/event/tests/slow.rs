@@ -1,14 +1,16 @@
 //! Consumers that read slowly or not at all: what the policies do, and that the octets of all events are bounded.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::around::Around;
-use crate::raw::Silent;
+use crate::raw::{Answering, Silent, reply};
 use crate::support::{PATIENCE, World, number, wait_for};
 use deckwatch_cdr::Any;
 use deckwatch_event::{ChannelOptions, WhenFull, limits};
+use deckwatch_orb::transport::Endpoint;
 
 const QUEUE_LEN: usize = 4;
 
@@ -163,5 +165,98 @@ fn event_above_the_bound_is_refused_and_costs_nobody_an_event() {
         assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
     }
     assert_eq!(world.served.counts().displaced, 0);
+    world.end();
+}
+
+#[test]
+fn consumer_that_takes_nothing_of_its_events_is_removed() {
+    let world = World::with(ChannelOptions {
+        push_timeout: Duration::from_millis(100),
+        ..ChannelOptions::default()
+    });
+    let silent = Silent::new();
+    world.connect(silent.object(&world.user));
+    let (supplier, event) = (world.supplier(), large(14 << 20));
+    for _ in 0..limits::FAILURES_MAX {
+        supplier.push(&event).unwrap();
+    }
+    wait_for(|| world.served.counts().consumers_lost == 1);
+    wait_for(|| world.served.size() == 0);
+    world.end();
+}
+
+#[test]
+fn channel_ends_although_a_consumer_takes_nothing() {
+    let world = World::with(ChannelOptions {
+        push_timeout: Duration::from_millis(100),
+        ..ChannelOptions::default()
+    });
+    let silent = Silent::new();
+    world.connect(silent.object(&world.user));
+    world.supplier().push(&large(14 << 20)).unwrap();
+    world.channel.destroy().unwrap();
+    wait_for(|| world.served.has_ended());
+    world.end();
+}
+
+#[test]
+fn consumer_whose_name_is_not_resolved_delays_nobody() {
+    const EVENTS: u32 = 20;
+    let (release, held) = channel::<()>();
+    let (held, connects) = (Mutex::new(held), AtomicUsize::new(0));
+    let transport = Around::asking(move |endpoint, _| {
+        let is_named = matches!(endpoint, Endpoint::Tcp { host, .. } if host == "localhost");
+        if is_named && connects.fetch_add(1, Ordering::SeqCst) != 0 {
+            // Until the end of the test.
+            let _ = held.lock().expect("whole").recv();
+        }
+        Ok(())
+    });
+    let world = World::over(Arc::new(transport));
+    world.connect(Answering::new().close_first(&world.user));
+    let (live, events) = world.consumer();
+    world.connect(live);
+    let supplier = world.supplier();
+    for value in 0..EVENTS {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    wait_for(|| world.served.counts().delivered >= u64::from(EVENTS));
+    drop(release);
+    world.end();
+}
+
+#[test]
+fn consumer_that_writes_without_end_delays_nobody() {
+    let world = World::new();
+    let flooding = Answering::new();
+    world.connect(flooding.object(&world.user));
+    // A reply that never ends: each of its fragments has no octet.
+    let first = b"GIOP\x01\x02\x03\x01\x0c\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    let again = b"GIOP\x01\x02\x03\x07\x04\0\0\0\x07\0\0\0".repeat(4_096);
+    flooding.run_flooding(first, again);
+    let (live, events) = world.consumer();
+    world.connect(live);
+    let supplier = world.supplier();
+    for value in 0..20 {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+    world.end();
+}
+
+#[test]
+fn consumer_that_answers_what_it_was_not_asked_loses_its_connection() {
+    let world = World::new();
+    let stray = Answering::new();
+    world.connect(stray.object(&world.user));
+    stray.run_always(|id| {
+        let mut octets = reply([0xff; 4], 0, &[]).repeat((1 << 16) + 1);
+        octets.extend(reply(id, 0, &[]));
+        octets
+    });
+    world.supplier().push(&number(0)).unwrap();
+    wait_for(|| world.served.counts().failed == 1);
+    assert_eq!(world.served.counts().delivered, 0);
     world.end();
 }

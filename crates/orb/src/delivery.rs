@@ -49,6 +49,7 @@ mod callers;
 mod connection;
 mod flights;
 mod marshalled;
+mod openers;
 mod outlet;
 mod replies;
 mod worker;

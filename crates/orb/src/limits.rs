@@ -301,6 +301,13 @@ pub const DELIVERY_WRITE_SIZE: usize = 64 << 10;
 /// connection each come in two.
 pub const DELIVERY_EVENTS_MAX: usize = deckwatch_os::poller::EVENTS_MAX;
 
+/// Reads of one connection before the other connections of a delivery thread have their turn.
+pub const DELIVERY_READS_MAX: usize = 16;
+
+/// Threads that open connections for one delivery thread, where it may take time. A host whose name no server resolves
+/// delays the others only if there are as many of that kind.
+pub const DELIVERY_OPENERS_MAX: usize = 8;
+
 /// Requests under way to the consumers of one delivery connection: the lower half of a request id counts them.
 pub const DELIVERIES_UNDER_WAY_MAX: usize = 1 << 16;
 

@@ -64,9 +64,15 @@ pub(super) struct Sending {
     pub(super) ready: VecDeque<Arc<Outlet>>,
     pub(super) writing: Writing,
     pub(super) flights: Flights,
+    /// Replies in a row to no request that is under way.
+    pub(super) strays: usize,
 }
 
 impl Sending {
+    fn has_something_to_write(&self) -> bool {
+        !self.ready.is_empty() || !self.writing.is_empty()
+    }
+
     /// Drops the requests under way and what is being written. Returns the lost requests.
     fn abandon(&mut self) -> Vec<Lost> {
         let mut lost = self.writing.abandon();
@@ -108,7 +114,7 @@ impl Connection {
         }
     }
 
-    fn token(&self) -> u64 {
+    pub(super) fn token(&self) -> u64 {
         self.key.get().map_or(0, |key| {
             u64::from(key.generation) << 32 | u64::from(key.slot)
         })
@@ -152,7 +158,7 @@ impl Connection {
     pub(super) fn flush_in(self: &Arc<Self>, sending: &mut Sending) {
         loop {
             let Some(stream) = sending.stream.clone().filter(|_| !sending.awaits_room) else {
-                if !sending.ready.is_empty() && sending.link == Link::Closed {
+                if sending.has_something_to_write() && sending.link == Link::Closed {
                     self.notice(sending);
                 }
                 return;
@@ -200,19 +206,24 @@ impl Connection {
         }
     }
 
-    /// The I/O thread: opens it, or cleans up after a failure.
+    /// The I/O thread: opens it, or has it opened, or cleans up after a failure.
     pub(super) fn attend(self: &Arc<Self>) {
         let mut sending = self.sending.lock("delivery.attend");
         sending.is_noticed = false;
         if let Some(failure) = sending.failure.take() {
             self.fail_in(&mut sending, failure);
         }
-        if sending.link != Link::Closed || sending.ready.is_empty() {
+        if sending.link != Link::Closed || !sending.has_something_to_write() {
             return;
         }
         sending.link = Link::Opening;
+        let endpoint = &self.peer.addresses[sending.address];
         drop(sending);
-        self.open();
+        if endpoint.connects_at_once() || self.worker.calls.is_turned_by_hand() {
+            self.open();
+        } else {
+            self.worker.openers.post(self);
+        }
     }
 
     /// Begins to connect, if it is closed.
@@ -226,7 +237,7 @@ impl Connection {
     }
 
     /// Begins to connect. Without the lock, because to resolve a name takes time.
-    fn open(self: &Arc<Self>) {
+    pub(super) fn open(self: &Arc<Self>) {
         let client = &self.worker.calls.client;
         let address = self.sending.lock("delivery.open").address;
         let endpoint = &self.peer.addresses[address];
@@ -234,6 +245,10 @@ impl Connection {
         let connected = client.transport.begin_connect(endpoint, &self.peer.options);
         let waited = client.trace.since(begun);
         let mut sending = self.sending.lock("delivery.opened");
+        if self.worker.is_closed() || self.users.load(Ordering::Relaxed) == 0 {
+            // It was released in the meantime.
+            return;
+        }
         let stream: Arc<dyn Stream> = match connected {
             Ok(stream) => stream.into(),
             Err(error) => {

@@ -10,8 +10,9 @@ use super::outlet::{Outcome, Outlet};
 use crate::SystemExceptionKind as Kind;
 use crate::connection::inbound::Inbound;
 use crate::counters::Counter;
+use crate::limits::{DELIVERIES_UNDER_WAY_MAX, DELIVERY_READS_MAX};
 use crate::trace::{CallNumber, Direction};
-use crate::transport::{Source, TransportError};
+use crate::transport::{Interest, Source, TransportError};
 use crate::wire;
 use crate::{SystemException, SystemExceptionKind};
 
@@ -19,12 +20,12 @@ use crate::{SystemException, SystemExceptionKind};
 enum Fault {
     /// The server closes it in order: what it has not answered it has not served.
     Closed,
-    /// The octets are no message of a server, or the server could not read ours.
+    /// The octets are no message of a server, or the server could not read ours, or it answers what it was not asked.
     Misread,
 }
 
 impl Connection {
-    /// The I/O thread: reads until nothing more has arrived, and writes what the replies have made ready. `has_ended`: the
+    /// The I/O thread: reads until nothing more has arrived or others must have their turn, and writes what the replies have made ready. `has_ended`: the
     /// poller has reported the end.
     pub(super) fn read(self: &Arc<Self>, has_ended: bool) {
         let Some((stream, number)) = self.stream() else {
@@ -34,6 +35,7 @@ impl Connection {
         let is_socket = matches!(stream.source(), Source::Descriptor(_));
         let slab = &self.worker.calls.client.slab;
         let mut inbound = self.inbound.lock("delivery.read");
+        let mut reads = 0;
         let failure = loop {
             let Ok(space) = inbound.space(slab) else {
                 break TransportError::Exhausted;
@@ -59,7 +61,13 @@ impl Connection {
                     Err(Fault::Misread) => break TransportError::Broken,
                 }
             }
-            if is_all {
+            reads += 1;
+            if !is_all && reads == DELIVERY_READS_MAX {
+                // What has arrived is reported again.
+                let poller = &self.worker.poller;
+                poller.rewatch(stream.source(), self.token(), Interest::Arrival);
+            }
+            if is_all || reads == DELIVERY_READS_MAX {
                 inbound.rest(slab);
                 return self.flush_in(&mut sending);
             }
@@ -88,7 +96,7 @@ impl Connection {
                 .trace
                 .message(number, CallNumber::default(), Direction::In, octets);
             if let Some(id) = deckwatch_giop::Reply::plain_id(octets) {
-                self.end_flight(sending, id, |_| Outcome::Delivered);
+                self.end_flight(sending, id, |_| Outcome::Delivered)?;
             } else if wire::is_fragmented(octets) {
                 if let Some(joined) = inbound.join(place, &client.slab).map_err(misread)? {
                     let taken = self.take_message(sending, &joined.message());
@@ -121,7 +129,7 @@ impl Connection {
                 return Ok(Err(Fault::Misread));
             }
         };
-        self.end_flight(sending, reply.id, |outlet| {
+        let ended = self.end_flight(sending, reply.id, |outlet| {
             let codec = outlet.form().codec.with_version(reply.version);
             let mut body = reply.body.with_codec(codec);
             match reply.status {
@@ -144,11 +152,12 @@ impl Connection {
                 | ReplyStatus::NeedsAddressingMode => Outcome::Redirected,
             }
         });
-        Ok(Ok(()))
+        Ok(ended)
     }
 
-    /// The server has not served what is under way.
+    /// The server has not served what is under way. Nothing more is written to it.
     fn give_back(&self, sending: &mut Sending) {
+        self.cut(sending);
         let mut unserved = Vec::new();
         sending
             .flights
@@ -158,19 +167,30 @@ impl Connection {
         }
     }
 
-    fn end_flight(&self, sending: &mut Sending, id: u32, outcome: impl FnOnce(&Outlet) -> Outcome) {
+    fn end_flight(
+        &self,
+        sending: &mut Sending,
+        id: u32,
+        outcome: impl FnOnce(&Outlet) -> Outcome,
+    ) -> Result<(), Fault> {
         match sending.flights.end(id) {
             Some(flight) => {
                 let outcome = outcome(&flight.outlet);
                 self.settle_flight(sending, flight, outcome);
+                sending.strays = 0;
             }
-            None => self
-                .worker
-                .calls
-                .client
-                .counters
-                .count(Counter::LateReplies),
+            None => {
+                let counters = &self.worker.calls.client.counters;
+                counters.count(Counter::LateReplies);
+                // So many may be late, and no more.
+                sending.strays += 1;
+                if sending.strays > DELIVERIES_UNDER_WAY_MAX {
+                    sending.strays = 0;
+                    return Err(Fault::Misread);
+                }
+            }
         }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::{PiMutex, SlotTable};
 
 use super::connection::{Connection, Peer};
+use super::openers::Openers;
 use super::outlet::{End, Outlet};
 use super::{DeliveryOptions, Engine};
 use crate::SystemException;
@@ -30,6 +31,7 @@ pub(super) struct Worker {
     /// The connections that outlets share.
     peers: PiMutex<HashMap<Peer, Arc<Connection>>>,
     notices: PiMutex<Notices>,
+    pub(super) openers: Arc<Openers>,
     /// When overdue requests are looked for.
     check_due: AtomicU64,
     is_closed: AtomicBool,
@@ -62,6 +64,7 @@ impl Worker {
             connections: SlotTable::without_memory(),
             peers: PiMutex::default(),
             notices: PiMutex::default(),
+            openers: Arc::default(),
             check_due: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         });
@@ -102,7 +105,7 @@ impl Worker {
         }
     }
 
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
@@ -114,26 +117,44 @@ impl Worker {
     /// Handles events, and what has been noticed. Returns whether there was anything.
     fn turn(&self, engine: &Engine, events: &[Event]) -> bool {
         for event in events {
-            let (key, is_room) = Connection::parse_token(event.token);
-            let connection = self
-                .connections
-                .pin(key)
-                .map(|connection| Arc::clone(&connection));
-            if let Some(connection) = connection {
-                if is_room {
-                    connection.handle_room();
-                } else {
-                    connection.read(event.ended);
-                }
-            }
+            self.handle(*event);
         }
         let now = self.calls.client.transport.now_coarse();
         if now.0 >= self.check_due.load(Ordering::Relaxed) {
             self.check_due
                 .store(now.after(self.check_interval()).0, Ordering::Relaxed);
+            self.handle_arrived();
             self.check(now);
         }
         self.take_notices(engine) || !events.is_empty()
+    }
+
+    fn handle(&self, event: Event) {
+        let (key, is_room) = Connection::parse_token(event.token);
+        let connection = self
+            .connections
+            .pin(key)
+            .map(|connection| Arc::clone(&connection));
+        if let Some(connection) = connection {
+            if is_room {
+                connection.handle_room();
+            } else {
+                connection.read(event.ended);
+            }
+        }
+    }
+
+    /// Handles what each connection has to report now. A reply is not overdue that has arrived while the thread was held
+    /// up.
+    fn handle_arrived(&self) {
+        for _ in 0..2 * self.count() {
+            if !self.poller.is_pending() {
+                return;
+            }
+            if let Some(event) = self.poller.wait(Some(Duration::ZERO)) {
+                self.handle(event);
+            }
+        }
     }
 
     /// For an ORB without threads.
@@ -262,6 +283,7 @@ impl Worker {
     /// Closes all connections and ends the thread.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
+        self.openers.close();
         self.peers.lock("delivery.close").clear();
         let mut keys = Vec::new();
         self.connections.for_each(|key, connection| {

@@ -1,6 +1,7 @@
 //! Addresses of servers, and their text form.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -66,6 +67,14 @@ impl Endpoint {
             Self::Tcp { .. } => format!(":{self}"),
             Self::Unix { path, .. } => format!("omniunix:{path}:"),
             Self::SharedMemory { path, .. } => format!("shm:{path}:"),
+        }
+    }
+
+    /// Whether to begin to connect takes no time: an address needs no resolver, and no process has to accept.
+    pub(crate) fn connects_at_once(&self) -> bool {
+        match self {
+            Self::Tcp { host, .. } => host.parse::<IpAddr>().is_ok(),
+            Self::Unix { .. } | Self::SharedMemory { .. } => false,
         }
     }
 

@@ -36,6 +36,8 @@ struct State {
     next: u64,
     ends: BTreeMap<u64, End>,
     listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
+    /// Connections to it have room, but the first write finds that they are refused.
+    refusing: Option<Endpoint>,
     /// The ORBs, by host.
     orbs: BTreeMap<String, Orb>,
     /// The time until which the ORB of a host does nothing.
@@ -56,6 +58,8 @@ struct End {
     is_room_told: bool,
     /// Whether the connection has been reset.
     is_broken: bool,
+    /// Whether no process accepts it.
+    is_refused: bool,
 }
 
 impl End {
@@ -116,6 +120,7 @@ impl World {
                 next: 0,
                 ends: BTreeMap::new(),
                 listeners: BTreeMap::new(),
+                refusing: None,
                 orbs: BTreeMap::new(),
                 stalls: BTreeMap::new(),
                 trace: Vec::new(),
@@ -188,6 +193,11 @@ impl World {
     /// The number of connections with an end that is not dropped yet.
     pub fn connections(&self) -> usize {
         self.state().ends.len().div_ceil(2)
+    }
+
+    /// Refuses connections to this host as a kernel does that reports room first.
+    pub fn refuse_later(&self, host: &str) {
+        self.state().refusing = Some(Endpoint::tcp(host, 2809));
     }
 
     /// Limits the octets between a writer and its reader.
@@ -282,8 +292,13 @@ impl Transport for World {
         let mut state = self.state();
         let (near, far) = (state.next, state.next + 1);
         state.next += 2;
+        let is_refused = state.refusing.as_ref() == Some(endpoint);
         let found = state.listeners.values_mut().find(|(at, _)| at == endpoint);
-        found.ok_or(TransportError::Refused)?.1.push_back(far);
+        match found {
+            Some((_, waiting)) => waiting.push_back(far),
+            None if is_refused => {}
+            None => return Err(TransportError::Refused),
+        }
         for (end, peer) in [(near, far), (far, near)] {
             state.ends.insert(
                 end,
@@ -294,6 +309,7 @@ impl Transport for World {
                     told: Some(0),
                     is_room_told: true,
                     is_broken: false,
+                    is_refused,
                 },
             );
         }

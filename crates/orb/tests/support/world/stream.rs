@@ -100,6 +100,9 @@ impl Stream for SimStream {
         if end.is_broken {
             return Err(TransportError::Broken);
         }
+        if end.is_refused {
+            return Err(TransportError::Refused);
+        }
         let (peer, room) = (end.peer, state.room(end));
         let octets = &octets[..octets.len().min(room)];
         if octets.is_empty() {

@@ -196,6 +196,11 @@ impl Store {
         mut make_room: impl FnMut() -> bool,
     ) -> Result<Marshalled, MarshalError> {
         let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
+        // Where octets become scarce, a small event does not keep the buffer of a large one.
+        let is_scarce = self.bound.held() > self.bound.max() / 2;
+        if is_scarce && inside.octets.capacity() > 2 * inside.octets.len() {
+            inside.octets.shrink_to_fit();
+        }
         let size = inside.octets.capacity();
         if size > self.bound.max() {
             // Nothing that is dropped would help.
@@ -258,6 +263,19 @@ mod tests {
             (again.octets().as_ptr(), again.octets()),
             (place, &[9; 600][..])
         );
+    }
+
+    #[test]
+    fn buffers_of_large_events_do_not_take_the_room_of_small_ones() {
+        const LARGE: usize = BUFFER_RETAINED_MAX;
+        let store = Store::new(8 * LARGE);
+        let make = |octets: &[u8]| store.copy(FORM, octets, || false).expect("room");
+        let large: Vec<_> = (0..8).map(|_| make(&[7; LARGE])).collect();
+        drop(large);
+        let small: Vec<_> = (0..100).map(|_| make(&[7; 100])).collect();
+        assert!(store.held() < 6 * LARGE, "{} octets", store.held());
+        drop(small);
+        assert_eq!(store.held(), 0);
     }
 
     #[test]

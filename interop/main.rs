@@ -27,6 +27,7 @@ mod valuetypes;
 mod watched;
 
 mod calls;
+mod events;
 mod examples;
 mod lanes;
 mod times;

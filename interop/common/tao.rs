@@ -23,6 +23,16 @@ const REAL_TIME: [&str; 6] = [
 /// Libraries of a program without real-time CORBA.
 const PLAIN: [&str; 2] = ["TAO_PortableServer", "TAO_AnyTypeCode"];
 
+/// Libraries of a client of TAO's real-time event channel, with TAO's own stubs.
+const EVENTS: [&str; 6] = [
+    "TAO_RTEvent_Skel",
+    "TAO_RTEvent",
+    "TAO_Svc_Utils",
+    "TAO_CosNaming",
+    "TAO_PortableServer",
+    "TAO_AnyTypeCode",
+];
+
 impl Tao {
     /// Finds the TAO of this machine, or counts a skip.
     pub(crate) fn find() -> Option<Self> {
@@ -64,6 +74,27 @@ impl Tao {
         self.program(source, idl_file, &PLAIN)
     }
 
+    /// Builds a program with the stubs of TAO's real-time event channel, from TAO's own IDL.
+    pub(crate) fn event_program(&self, source: &str) -> PathBuf {
+        let source = root().join("interop").join(source);
+        let compiler = cpp_compiler().replace('/', "-");
+        let mut inputs = vec![source.clone(), self.idl_compiler()];
+        inputs.extend(headers_of(&source));
+        let built = built_once(&format!("tao-events-{compiler}"), &inputs, |folder| {
+            run(&mut self.compiler(std::slice::from_ref(&source), &EVENTS, folder));
+            Ok(())
+        });
+        let built = built.expect("what cannot be built has failed the test");
+        built.join("program")
+    }
+
+    /// TAO's real-time event channel.
+    pub(crate) fn event_service(&self) -> Command {
+        let mut command = Command::new(self.tao.join("orbsvcs/Event_Service/tao_rtevent"));
+        command.env("LD_LIBRARY_PATH", self.libraries());
+        command
+    }
+
     fn program(&self, source: &str, idl_file: &str, libraries: &[&str]) -> PathBuf {
         let source = root().join("interop").join(source);
         let idl = root().join("idl").join(idl_file);
@@ -98,21 +129,30 @@ impl Tao {
             format!("#include \"{stubs}S.h\"\n"),
         )
         .expect("the folder takes files");
+        let generated = ["C", "S"].map(|part| folder.join(format!("{stubs}{part}.cpp")));
+        let sources = [&[source.to_owned()][..], &generated].concat();
+        run(&mut self.compiler(&sources, libraries, folder));
+    }
+
+    /// The compiler's command for a program of these sources.
+    fn compiler(&self, sources: &[PathBuf], libraries: &[&str], folder: &Path) -> Command {
         let libraries = libraries.iter().chain(&["TAO", "ACE"]);
-        run(Command::new(cpp_compiler())
+        let mut command = Command::new(cpp_compiler());
+        command
             // The headers of TAO 2 are older than current compilers.
             .args(["-fpermissive", "-O0", "-w", "-pthread"])
             .arg("-o")
             .arg(folder.join("program"))
             .args([Path::new("-I"), folder, Path::new("-I"), &self.ace])
             .args([Path::new("-I"), &self.tao])
-            .arg(source)
-            .arg(folder.join(format!("{stubs}C.cpp")))
-            .arg(folder.join(format!("{stubs}S.cpp")))
+            .arg("-I")
+            .arg(self.tao.join("orbsvcs"))
+            .args(sources)
             .arg("-L")
             .arg(self.libraries())
             .arg(format!("-Wl,-rpath,{}", self.libraries().display()))
-            .args(libraries.map(|library| format!("-l{library}"))));
+            .args(libraries.map(|library| format!("-l{library}")));
+        command
     }
 }
 

@@ -66,7 +66,6 @@ fn request(event: &Event) -> Vec<u8> {
     let mut w = Writer::new(&mut octets);
     w.write_u32(1).unwrap();
     event.write(&mut w).unwrap();
-    drop(w);
     octets
 }
 

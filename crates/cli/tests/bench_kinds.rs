@@ -146,6 +146,17 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
             if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
                 assert!(allocations.median < 0.01, "{to}: {allocations:?}");
             }
+            // A one-way takes the lock of its connection once and that of its outlet twice, and a write for each
+            // connection.
+            if event == "a real-time event" {
+                if let Some(locks) = of(&format!("mutex locks {to}")).ours {
+                    assert!(locks.median < 35.0 * 3.5, "{to}: {locks:?}");
+                }
+                if let Some(calls) = counted.ours {
+                    let writes = if who.contains("each") { 35.0 } else { 1.0 };
+                    assert!(calls.median < writes * 1.5 + 5.0, "{to}: {calls:?}");
+                }
+            }
         }
     }
     // A flow of high priority is measured beside one of low priority, and alone.

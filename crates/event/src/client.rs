@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use deckwatch_orb::{ObjectRef, SystemException};
+use deckwatch_orb::{ObjectRef, Policy, SetOverrideType, SyncScope, SystemException};
 
 use crate::{cos_event_channel_admin as cos, rtec_event_channel_admin as rtec};
 
@@ -12,6 +12,9 @@ pub trait Proxy {
     /// The operation by which its client disconnects.
     const DISCONNECT: &'static str;
 
+    /// The client pushes by one-ways, which a two-way call may overtake: they have another connection.
+    const PUSHES_ONEWAY: bool = false;
+
     /// The proxy's reference.
     fn reference(&self) -> &ObjectRef;
 }
@@ -19,7 +22,7 @@ pub trait Proxy {
 /// The proxy of one client. Dropping it disconnects the client, so that no proxy stays in the channel.
 ///
 /// A consumer's events before the end have arrived, or never will. A supplier's pushes before it have reached the
-/// channel: disconnecting is a two-way call on the same connection.
+/// channel: those by one-way are [flushed](Connected::flush) before the call that disconnects.
 #[derive(Debug)]
 pub struct Connected<P: Proxy> {
     proxy: P,
@@ -52,6 +55,27 @@ impl<P: Proxy> Connected<P> {
         let proxy = proxy.ok_or(NoProxy::Nil)?;
         Ok(Self { proxy, within })
     }
+
+    /// Waits until the channel has taken the pushes before. Those by one-way are followed by an empty push, which is
+    /// sent on the same connection, and the channel replies to it. Those by two-way have been taken already.
+    ///
+    /// # Errors
+    /// The exception of the empty push: the channel may not have taken the pushes before.
+    pub fn flush(&self) -> Result<(), SystemException> {
+        if !P::PUSHES_ONEWAY {
+            return Ok(());
+        }
+        let served = [Policy::SyncScope(SyncScope::WithTarget)];
+        self.hurried()
+            .set_policy_overrides(&served, SetOverrideType::AddOverride)?
+            .invoke_oneway("push", |w| w.write_u32(0))
+    }
+
+    /// The proxy's reference, with the time limit of the end.
+    fn hurried(&self) -> ObjectRef {
+        let reference = self.proxy.reference();
+        reference.with_round_trip_timeout(Some(self.within))
+    }
 }
 
 impl<P: Proxy> Deref for Connected<P> {
@@ -64,12 +88,9 @@ impl<P: Proxy> Deref for Connected<P> {
 
 impl<P: Proxy> Drop for Connected<P> {
     fn drop(&mut self) {
-        let hurried = self
-            .proxy
-            .reference()
-            .with_round_trip_timeout(Some(self.within));
         // If the channel has ended, there is nothing to disconnect.
-        let _ = hurried.invoke(
+        let _ = self.flush();
+        let _ = self.hurried().invoke(
             P::DISCONNECT,
             |_| Ok(()),
             |_| Ok(()),
@@ -90,9 +111,10 @@ impl std::fmt::Display for NoProxy {
 impl std::error::Error for NoProxy {}
 
 macro_rules! proxies {
-    ($($proxy:ty: $disconnect:literal,)*) => {$(
+    ($($proxy:ty: $disconnect:literal $(, pushes_oneway = $oneway:literal)?;)*) => {$(
         impl Proxy for $proxy {
             const DISCONNECT: &'static str = $disconnect;
+            $(const PUSHES_ONEWAY: bool = $oneway;)?
 
             fn reference(&self) -> &ObjectRef {
                 self.object()
@@ -102,8 +124,8 @@ macro_rules! proxies {
 }
 
 proxies! {
-    cos::ProxyPushConsumerRef: "disconnect_push_consumer",
-    cos::ProxyPushSupplierRef: "disconnect_push_supplier",
-    rtec::ProxyPushConsumerRef: "disconnect_push_consumer",
-    rtec::ProxyPushSupplierRef: "disconnect_push_supplier",
+    cos::ProxyPushConsumerRef: "disconnect_push_consumer";
+    cos::ProxyPushSupplierRef: "disconnect_push_supplier";
+    rtec::ProxyPushConsumerRef: "disconnect_push_consumer", pushes_oneway = true;
+    rtec::ProxyPushSupplierRef: "disconnect_push_supplier";
 }

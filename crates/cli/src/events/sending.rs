@@ -54,6 +54,8 @@ impl UntilArgs {
             let pushed = sink.push(&event);
             pushed.with_context(|| format!("event {} was not sent", sent + 1))?;
         };
+        let flushed = sink.flush();
+        flushed.context("the last events may not have been sent")?;
         // The supplier disconnects before the counts are printed.
         drop(sink);
         tell(json, is_scheduled, pacer.counts())?;

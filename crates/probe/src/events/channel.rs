@@ -42,11 +42,17 @@ pub trait Source: Send {
 
 /// A connected supplier. Dropping it disconnects it, so that no proxy stays in the channel.
 pub trait Sink: Send {
-    /// Sends one event, and returns once the channel has taken it.
+    /// Sends one event. The channel has taken it once [`Sink::flush`] has returned.
     ///
     /// # Errors
-    /// [`EventsError`] if the channel has not taken it.
+    /// [`EventsError`] if the channel does not take it.
     fn push(&mut self, event: &Event) -> Result<(), EventsError>;
+
+    /// Waits until the channel has taken all events that were sent.
+    ///
+    /// # Errors
+    /// [`EventsError`] if the channel may not have taken the last ones.
+    fn flush(&mut self) -> Result<(), EventsError>;
 }
 
 /// Finds the kind of a channel: from the type in its reference, else by `_is_a`.

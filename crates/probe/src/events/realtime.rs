@@ -136,8 +136,7 @@ impl PushConsumer for Consumer {
 struct RealTimeSink(Connected<ProxyPushConsumerRef>);
 
 impl Sink for RealTimeSink {
-    /// The push is one-way: the channel has not taken the event when this returns. Disconnecting is two-way, on the same
-    /// connection: the channel has taken all events before it.
+    /// The push is one-way: the channel has not taken the event when this returns.
     fn push(&mut self, event: &Event) -> Result<(), EventsError> {
         let mut header = event.header.unwrap_or_default();
         if header.creation_time == 0 {
@@ -153,6 +152,11 @@ impl Sink for RealTimeSink {
         };
         let pushed = self.0.push(&[event]);
         pushed.map_err(|exception| refused("an event", &exception))
+    }
+
+    fn flush(&mut self) -> Result<(), EventsError> {
+        let flushed = self.0.flush();
+        flushed.map_err(|exception| refused("the last events", &exception))
     }
 }
 

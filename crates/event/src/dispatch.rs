@@ -76,7 +76,8 @@ pub enum QueueOrder {
 /// What a full queue drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueFull {
-    /// The event that is due first: a late consumer needs the newest state.
+    /// The oldest event: a late consumer needs the newest state. In a queue by deadline or laxity, the event that is due
+    /// last, or the new one if none is due later.
     #[default]
     DropFirst,
     /// The new event.
@@ -109,7 +110,7 @@ impl Urgency {
 /// Dispatches tasks until it is closed.
 pub(crate) struct Dispatcher<T: Task> {
     /// By rising priority. None: reactive.
-    lanes: Box<[Arc<Lane<T>>]>,
+    lanes: Vec<Arc<Lane<T>>>,
     /// Tasks whose priority no lane has.
     missed: AtomicU64,
 }
@@ -165,15 +166,16 @@ impl<T: Task> Dispatcher<T> {
         prepare: &Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync>,
     ) -> Result<Self, SystemException> {
         options.check()?;
-        let lanes = options.lanes();
-        let lanes: Result<Box<[_]>, _> = lanes
-            .into_iter()
-            .map(|(priority, threads, queue)| Lane::start(priority, threads, queue, prepare))
-            .collect();
-        Ok(Self {
-            lanes: lanes?,
+        // If a lane cannot start, the drop closes those before it.
+        let mut dispatcher = Self {
+            lanes: Vec::new(),
             missed: AtomicU64::new(0),
-        })
+        };
+        for (priority, threads, queue) in options.lanes() {
+            let lane = Lane::start(priority, threads, queue, prepare)?;
+            dispatcher.lanes.push(lane);
+        }
+        Ok(dispatcher)
     }
 
     /// Sends a task, or queues it in the lane of its priority. A priority without a lane goes to the nearest lower

@@ -65,6 +65,37 @@ impl<T> OrderedQueue<T> {
         Ok(())
     }
 
+    /// Puts a value in. If the queue is full, the value that would leave last is returned: one of the queue, or the new
+    /// one. The search for it takes a time that grows with the queue.
+    pub fn push_for_last(&self, order: u64, value: T) -> Option<T> {
+        let mut heap = self.heap.lock("ordered_queue.push_for_last");
+        let entry = Entry {
+            order,
+            number: heap.next,
+            value,
+        };
+        heap.next += 1;
+        let mut last = None;
+        if heap.values.len() == heap.capacity {
+            // The vector keeps its memory.
+            let mut values = std::mem::take(&mut heap.values).into_vec();
+            // The least entry pops last.
+            let found = (0..values.len()).min_by(|a, b| values[*a].cmp(&values[*b]));
+            last = match found {
+                Some(index) if values[index] < entry => {
+                    Some(std::mem::replace(&mut values[index], entry).value)
+                }
+                _ => Some(entry.value),
+            };
+            heap.values = values.into();
+        } else {
+            heap.values.push(entry);
+        }
+        // SYNC: as in `push`.
+        self.len.store(heap.values.len(), Ordering::SeqCst);
+        last
+    }
+
     /// Takes out the value that is due first.
     pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
@@ -129,6 +160,25 @@ mod tests {
         assert_eq!(queue.len(), 6);
         assert_eq!(drain(&queue), ["a", "b", "c", "d", "e", "f"]);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_full_queue_gives_up_the_value_that_would_leave_last() {
+        let queue = OrderedQueue::with_capacity(3);
+        let room = queue.heap.lock("test").values.capacity();
+        for (order, value, last) in [
+            (5, "b", None),
+            (9, "old", None),
+            (7, "c", None),
+            (9, "new", Some("new")),
+            (1, "a", Some("old")),
+            (8, "later", Some("later")),
+            (6, "bc", Some("c")),
+        ] {
+            assert_eq!(queue.push_for_last(order, value), last, "{value}");
+        }
+        assert_eq!(drain(&queue), ["a", "b", "bc"]);
+        assert_eq!(queue.heap.lock("test").values.capacity(), room);
     }
 
     #[test]

@@ -75,13 +75,18 @@ impl<T: Task> Lane<T> {
         };
         let mut refused = self.queue.push(order, task).err();
         while let Some(task) = refused.take() {
-            match self.options.when_full {
-                QueueFull::DropNew => task.drop_unsent(false),
-                QueueFull::DropFirst => {
+            match (self.options.when_full, self.options.order) {
+                (QueueFull::DropNew, _) => task.drop_unsent(false),
+                (QueueFull::DropFirst, QueueOrder::Arrival) => {
                     if let Some(first) = self.queue.pop() {
                         first.drop_unsent(false);
                     }
                     refused = self.queue.push(order, task).err();
+                }
+                (QueueFull::DropFirst, QueueOrder::Deadline | QueueOrder::Laxity) => {
+                    if let Some(last) = self.queue.push_for_last(order, task) {
+                        last.drop_unsent(false);
+                    }
                 }
             }
         }

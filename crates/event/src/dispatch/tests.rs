@@ -208,6 +208,46 @@ fn a_full_queue_drops_by_its_policy_and_tells_whom() {
 }
 
 #[test]
+fn a_full_queue_by_deadline_or_laxity_keeps_what_is_due_first() {
+    const NONE: u64 = u64::MAX;
+    for order in [QueueOrder::Deadline, QueueOrder::Laxity] {
+        let world = World::new(&one_lane(order, QueueFull::DropFirst));
+        let open = world.occupy(10);
+        let due = [(10, 1), (NONE, 2), (20, 3), (NONE, 4), (15, 5), (30, 6)];
+        for (deadline_ns, number) in due {
+            world.dispatch(10, deadline_ns, 0, number);
+        }
+        for lost in [4, 2, 6] {
+            let (number, fate, _) = world.next();
+            assert_eq!((number, fate), (lost, "full"), "{order:?}");
+        }
+        open.send(()).unwrap();
+        assert_eq!(world.numbers(4), [0, 1, 5, 3], "{order:?}");
+    }
+}
+
+#[test]
+fn threads_end_if_a_later_lane_cannot_start() {
+    let denied = SystemException::new(Kind::NoPermission, 0, deckwatch_orb::Completion::No);
+    let prepare: Arc<dyn Fn(Option<Priority>) -> _ + Send + Sync> = Arc::new(move |priority| {
+        if priority == at(20) {
+            Err(denied)
+        } else {
+            Ok(())
+        }
+    });
+    let lanes = [10, 20].map(|priority| lane(priority, QueueOptions::default()));
+    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes.to_vec()), &prepare);
+    assert_eq!(refused.err(), Some(denied));
+    let started = std::time::Instant::now();
+    // Each thread holds it until its end.
+    while Arc::strong_count(&prepare) > 1 {
+        assert!(started.elapsed() < PATIENCE, "a thread waits for ever");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn closing_sends_what_is_queued_and_returns_what_comes_later() {
     let world = World::new(&one_lane(QueueOrder::Arrival, QueueFull::DropNew));
     let open = world.occupy(10);

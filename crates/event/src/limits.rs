@@ -63,6 +63,9 @@ pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// Entries of one consumer's filter. The largest that an application is known to use has some hundred.
 pub const FILTER_ENTRIES_MAX: usize = 1_024;
 
+/// Publications of one supplier: a gateway publishes what an observer is told.
+pub const PUBLICATIONS_MAX: usize = OBSERVED_HEADERS_MAX;
+
 /// Nesting of one filter. It bounds the recursion of a match.
 pub const FILTER_NESTING_MAX: usize = 32;
 

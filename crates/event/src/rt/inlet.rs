@@ -101,7 +101,7 @@ impl Inlet {
 
 /// Subscribes the channel with this identity to all events with one of these headers (source, type).
 pub(crate) fn gateway_qos(headers: BTreeSet<(i32, i32)>, identity: u64) -> ConsumerQOS {
-    let mut qos = qos::consumer_qos(headers);
+    let mut qos = qos::consumer_qos(headers.into_iter());
     qos.is_gateway = true;
     if let Some(first) = qos.dependencies.first_mut() {
         first.event.header.ec_send_time = identity;

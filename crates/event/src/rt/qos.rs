@@ -73,16 +73,19 @@ pub(super) fn published(qos: &SupplierQOS) -> Box<[Header]> {
 }
 
 /// The headers (source, type) that an observer is told; too many become any.
-fn bounded(headers: BTreeSet<(i32, i32)>) -> BTreeSet<(i32, i32)> {
-    if headers.len() > OBSERVED_HEADERS_MAX {
-        BTreeSet::from([(SOURCE_ANY, ANY)])
-    } else {
-        headers
+fn bounded(headers: impl Iterator<Item = (i32, i32)>) -> BTreeSet<(i32, i32)> {
+    let mut all = BTreeSet::new();
+    for header in headers {
+        all.insert(header);
+        if all.len() > OBSERVED_HEADERS_MAX {
+            return BTreeSet::from([(SOURCE_ANY, ANY)]);
+        }
     }
+    all
 }
 
 /// A disjunction of these headers.
-pub(super) fn consumer_qos(headers: BTreeSet<(i32, i32)>) -> ConsumerQOS {
+pub(super) fn consumer_qos(headers: impl Iterator<Item = (i32, i32)>) -> ConsumerQOS {
     let headers = bounded(headers);
     let group = (headers.len() as i32, DISJUNCTION);
     let dependencies = std::iter::once(group)
@@ -97,7 +100,7 @@ pub(super) fn consumer_qos(headers: BTreeSet<(i32, i32)>) -> ConsumerQOS {
     }
 }
 
-pub(super) fn supplier_qos(headers: BTreeSet<(i32, i32)>) -> SupplierQOS {
+pub(super) fn supplier_qos(headers: impl Iterator<Item = (i32, i32)>) -> SupplierQOS {
     let publications = bounded(headers).into_iter().map(|header| Publication {
         event: bare(header),
         ..Publication::default()

@@ -449,24 +449,30 @@ impl Shared {
 
     /// What all consumers but gateways subscribe to.
     pub(super) fn subscriptions(&self) -> ConsumerQOS {
-        let clients = self.clients.lock("rt.clients");
-        let consumers = clients.consumers.values();
+        let consumers: Vec<_> = {
+            let clients = self.clients.lock("rt.clients");
+            clients.consumers.values().cloned().collect()
+        };
         let any = || BTreeSet::from([(0, 0)]);
         let headers = consumers
+            .iter()
             .filter(|consumer| !consumer.is_gateway)
             .flat_map(|consumer| consumer.filter.keys().unwrap_or_else(any));
-        qos::consumer_qos(headers.collect())
+        qos::consumer_qos(headers)
     }
 
     /// What all suppliers but gateways publish.
     pub(super) fn publications(&self) -> SupplierQOS {
-        let clients = self.clients.lock("rt.clients");
-        let suppliers = clients.suppliers.values();
+        let suppliers: Vec<_> = {
+            let clients = self.clients.lock("rt.clients");
+            clients.suppliers.values().cloned().collect()
+        };
         let headers = suppliers
+            .iter()
             .filter(|supplier| !supplier.is_gateway)
             .flat_map(|supplier| supplier.publications.iter())
             .map(|header| (header.source, header.event_type));
-        qos::supplier_qos(headers.collect())
+        qos::supplier_qos(headers)
     }
 
     pub(super) fn observers(&self) -> &Arc<Observers> {

@@ -15,8 +15,10 @@ use super::pushed::Pushed;
 use super::qos;
 use super::shared::Shared;
 use crate::channel_group::ProxyKind;
+use crate::filter::designator::{ANY, SOURCE_ANY};
 use crate::filter::{Header, Input};
 use crate::home::Client;
+use crate::limits::PUBLICATIONS_MAX;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{
     AlreadyConnected, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
@@ -73,8 +75,10 @@ impl Supplier {
         }
         let mut numbers = BTreeSet::new();
         for publication in &self.publications {
+            // Of an event that is not known, a negation or a mask cannot be decided.
+            let is_open = publication.event_type == ANY || publication.source == SOURCE_ANY;
             shared.candidates(*publication).for_each(|consumer| {
-                if consumer.filter.matches(Input::Event(*publication)) {
+                if is_open || consumer.filter.matches(Input::Event(*publication)) {
                     numbers.insert(consumer.number);
                 }
             });
@@ -179,6 +183,9 @@ impl ProxyPushConsumer for ConsumerProxy {
         qos: &SupplierQOS,
     ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
         let shared = self.shared()?;
+        if qos.publications.len() > PUBLICATIONS_MAX {
+            return Err(raise(Kind::BadParam).into());
+        }
         let mut state = self.state.lock("rt.proxy");
         match &*state {
             State::Waiting => {}

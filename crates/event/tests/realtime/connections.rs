@@ -2,6 +2,7 @@
 
 use super::{World, any_of, event, giver, list, next, publishing};
 use crate::support::{PATIENCE, wait_for};
+use deckwatch_event::client::Connected;
 use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_event::filter::designator::{CONJUNCTION, NEGATION};
 use deckwatch_event::limits;
@@ -9,6 +10,7 @@ use deckwatch_event::rt::{Loss, RtChannelOptions};
 use deckwatch_event::rtec_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerConnectPushSupplierError as SupplierError,
     ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError as ConsumerError,
+    SupplierAdminRef,
 };
 use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_orb::SystemExceptionKind as Kind;
@@ -88,7 +90,7 @@ fn reconnecting_changes_filter_and_consumer_where_it_is_allowed() {
 }
 
 #[test]
-fn malformed_filter_nil_and_the_channels_own_proxy_are_refused() {
+fn malformed_filter_nil_too_many_publications_and_the_channels_own_proxy_are_refused() {
     let world = World::new();
     let (consumer, _) = world.consumer();
     let proxy = world.proxy_supplier();
@@ -104,6 +106,18 @@ fn malformed_filter_nil_and_the_channels_own_proxy_are_refused() {
     proxy
         .connect_push_consumer(Some(&consumer), &any_of(&[]))
         .expect("nothing before has connected it");
+    let published: Vec<_> = (0..=limits::PUBLICATIONS_MAX as i32)
+        .map(|event_type| (1, event_type))
+        .collect();
+    let supplier = world.proxy_consumer();
+    let outcome = supplier.connect_push_supplier(None, &publishing(&published));
+    assert!(
+        matches!(&outcome, Err(SupplierError::System(raised)) if raised.kind == Kind::BadParam),
+        "{outcome:?}"
+    );
+    supplier
+        .connect_push_supplier(None, &publishing(&published[1..]))
+        .expect("as many as are allowed");
     world.end();
 }
 
@@ -204,5 +218,29 @@ fn the_channel_reports_its_clients_and_what_became_of_their_events() {
     // The channel keeps its own type beside the report.
     let channel = EventChannelRef::narrow(world.channel.object());
     assert!(channel.expect("it answers").is_some());
+    world.end();
+}
+
+#[test]
+fn supplier_that_pushes_and_disconnects_at_once_loses_no_event() {
+    const SUPPLIERS: u64 = 200;
+    let world = World::new();
+    for number in 0..SUPPLIERS {
+        let proxy = Connected::obtain(
+            world.channel.for_suppliers(),
+            SupplierAdminRef::obtain_push_consumer,
+            PATIENCE,
+        )
+        .expect("a proxy");
+        proxy
+            .connect_push_supplier(None, &publishing(&[]))
+            .expect("it connects");
+        proxy.push(&[event(1, 20, "the last one")]).expect("sent");
+        // The end flushes what the supplier has not.
+        if number % 2 == 0 {
+            proxy.flush().expect("all is taken");
+        }
+    }
+    assert_eq!(world.served.counts().received, SUPPLIERS);
     world.end();
 }

@@ -3,7 +3,7 @@
 use super::{World, any_of, event, list, next, publishing};
 use crate::support::{PATIENCE, wait_for};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
-use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, NEGATION};
+use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, MASKED_TYPE, NEGATION};
 use deckwatch_event::rt::{Loss, RtChannelOptions, RtInfo};
 use deckwatch_orb::Priority;
 use std::collections::HashMap;
@@ -87,6 +87,20 @@ fn supplier_reaches_those_who_may_match_its_publications() {
     supplier.push(&[event(1, 20, "known by 30")]).unwrap();
     assert_eq!(next(&both), ["known by 30"], "as TAO's supplier filtering");
     assert!(twenty.try_recv().is_err());
+    world.end();
+}
+
+#[test]
+fn supplier_of_any_type_reaches_negations_and_masks() {
+    let world = World::new();
+    let (_one, not_20) = world.connect(&list(&[(0, NEGATION), (0, 20)]));
+    let (_two, masked) = world.connect(&list(&[(0, MASKED_TYPE), (!0, 1), (5, 1)]));
+    for published in [(5, 0), (0, 21), (0, 0)] {
+        let supplier = world.supply(&[published]);
+        supplier.push(&[event(5, 21, "wanted")]).unwrap();
+        assert_eq!(next(&not_20), ["wanted"], "{published:?}");
+        assert_eq!(next(&masked), ["wanted"], "{published:?}");
+    }
     world.end();
 }
 

@@ -76,8 +76,8 @@ pub enum QueueOrder {
 /// What a full queue drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueFull {
-    /// The oldest event: a late consumer needs the newest state. In a queue by deadline or laxity, the event that is due
-    /// last, or the new one if none is due later.
+    /// The oldest event: a late consumer needs the newest state. In a queue by deadline or laxity, the event that is
+    /// due last, or the new one if none is due later.
     #[default]
     DropFirst,
     /// The new event.

@@ -41,8 +41,8 @@ pub(super) struct RealTimeArgs {
     /// Events that wait in the queue of a pool or a lane
     #[arg(long, value_name = "COUNT", default_value_t = QUEUE_LEN_DEFAULT, requires = "real_time")]
     lane_queue: usize,
-    /// Which event a full queue of a pool or a lane drops: the first (by deadline or laxity, the one that is due last), or
-    /// the new one
+    /// Which event a full queue of a pool or a lane drops: the first (by deadline or laxity, the one that is due last),
+    /// or the new one
     #[arg(
         long,
         value_name = "WHICH",

@@ -1,6 +1,7 @@
 //! `deckwatch channel`: an event channel for anyone's suppliers and consumers.
 
 mod federation;
+mod group;
 mod real_time;
 mod served;
 mod stored;
@@ -18,6 +19,7 @@ use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::cos_naming::NamingContextRef;
 
 use crate::serve::ServeArgs;
+use real_time::Started;
 use served::Served;
 
 /// Serve a COS event channel, push and pull model on both sides, a typed channel, a real-time channel, or a factory of
@@ -36,6 +38,7 @@ Examples:
   deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
   deckwatch channel --real-time --listen 0.0.0.0:0 --bind NAV --names corbaloc::shore:2809/NameService \\
       --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
+  deckwatch channel --real-time --group ship1:7000,ship2:7000 --listen ship1:7000 --ior-file nav.ior
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
 
 A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \
@@ -142,9 +145,16 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
     let mut served = if args.real_time.is_asked() {
-        let channel = args.real_time.start(&orb, &options, store)?;
-        let federation = args.federation.start(&orb, &channel)?;
-        Served::RealTime(channel, federation)
+        match args
+            .real_time
+            .start(&orb, &options, (store, &args.serve.listen))?
+        {
+            Started::Channel(channel) => {
+                let federation = args.federation.start(&orb, &channel)?;
+                Served::RealTime(channel, federation)
+            }
+            Started::Member(member) => Served::Member(member),
+        }
     } else if let Some(store) = store {
         let channel = EventChannel::start_stored(&orb, options, store);
         Served::Channel(channel.context("cannot start from the store")?)
@@ -171,5 +181,6 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     served.close();
     orb.shutdown(true)?;
     served.print_counts();
+    served.check_end()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,6 +12,7 @@ mod deaths;
 mod events;
 mod experiments;
 mod federated_channels;
+mod group;
 mod idl;
 mod names;
 mod output;

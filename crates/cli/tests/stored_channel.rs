@@ -26,12 +26,12 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running channel and its reference. Killed when dropped.
-struct Channel {
-    process: Child,
-    ior: String,
+pub(crate) struct Channel {
+    pub(crate) process: Child,
+    pub(crate) ior: String,
 }
 
 impl Channel {
@@ -41,7 +41,7 @@ impl Channel {
         Self::of(&mut command)
     }
 
-    fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         let spawned = command.stdout(Stdio::piped()).spawn();
         let mut process = spawned.expect("the program starts");
         let mut ior = String::new();
@@ -52,7 +52,7 @@ impl Channel {
         Self { process, ior }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.process.kill().expect("SIGKILL");
         self.process.wait().expect("it is gone");
     }
@@ -116,7 +116,7 @@ impl CosConsumer for Taker {
     }
 }
 
-fn client() -> Orb {
+pub(crate) fn client() -> Orb {
     let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
     let orb = builder.build().expect("an ORB");
     let root = orb.root_poa().expect("a root adapter");
@@ -129,13 +129,13 @@ fn activate(orb: &Orb, servant: Arc<dyn Servant>) -> ObjectRef {
     root.servant_to_reference(&servant).expect("a reference")
 }
 
-fn real_time(orb: &Orb, channel: &Channel) -> EventChannelRef {
+pub(crate) fn real_time(orb: &Orb, channel: &Channel) -> EventChannelRef {
     let object = orb.string_to_object(&channel.ior).expect("an IOR");
     EventChannelRef::unchecked_narrow(object.expect("not nil"))
 }
 
 /// A consumer of one type of events, connected.
-fn consume(
+pub(crate) fn consume(
     orb: &Orb,
     channel: &EventChannelRef,
     kind: i32,
@@ -163,7 +163,7 @@ fn channel_of_numbers() -> (Sender<i32>, Receiver<i32>) {
 }
 
 /// A connected supplier whose pushes return once the channel has served them.
-fn supply(channel: &EventChannelRef) -> ProxyPushConsumerRef {
+pub(crate) fn supply(channel: &EventChannelRef) -> ProxyPushConsumerRef {
     let admin = channel.for_suppliers().expect("an answer").expect("one");
     let proxy = admin.obtain_push_consumer().expect("an answer");
     let proxy = proxy.expect("one");
@@ -175,7 +175,7 @@ fn supply(channel: &EventChannelRef) -> ProxyPushConsumerRef {
     ProxyPushConsumerRef::unchecked_narrow(object.expect("a policy of callers"))
 }
 
-fn event(source: i32, kind: i32) -> Event {
+pub(crate) fn event(source: i32, kind: i32) -> Event {
     Event {
         header: EventHeader {
             r#type: kind,

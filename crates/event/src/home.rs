@@ -11,12 +11,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_cdr::Write;
 use deckwatch_orb::{
-    Completion, ObjectId, ObjectRef, Orb, Poa, Policies, Servant, SystemException,
-    SystemExceptionKind as Kind,
+    Completion, ObjectId, ObjectRef, Orb, Poa, Policies, RequestProcessing, Servant,
+    ServantActivator, ServantManager, SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::PiMutex;
 
-use crate::channel_group::{ProxyKind, ProxyRecord};
+use crate::channel_group::{Change, Changes, ProxyKind, ProxyRecord};
+use crate::group::{Profiles, Replication};
 use crate::raise::system;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulate};
 
@@ -37,6 +38,7 @@ pub(crate) enum Fixed {
 /// Where the objects of one channel live.
 pub(crate) struct Home {
     poa: Poa,
+    profiles: Profiles,
     ledger: Option<Ledger>,
 }
 
@@ -49,6 +51,8 @@ struct Ledger {
     /// Held while the store is written.
     writing: PiMutex<()>,
     failures: AtomicU64,
+    /// For the primary of a group.
+    replication: Option<Arc<Replication>>,
 }
 
 /// Rows to write, by number. `None`: the row is to be removed.
@@ -80,6 +84,7 @@ impl Home {
         Ok(Self {
             poa: orb.root_poa()?,
             ledger: None,
+            profiles: Profiles::default(),
         })
     }
 
@@ -91,25 +96,68 @@ impl Home {
     ) -> Result<(Self, Vec<ProxyRecord>), ChannelStoreError> {
         let epoch = store.begin(kind)?;
         let records = store.proxies()?;
-        let mut state = State::default();
-        for record in &records {
-            let octets = encapsulate(record).map_err(SystemException::from)?;
-            state.rows.insert(record.number, octets.into());
-        }
+        // Requests wait until the clients are connected: the manager is a new one.
         let root = orb.root_poa()?;
-        let manager = root.the_poa_manager();
-        let poa = root.create_poa(ADAPTER, Some(manager), &Policies::persistent());
+        let poa = root.create_poa(ADAPTER, None, &Policies::persistent());
+        let ledger = Ledger::new(store, epoch, &records, None)?;
         let home = Self {
             poa: poa.map_err(system)?,
-            ledger: Some(Ledger {
-                store,
-                epoch,
-                state: PiMutex::new(state),
-                writing: PiMutex::new(()),
-                failures: AtomicU64::new(0),
-            }),
+            ledger: Some(ledger),
+            profiles: Profiles::default(),
         };
         Ok((home, records))
+    }
+
+    /// The adapter of a group's member. While the member is not the primary, `forwarding` answers all requests.
+    pub(crate) fn group_adapter(
+        orb: &Orb,
+        forwarding: Arc<dyn ServantActivator>,
+    ) -> Result<Poa, SystemException> {
+        let policies = Policies {
+            request_processing: RequestProcessing::UseServantManager,
+            ..Policies::persistent()
+        };
+        let poa = orb.root_poa()?.create_poa(ADAPTER, None, &policies);
+        let poa = poa.map_err(system)?;
+        poa.set_servant_manager(ServantManager::Activator(forwarding))
+            .map_err(system)?;
+        let active = poa.the_poa_manager().activate();
+        active.map_err(|_| crate::raise::raise(Kind::Internal))?;
+        Ok(poa)
+    }
+
+    /// The objects of a group's primary. Requests wait until [`Home::end_restoring`].
+    pub(crate) fn leading(
+        poa: Poa,
+        profiles: Profiles,
+        store: ChannelStore,
+        replication: Arc<Replication>,
+        records: &[ProxyRecord],
+    ) -> Result<Self, ChannelStoreError> {
+        let held = poa.the_poa_manager().hold_requests(false);
+        held.map_err(|_| crate::raise::raise(Kind::Internal))?;
+        let epoch = replication.epoch();
+        let ledger = Ledger::new(store, epoch, records, Some(replication))?;
+        Ok(Self {
+            poa,
+            ledger: Some(ledger),
+            profiles,
+        })
+    }
+
+    /// Calls `join` with all records while none is changed.
+    pub(crate) fn admit(&self, join: impl FnOnce(Changes)) {
+        if let Some(ledger) = &self.ledger {
+            let _writing = ledger.writing.lock("event.ledger.write");
+            let rows = ledger.state.lock("event.ledger").rows.clone();
+            let rows: Rows = rows.into_iter().map(|(n, row)| (n, Some(row))).collect();
+            join(changes(&rows));
+        }
+    }
+
+    /// The primary's side of its group.
+    pub(crate) fn replication(&self) -> Option<&Arc<Replication>> {
+        self.ledger.as_ref()?.replication.as_ref()
     }
 
     pub(crate) fn is_stored(&self) -> bool {
@@ -151,7 +199,7 @@ impl Home {
             self.poa.activate_object(servant).map_err(system)?
         };
         let reference = self.poa.id_to_reference(&id).map_err(system)?;
-        Ok((id, reference))
+        Ok((id, self.profiles.add_to(reference)))
     }
 
     pub(crate) fn deactivate(&self, id: &ObjectId) {
@@ -252,6 +300,7 @@ impl Home {
     pub(crate) fn end_restoring(&self) {
         if let Some(ledger) = &self.ledger {
             ledger.state.lock("event.ledger").is_restored = true;
+            let _ = self.poa.the_poa_manager().activate(); // It fails at the end of the ORB alone.
         }
     }
 
@@ -275,6 +324,27 @@ impl Drop for Home {
 }
 
 impl Ledger {
+    fn new(
+        store: ChannelStore,
+        epoch: u64,
+        records: &[ProxyRecord],
+        replication: Option<Arc<Replication>>,
+    ) -> Result<Self, SystemException> {
+        let mut state = State::default();
+        for record in records {
+            let octets = encapsulate(record)?;
+            state.rows.insert(record.number, octets.into());
+        }
+        Ok(Self {
+            store,
+            epoch,
+            state: PiMutex::new(state),
+            writing: PiMutex::new(()),
+            failures: AtomicU64::new(0),
+            replication,
+        })
+    }
+
     fn row(&self, number: u64) -> Option<Arc<[u8]>> {
         self.state.lock("event.ledger").rows.get(&number).cloned()
     }
@@ -283,12 +353,19 @@ impl Ledger {
     fn write(&self, number: u64, row: Option<Arc<[u8]>>) -> Result<(), SystemException> {
         // `state` is free meanwhile: the thread that serves consumers takes it.
         let _writing = self.writing.lock("event.ledger.write");
-        let mut batch = self.state.lock("event.ledger").later.clone();
+        let waiting = self.state.lock("event.ledger").later.clone();
+        let mut batch = waiting.clone();
         batch.insert(number, row.clone());
         self.put(&batch)?;
+        if let Some(replication) = &self.replication {
+            replication.change(changes(&batch))?;
+        }
         let mut state = self.state.lock("event.ledger");
-        state.note_written(&batch);
-        state.set(number, row);
+        state.note_written(&waiting);
+        // The client may be gone meanwhile.
+        if !state.later.contains_key(&number) {
+            state.set(number, row);
+        }
         Ok(())
     }
 
@@ -306,6 +383,14 @@ impl Ledger {
             SystemException::new(Kind::PersistStore, 0, Completion::No)
         })
     }
+}
+
+fn changes(rows: &Rows) -> Changes {
+    let change = |(number, row): (&u64, &Option<Arc<[u8]>>)| Change {
+        number: *number,
+        record: row.as_deref().unwrap_or_default().to_vec(),
+    };
+    rows.iter().map(change).collect()
 }
 
 impl State {

@@ -21,6 +21,7 @@ mod event;
 pub mod federation;
 pub mod filter;
 pub mod fuzzing;
+mod group;
 mod home;
 pub mod limits;
 mod objects;
@@ -40,6 +41,7 @@ pub use cos::{
 };
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
+pub use group::{GroupCounts, GroupOptions, RtGroupMember, Standing};
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;
 pub use store::{ChannelStore, ChannelStoreError};
@@ -63,11 +65,11 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/event_federation.rs"));
 }
 
-use idl::channel_group;
 pub use idl::{
-    EventPayload, RtecEventData, cos_event_channel_admin, cos_event_comm, cos_life_cycle,
-    cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch, deckwatch_federation,
-    rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler, time_base,
+    EventPayload, RtecEventData, channel_group, cos_event_channel_admin, cos_event_comm,
+    cos_life_cycle, cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch,
+    deckwatch_federation, rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler,
+    time_base,
 };
 
 /// The interfaces of omniEvents.

@@ -149,6 +149,26 @@ pub const OBSERVED_HEADERS_MAX: usize = 4_096;
 /// the rounds of an event in a circle.
 pub const TTL_MAX: i32 = 64;
 
+/// Members of a group of channels: a primary and backups. A push waits for each backup in turn.
+pub const GROUP_MEMBERS_MAX: usize = 8;
+
+/// Time limit of a call from the primary to a backup. A backup that does not answer is left out: it delays one push by
+/// this.
+pub const BACKUP_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long the primary lets a backup wait before it answers that it still lives.
+pub const WATCH_PERIOD: Duration = Duration::from_millis(50);
+
+/// Time without an answer of the primary after which a backup takes over. A primary whose connection is closed is
+/// replaced at once.
+pub const TAKE_OVER_AFTER: Duration = Duration::from_secs(1);
+
+/// Interval at which a member asks the others while it waits for one of them to become the primary.
+pub const STANDING_PERIOD: Duration = Duration::from_millis(10);
+
+/// Octets of the pushes that are kept until they are delivered.
+pub const KEPT_SIZE_MAX: usize = 64 << 20;
+
 /// Consumers in one report of a channel's state, those with the longest queues: more say nothing new about what is slow.
 pub const CONSUMERS_REPORTED_MAX: usize = 64;
 

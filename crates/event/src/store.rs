@@ -109,6 +109,25 @@ impl ChannelStore {
         Ok(epoch)
     }
 
+    /// Replaces all records by those of a primary that is gone, whose place the channel takes in this life.
+    pub(crate) fn take_over(
+        &self,
+        epoch: u64,
+        records: &[(u64, Vec<u8>)],
+    ) -> Result<(), ChannelStoreError> {
+        self.change(|write| {
+            let mut numbers = write.open_table(NUMBERS)?;
+            numbers.insert(KIND, ChannelKind::RealTime as u64)?;
+            numbers.insert(EPOCH, epoch)?;
+            let mut proxies = write.open_table(PROXIES)?;
+            proxies.retain(|_, _| false)?;
+            for (number, record) in records {
+                proxies.insert(number, record.as_slice())?;
+            }
+            Ok(())
+        })
+    }
+
     /// All proxies with connected clients.
     pub(crate) fn proxies(&self) -> Result<Vec<ProxyRecord>, ChannelStoreError> {
         let read = self.0.read()?;

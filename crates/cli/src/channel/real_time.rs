@@ -13,6 +13,7 @@ use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel, RtInfo};
 use deckwatch_event::{ChannelOptions, ChannelStore};
 use deckwatch_orb::{Orb, Priority};
 
+use super::group;
 use crate::output::errln;
 
 /// Options of a real-time channel.
@@ -57,6 +58,16 @@ pub(super) struct RealTimeArgs {
         requires = "real_time"
     )]
     rt_infos: Vec<Info>,
+    /// Serve as one of a group of processes that replace each other: the address of each, in the order in which they
+    /// take over; `--listen` is one of them
+    #[arg(
+        long,
+        value_name = "HOST:PORT,HOST:PORT[,...]",
+        value_delimiter = ',',
+        requires = "real_time",
+        conflicts_with_all = ["federate", "multicast"]
+    )]
+    pub(super) group: Vec<String>,
     /// Start even if the host refuses a lane its priority
     #[arg(long, requires = "real_time")]
     priority_fallback: bool,
@@ -66,6 +77,12 @@ pub(super) struct RealTimeArgs {
     /// Call a client back that disconnects by itself
     #[arg(long, requires = "real_time")]
     disconnect_callbacks: bool,
+}
+
+/// What was started.
+pub(super) enum Started {
+    Channel(RtEventChannel),
+    Member(group::Member),
 }
 
 /// `--dispatching`.
@@ -157,8 +174,8 @@ impl RealTimeArgs {
         &self,
         orb: &Orb,
         common: &ChannelOptions,
-        store: Option<ChannelStore>,
-    ) -> anyhow::Result<RtEventChannel> {
+        (store, listen): (Option<ChannelStore>, &str),
+    ) -> anyhow::Result<Started> {
         let queue = QueueOptions {
             len: self.lane_queue,
             order: match self.order {
@@ -198,17 +215,23 @@ impl RealTimeArgs {
             share_percent: common.share_percent,
             rt_infos: infos.collect::<HashMap<_, _>>(),
         };
+        if !self.group.is_empty() {
+            return group::start(orb, options, (&self.group, listen), store).map(Started::Member);
+        }
         if let Some(store) = store {
             let channel = RtEventChannel::start_stored(orb, options, store);
-            return channel.context("cannot start from the store");
+            return Ok(Started::Channel(
+                channel.context("cannot start from the store")?,
+            ));
         }
-        RtEventChannel::start(orb, options).with_context(|| {
+        let channel = RtEventChannel::start(orb, options).with_context(|| {
             format!(
                 "cannot start the dispatching: a queue holds 1 to {DISPATCH_QUEUE_MAX} events, there are at most \
                  {DISPATCH_LANES_MAX} lanes of different priorities and {DISPATCH_THREADS_MAX} threads, and the host \
                  must allow the priorities (or --priority-fallback)"
             )
-        })
+        })?;
+        Ok(Started::Channel(channel))
     }
 }
 

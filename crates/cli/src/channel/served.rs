@@ -5,6 +5,7 @@ use deckwatch_event::{ChannelCounts, EventChannel, EventChannelFactory, TypedEve
 use deckwatch_orb::ObjectRef;
 
 use super::federation::Federation;
+use super::group::Member;
 use super::real_time;
 use crate::output::errln;
 
@@ -14,6 +15,7 @@ pub(super) enum Served {
     Factory(EventChannelFactory),
     Typed(TypedEventChannel),
     RealTime(RtEventChannel, Federation),
+    Member(Member),
 }
 
 impl Served {
@@ -23,6 +25,7 @@ impl Served {
             Self::Factory(factory) => factory.reference().object(),
             Self::Typed(channel) => channel.reference().object(),
             Self::RealTime(channel, _) => channel.reference().object(),
+            Self::Member(member) => member.reference(),
         }
     }
 
@@ -36,6 +39,7 @@ impl Served {
                 federation.print_changes();
                 channel.has_ended()
             }
+            Self::Member(member) => member.has_ended(),
         }
     }
 
@@ -60,6 +64,16 @@ impl Served {
                 federation.print_counts();
                 print_store_failures(channel.store_failures());
             }
+            Self::Member(member) => member.print_counts(),
+        }
+    }
+
+    /// # Errors
+    /// If the member of a group has ended because it had to.
+    pub(super) fn check_end(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Member(member) => member.check_end(),
+            _ => Ok(()),
         }
     }
 }

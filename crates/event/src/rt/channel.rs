@@ -10,6 +10,7 @@ use super::inlet::Inlet;
 use super::restore::restore;
 use super::shared::{RtChannelOptions, Shared};
 use super::supplier::{ConsumerProxy, PushServant};
+use crate::channel_group::{Changes, KeptPushes, ProxyRecord};
 use crate::home::{Fixed, Home};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREMOVEOBSERVER};
@@ -50,8 +51,25 @@ impl RtEventChannel {
     ) -> Result<Self, ChannelStoreError> {
         let (home, records) = Home::stored(orb, store, ChannelKind::RealTime)?;
         let channel = Self::start_at(home, orb, options)?;
-        restore(orb, &channel.shared, &records)?;
+        restore(orb, &channel.shared, &records, Vec::new())?;
         Ok(channel)
+    }
+
+    /// Starts the channel of a group's primary, with the clients and the pushes that it takes over.
+    pub(crate) fn start_leading(
+        home: Home,
+        orb: &Orb,
+        options: RtChannelOptions,
+        (records, pushes): (&[ProxyRecord], KeptPushes),
+    ) -> Result<Self, ChannelStoreError> {
+        let channel = Self::start_at(home, orb, options)?;
+        restore(orb, &channel.shared, records, pushes)?;
+        Ok(channel)
+    }
+
+    /// Makes a member a backup; see [`Home::admit`].
+    pub(crate) fn admit(&self, join: impl FnOnce(Changes)) {
+        self.shared.objects.home.admit(join);
     }
 
     fn start_at(home: Home, orb: &Orb, options: RtChannelOptions) -> Result<Self, SystemException> {

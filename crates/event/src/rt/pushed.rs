@@ -82,6 +82,16 @@ impl<'r> Pushed<'r> {
         self.sender == channel || self.id.is_some_and(|id| id.channel == channel)
     }
 
+    /// The bodies that were made for consumers.
+    pub(super) fn into_bodies(self) -> impl Iterator<Item = Marshalled> {
+        let came = match self.came {
+            Came::Taken(_, body) => Some(body),
+            Came::Arguments(_) | Came::Bound(_) | Came::Apart => None,
+        };
+        let others = self.bodies.into_iter().flatten().map(|(_, body)| body);
+        came.into_iter().chain(others)
+    }
+
     /// What filters read.
     pub(super) fn key(&self) -> Header {
         Header {

@@ -3,21 +3,24 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::Parse;
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::delivery::Marshalled;
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
 use super::consumer::SupplierProxy;
+use super::pushed::Pushed;
 use super::shared::Shared;
-use super::supplier::{ConsumerProxy, PushServant};
-use crate::channel_group::{ProxyKind, ProxyRecord};
+use super::supplier::{ConsumerProxy, PushServant, Supplier};
+use crate::channel_group::{KeptPush, KeptPushes, ProxyKind, ProxyRecord};
 use crate::deckwatch_federation::GatewayConsumerRef;
+use crate::group::Replication;
 use crate::restore::reference;
 use crate::rtec_event_channel_admin::{
     ConsumerQOS, ProxyPushConsumer as _, ProxyPushSupplier as _, ProxyPushSupplierSkeleton,
     SupplierQOS,
 };
-use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::rtec_event_comm::{Event, PushConsumerRef, PushSupplierRef};
 use crate::status::address;
-use crate::store::{ChannelStoreError, encapsulated};
+use crate::store::{ChannelStoreError, encapsulate, encapsulated};
 
 /// Connects the clients that were connected. A client that is gone is removed as at run time; one that cannot be
 /// connected any more, for example because the options now refuse it, is forgotten.
@@ -25,11 +28,15 @@ pub(super) fn restore(
     orb: &Orb,
     shared: &Arc<Shared>,
     records: &[ProxyRecord],
+    pushes: KeptPushes,
 ) -> Result<(), ChannelStoreError> {
     for record in records {
         if !restore_one(orb, shared, record)? {
             shared.objects.retire(record.number);
         }
+    }
+    for push in pushes {
+        shared.push_again(push);
     }
     shared.objects.home.end_restoring();
     Ok(())
@@ -76,6 +83,55 @@ fn restore_one(
         ProxyKind::PullSupplier | ProxyKind::PullConsumer => Err(ChannelStoreError::Damaged(
             "a real-time channel has no proxies in the pull model",
         )),
+    }
+}
+
+impl Shared {
+    /// Offers the events of a push to the consumers, and returns once every backup has them.
+    ///
+    /// # Errors
+    /// TRANSIENT if another member of the group is the primary.
+    #[cold]
+    pub(super) fn push_replicated(
+        &self,
+        replication: &Replication,
+        (number, supplier): (u64, Option<&Arc<Supplier>>),
+        events: Vec<Event>,
+    ) -> Result<(), SystemException> {
+        let octets = encapsulate(&events)?;
+        let push = replication.begin(number, octets)?;
+        let bodies = self.offer(supplier, events);
+        replication.note_offered(push.number, bodies);
+        replication.keep(&push)
+    }
+
+    /// Offers the events of a push that the former primary may not have delivered.
+    fn push_again(&self, push: KeptPush) {
+        let Some(replication) = self.objects.home.replication() else {
+            return;
+        };
+        let events: Vec<Event> = encapsulated(&push.events).unwrap_or_default();
+        let supplier = {
+            let clients = self.clients.lock("rt.clients");
+            clients.suppliers.get(&push.supplier).cloned()
+        };
+        replication.note_again(events.len() as u64);
+        let bodies = self.offer(supplier.as_ref(), events);
+        replication.adopt(push, bodies);
+    }
+
+    /// Returns the bodies that consumers have not yet taken.
+    fn offer(&self, supplier: Option<&Arc<Supplier>>, events: Vec<Event>) -> Vec<Marshalled> {
+        let reach = supplier.and_then(|supplier| supplier.reach(self));
+        let priority = supplier.and_then(|supplier| supplier.priority);
+        self.count_received(events.len() as u64);
+        let mut bodies = Vec::new();
+        for event in events {
+            let mut pushed = Pushed::of(event);
+            self.route(&mut pushed, reach.as_deref(), priority);
+            bodies.extend(pushed.into_bodies());
+        }
+        bodies
     }
 }
 

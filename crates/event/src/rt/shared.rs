@@ -359,7 +359,8 @@ impl Shared {
             number,
             operation: hop.operation(),
             farewell: Some("disconnect_push_consumer"),
-            window: 0,
+            // A backup keeps an event until its consumers have taken it.
+            window: u16::from(self.objects.home.replication().is_some()),
             queue_len: self.options.queue_len,
             queue_size_max: limits::QUEUE_SIZE_MAX,
             when_full: self.options.when_full,

@@ -33,7 +33,7 @@ pub(super) struct Supplier {
     pub(super) is_gateway: bool,
     pub(super) publications: Box<[Header]>,
     /// That of the most urgent RT_Info that its publications name.
-    priority: Option<Priority>,
+    pub(super) priority: Option<Priority>,
     /// The consumers that may match a publication, and the generation of subscriptions that they are of.
     reach: PiMutex<Option<(u64, Reach)>>,
     /// The connection of its last call: [`CallerConnection::number`](deckwatch_orb::CallerConnection::number).
@@ -41,7 +41,7 @@ pub(super) struct Supplier {
 }
 
 /// Numbers of consumers, sorted. `None`: all.
-type Reach = Option<Arc<[u64]>>;
+pub(super) type Reach = Option<Arc<[u64]>>;
 
 impl Supplier {
     pub(super) fn new(
@@ -61,7 +61,7 @@ impl Supplier {
     }
 
     /// The consumers that may match one of its publications, computed anew when subscriptions have changed.
-    fn reach(&self, shared: &Shared) -> Reach {
+    pub(super) fn reach(&self, shared: &Shared) -> Reach {
         if self.publications.is_empty() {
             return None;
         }
@@ -133,6 +133,11 @@ impl ConsumerProxy {
         let connection = shared.shares.connection();
         supplier.connection.store(connection, Relaxed);
         let arguments = request.arguments();
+        if let Some(replication) = shared.objects.home.replication() {
+            let events = Vec::<Event>::parse(&mut { arguments })?;
+            shared.push_replicated(replication, (self.number, Some(&supplier)), events)?;
+            return request.reply().map(drop);
+        }
         let mut r = arguments;
         let count = r.read_count(EventHeader::SIZE_MIN)?;
         let reach = supplier.reach(&shared);

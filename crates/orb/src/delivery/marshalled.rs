@@ -100,6 +100,12 @@ impl Marshalled {
         self.body().charged
     }
 
+    /// Whether there is another handle: of a queue, or of a write under way.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.body().handles.load(Ordering::Acquire) > 1
+    }
+
     /// The place in the order in which bodies were made.
     pub(super) fn number(&self) -> u64 {
         self.body().number

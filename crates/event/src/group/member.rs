@@ -1,0 +1,592 @@
+//! One member of a group: what it knows, and how it finds, follows and replaces the primary.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::JoinHandle;
+
+use deckwatch_orb::{
+    ForwardRequest, ObjectRef, Orb, Poa, Servant, ServantActivator, ServantManagerError,
+    SystemException, SystemExceptionKind as Kind, own_minor,
+};
+use deckwatch_sync::PiMutex;
+
+use super::{GroupCounts, GroupOptions, Profiles, Replication, Standing};
+use crate::channel_group::{
+    Change, KeptPush, KeptPushes, Member, MemberChangeError, MemberJoinError, MemberKeepError,
+    MemberRef, MemberSkeleton, MemberWatchError, NotLeading, ProxyRecord, Role, Snapshot,
+    Standing as Report, Superseded,
+};
+use crate::home::{Fixed, Home};
+use crate::limits;
+use crate::raise::{raise, system};
+use crate::rt::{RtChannelOptions, RtEventChannel};
+use crate::rtec_event_channel_admin::EventChannelRef;
+use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulated};
+
+/// The object key of a member, for the other members.
+const MEMBER_KEY: &str = "ChannelMember";
+
+/// One process of a group that serves a real-time channel.
+pub struct RtGroupMember {
+    inner: Arc<Inner>,
+    reference: EventChannelRef,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and the servant of a member share.
+struct Inner {
+    orb: Orb,
+    options: RtChannelOptions,
+    group: GroupOptions,
+    poa: OnceLock<Poa>,
+    others: Vec<(usize, MemberRef)>,
+    /// Taken by the take-over.
+    store: PiMutex<Option<ChannelStore>>,
+    state: PiMutex<State>,
+    is_closed: AtomicBool,
+}
+
+struct State {
+    role: Role,
+    epoch: u64,
+    /// The place of the primary, as far as it is known.
+    leader: Option<usize>,
+    held: Held,
+    /// What has come from a primary while this member joins it.
+    joining: Option<Held>,
+    forgotten: u64,
+    has_failed: bool,
+    channel: Option<Arc<RtEventChannel>>,
+    replication: Option<Arc<Replication>>,
+}
+
+/// What a backup has of the primary.
+#[derive(Default)]
+struct Held {
+    /// Encapsulated records, by number.
+    rows: BTreeMap<u64, Vec<u8>>,
+    kept: BTreeMap<u64, KeptPush>,
+}
+
+/// What the former primary has left: records, pushes that it may not have delivered, and the next epoch.
+type Left = (Vec<(u64, Vec<u8>)>, KeptPushes, u64);
+
+impl RtGroupMember {
+    /// Starts a member. It becomes the primary, or a backup of the primary that it finds, in a thread of its own.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a list without this member, or out of bounds; NO_RESOURCES without a thread; the exceptions of the
+    /// adapter.
+    pub fn start(
+        orb: &Orb,
+        options: RtChannelOptions,
+        group: GroupOptions,
+        store: ChannelStore,
+    ) -> Result<Self, SystemException> {
+        group.check()?;
+        let others = group.members.iter().enumerate();
+        let others = others.filter(|(place, _)| *place != group.place);
+        let others: Result<Vec<_>, SystemException> = others
+            .map(|(place, address)| Ok((place, member(orb, address)?)))
+            .collect();
+        let others = others?;
+        let inner = Arc::new(Inner {
+            orb: orb.clone(),
+            options,
+            group,
+            poa: OnceLock::new(),
+            others,
+            store: PiMutex::new(Some(store)),
+            state: PiMutex::new(State {
+                role: Role::Starting,
+                epoch: 0,
+                leader: None,
+                held: Held::default(),
+                joining: None,
+                forgotten: 0,
+                has_failed: false,
+                channel: None,
+                replication: None,
+            }),
+            is_closed: AtomicBool::new(false),
+        });
+        let poa = Home::group_adapter(orb, Arc::new(Forwarding(Arc::downgrade(&inner))))?;
+        let id = (Fixed::Channel as u64).to_be_bytes();
+        let reference = poa.create_reference_with_id(&id, EventChannelRef::REPOSITORY_ID);
+        let reference = inner.profiles().add_to(reference.map_err(system)?);
+        let _ = inner.poa.set(poa); // It is new.
+        let servant: Arc<dyn Servant> =
+            Arc::new(MemberSkeleton::new(MemberServant(Arc::downgrade(&inner))));
+        let root = orb.root_poa()?;
+        let object = root.servant_to_reference(&servant).map_err(system)?;
+        orb.register_plain_key(MEMBER_KEY.as_bytes(), &object)?;
+        let turning = Arc::clone(&inner);
+        let thread = std::thread::Builder::new()
+            .name("channel-group".to_owned())
+            .spawn(move || turning.run())
+            .map_err(|_| raise(Kind::NoResources))?;
+        Ok(Self {
+            inner,
+            reference: EventChannelRef::unchecked_narrow(reference),
+            thread: Some(thread),
+        })
+    }
+
+    /// The channel's reference, with a profile for each member.
+    #[must_use]
+    pub fn reference(&self) -> &EventChannelRef {
+        &self.reference
+    }
+
+    /// What the member is at the moment.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let state = self.inner.state.lock("group.state");
+        match state.role {
+            _ if state.has_failed => Standing::Failed,
+            Role::Starting => Standing::Starting,
+            Role::Following => state.leader.map_or(Standing::Starting, Standing::Backup),
+            Role::TakingOver => Standing::TakingOver,
+            Role::Leading => {
+                let replication = state.replication.as_ref();
+                Standing::Primary(replication.map_or(0, |it| it.backup_count()))
+            }
+            Role::Ended => Standing::Superseded,
+        }
+    }
+
+    /// The channel, if this member is the primary.
+    #[must_use]
+    pub fn channel(&self) -> Option<Arc<RtEventChannel>> {
+        self.inner.state.lock("group.state").channel.clone()
+    }
+
+    /// What the member has counted.
+    #[must_use]
+    pub fn counts(&self) -> GroupCounts {
+        let state = self.inner.state.lock("group.state");
+        let replication = state.replication.as_deref();
+        let counts = replication.map_or_else(GroupCounts::default, GroupCounts::of);
+        GroupCounts {
+            forgotten: counts.forgotten + state.forgotten,
+            ..counts
+        }
+    }
+}
+
+impl Drop for RtGroupMember {
+    fn drop(&mut self) {
+        self.inner.is_closed.store(true, Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join(); // Its panic was reported.
+        }
+    }
+}
+
+/// The member at an address, called with the time limit of a call between members.
+fn member(orb: &Orb, (host, port): &(String, u16)) -> Result<MemberRef, SystemException> {
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.clone()
+    };
+    let url = format!("corbaloc::{host}:{port}/{MEMBER_KEY}");
+    let object = orb.string_to_object(&url)?;
+    let object = object.ok_or_else(|| raise(Kind::BadParam))?;
+    let limit = Some(limits::BACKUP_TIMEOUT);
+    let hurried = object.with_round_trip_timeout(limit);
+    Ok(MemberRef::unchecked_narrow(
+        hurried.with_connect_timeout(limit),
+    ))
+}
+
+impl Inner {
+    fn profiles(&self) -> Profiles {
+        let others = self.others.iter();
+        let others = others.map(|(place, _)| self.group.members[*place].clone());
+        Profiles::new(&self.orb, others.collect())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Acquire)
+    }
+
+    fn member(&self, place: usize) -> Option<&MemberRef> {
+        let mut others = self.others.iter();
+        others
+            .find(|(at, _)| *at == place)
+            .map(|(_, member)| member)
+    }
+
+    fn role(&self) -> Role {
+        self.state.lock("group.state").role
+    }
+
+    /// The body of the thread.
+    fn run(&self) {
+        let mut begun = self.orb.transport().now();
+        while !self.is_closed() {
+            match self.role() {
+                Role::Starting => {
+                    let waited = self.orb.transport().now().since(begun);
+                    self.look_for_primary(waited >= limits::TAKE_OVER_AFTER);
+                }
+                Role::Following => self.follow(),
+                Role::Leading => self.look_for_rival(),
+                Role::TakingOver | Role::Ended => return,
+            }
+            if self.role() != Role::Starting {
+                begun = self.orb.transport().now();
+            }
+        }
+    }
+
+    /// What the other members answer, with their places.
+    fn standings(&self) -> Vec<(usize, Report)> {
+        let others = self.others.iter();
+        others
+            .filter_map(|(place, member)| Some((*place, member.report_standing().ok()?)))
+            .collect()
+    }
+
+    /// A member without the state of a group. It leads only if no other member has that state.
+    fn look_for_primary(&self, is_patient: bool) {
+        let standings = self.standings();
+        if let Some((leader, _)) = standings
+            .iter()
+            .find(|(_, report)| report.member_role == Role::Leading)
+        {
+            return self.join(*leader);
+        }
+        let has_state =
+            |report: &Report| matches!(report.member_role, Role::Following | Role::TakingOver);
+        let is_first = standings.iter().all(|(place, _)| *place > self.group.place);
+        let must_wait = standings.iter().any(|(_, report)| has_state(report));
+        if must_wait || !is_first || !(self.group.place == 0 || is_patient) {
+            return std::thread::park_timeout(limits::STANDING_PERIOD);
+        }
+        self.lead(None);
+    }
+
+    fn join(&self, leader: usize) {
+        let Some(member) = self.member(leader) else {
+            return;
+        };
+        // Changes and pushes may come before the reply does. What this member has stays until then: the new primary may
+        // die.
+        self.state.lock("group.state").joining = Some(Held::default());
+        let joined = member.join(self.group.place as u16);
+        let mut state = self.state.lock("group.state");
+        let mut held = state.joining.take().unwrap_or_default();
+        let snapshot = match joined {
+            Ok(snapshot) => snapshot,
+            Err(MemberJoinError::NotLeading(_) | MemberJoinError::System(_)) => {
+                drop(state);
+                return std::thread::park_timeout(limits::STANDING_PERIOD);
+            }
+        };
+        for change in snapshot.records {
+            held.rows.entry(change.number).or_insert(change.record);
+        }
+        // A record that was removed meanwhile is an empty one until now.
+        held.rows.retain(|_, record| !record.is_empty());
+        for push in snapshot.pushes {
+            held.kept.insert(push.number, push);
+        }
+        state.held = held;
+        state.epoch = snapshot.epoch;
+        state.leader = Some(leader);
+        state.role = Role::Following;
+    }
+
+    /// Asks the primary whether it lives; decides what follows if it does not.
+    fn follow(&self) {
+        let (leader, epoch) = {
+            let state = self.state.lock("group.state");
+            (state.leader.unwrap_or_default(), state.epoch)
+        };
+        let Some(member) = self.member(leader) else {
+            return;
+        };
+        let patient = member
+            .object()
+            .with_round_trip_timeout(Some(limits::TAKE_OVER_AFTER));
+        match MemberRef::unchecked_narrow(patient).watch(self.group.place as u16, epoch) {
+            Ok(delivered) => {
+                let mut state = self.state.lock("group.state");
+                state.held.kept.retain(|number, _| *number > delivered);
+            }
+            // It has left this member out: what it has is old.
+            Err(MemberWatchError::NotLeading(_)) if self.leads(leader) => self.join(leader),
+            Err(MemberWatchError::NotLeading(_)) => self.elect(None),
+            Err(MemberWatchError::System(failed)) => {
+                let is_silent = failed.minor == own_minor::TIMED_OUT_WAITING;
+                self.elect(is_silent.then_some(leader));
+            }
+        }
+    }
+
+    fn leads(&self, place: usize) -> bool {
+        let report = self.member(place).map(MemberRef::report_standing);
+        matches!(report, Some(Ok(report)) if report.member_role == Role::Leading)
+    }
+
+    /// The primary does not answer. The first backup of the list takes over; `silent` is a member that was waited for
+    /// long enough.
+    fn elect(&self, silent: Option<usize>) {
+        while !self.is_closed() {
+            let mut must_wait = false;
+            for (place, member) in &self.others {
+                if Some(*place) == silent {
+                    continue;
+                }
+                match member.report_standing().map(|report| report.member_role) {
+                    Ok(Role::Leading) => return self.join(*place),
+                    Ok(Role::TakingOver) => must_wait = true,
+                    Ok(Role::Following) => must_wait |= *place < self.group.place,
+                    Ok(Role::Starting | Role::Ended) | Err(_) => {}
+                }
+            }
+            if !must_wait {
+                return self.take_over();
+            }
+            std::thread::park_timeout(limits::STANDING_PERIOD);
+        }
+    }
+
+    fn take_over(&self) {
+        let left = {
+            let mut state = self.state.lock("group.state");
+            // From now on nothing of the former primary is taken: it cannot tell a supplier that a push is safe.
+            state.role = Role::TakingOver;
+            let held = std::mem::take(&mut state.held);
+            let rows = held.rows.into_iter().collect();
+            let pushes = held.kept.into_values().collect();
+            (rows, pushes, state.epoch + 1)
+        };
+        self.lead(Some(left));
+    }
+
+    /// Becomes the primary: with what the former primary left, or with what the store has.
+    fn lead(&self, left: Option<Left>) {
+        if let Err(_cannot) = self.try_lead(left) {
+            let mut state = self.state.lock("group.state");
+            state.has_failed = true;
+            state.role = Role::Ended;
+        }
+    }
+
+    fn try_lead(&self, left: Option<Left>) -> Result<(), ChannelStoreError> {
+        let store = self.store.lock("group.store").take();
+        let (Some(store), Some(poa)) = (store, self.poa.get()) else {
+            return Ok(());
+        };
+        let (records, pushes, epoch) = match left {
+            None => {
+                let epoch = store.begin(ChannelKind::RealTime)?;
+                (store.proxies()?, Vec::new(), epoch)
+            }
+            Some((rows, pushes, epoch)) => {
+                store.take_over(epoch, &rows)?;
+                let rows = rows.iter().map(|(_, row)| encapsulated(row));
+                let records: Option<Vec<ProxyRecord>> = rows.collect();
+                let damaged = ChannelStoreError::Damaged("a record of the primary cannot be read");
+                (records.ok_or(damaged)?, pushes, epoch)
+            }
+        };
+        let replication = Arc::new(Replication::new(epoch, self.options.queue_len));
+        let home = Home::leading(
+            poa.clone(),
+            self.profiles(),
+            store,
+            Arc::clone(&replication),
+            &records,
+        )?;
+        let options = self.options.clone();
+        let channel = RtEventChannel::start_leading(home, &self.orb, options, (&records, pushes))?;
+        let mut state = self.state.lock("group.state");
+        state.epoch = epoch;
+        state.leader = Some(self.group.place);
+        state.channel = Some(Arc::new(channel));
+        state.replication = Some(replication);
+        state.role = Role::Leading;
+        Ok(())
+    }
+
+    /// A primary that was cut off from the others may have been replaced.
+    fn look_for_rival(&self) {
+        std::thread::park_timeout(limits::TAKE_OVER_AFTER);
+        let (epoch, replication) = {
+            let state = self.state.lock("group.state");
+            (state.epoch, state.replication.clone())
+        };
+        let is_rival = |(place, report): &(usize, Report)| {
+            let is_newer = (report.epoch, self.group.place) > (epoch, *place);
+            report.member_role == Role::Leading && is_newer
+        };
+        let Some(replication) = replication else {
+            return;
+        };
+        if self.standings().iter().any(is_rival) {
+            replication.supersede();
+        }
+        if replication.is_superseded() {
+            self.state.lock("group.state").role = Role::Ended;
+        }
+    }
+}
+
+/// Sends clients of a backup to the primary.
+struct Forwarding(Weak<Inner>);
+
+impl ServantActivator for Forwarding {
+    fn incarnate(
+        &self,
+        object_id: &[u8],
+        adapter: &Poa,
+    ) -> Result<Arc<dyn Servant>, ServantManagerError> {
+        let inner = self.0.upgrade();
+        let inner = inner.ok_or_else(|| raise(Kind::ObjectNotExist))?;
+        let (role, leader) = {
+            let state = inner.state.lock("group.state");
+            (state.role, state.leader)
+        };
+        match (role, leader) {
+            (Role::Leading, _) => Err(raise(Kind::ObjectNotExist).into()),
+            (Role::Following, Some(leader)) => {
+                let own = adapter.create_reference_with_id(object_id, "");
+                let at = inner.group.members[leader].clone();
+                let forward_reference = primary(&inner.orb, &own.map_err(system)?, at)?;
+                Err(ForwardRequest { forward_reference }.into())
+            }
+            _ => Err(raise(Kind::Transient).into()),
+        }
+    }
+
+    fn etherealize(&self, _: &[u8], _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {}
+}
+
+/// The same object at the primary alone.
+fn primary(orb: &Orb, own: &ObjectRef, at: (String, u16)) -> Result<ObjectRef, SystemException> {
+    let both = Profiles::new(orb, vec![at]).add_to(own.clone());
+    let mut ior = both.ior().clone();
+    let last = ior.profiles.pop();
+    ior.profiles.clear();
+    ior.profiles.extend(last);
+    let object = orb.string_to_object(&ior.to_string())?;
+    object.ok_or_else(|| raise(Kind::Transient))
+}
+
+/// The servant for the other members.
+struct MemberServant(Weak<Inner>);
+
+impl MemberServant {
+    fn inner(&self) -> Result<Arc<Inner>, SystemException> {
+        self.0.upgrade().ok_or_else(|| raise(Kind::ObjectNotExist))
+    }
+
+    fn replication(inner: &Inner) -> Result<(Arc<Replication>, Arc<RtEventChannel>), NotLeading> {
+        let state = inner.state.lock("group.state");
+        match (&state.replication, &state.channel) {
+            (Some(replication), Some(channel)) if state.role == Role::Leading => {
+                Ok((Arc::clone(replication), Arc::clone(channel)))
+            }
+            _ => Err(NotLeading {}),
+        }
+    }
+}
+
+impl Member for MemberServant {
+    fn report_standing(&self) -> Result<Report, SystemException> {
+        let inner = self.inner()?;
+        let state = inner.state.lock("group.state");
+        Ok(Report {
+            member_role: state.role,
+            epoch: state.epoch,
+            backups: state
+                .replication
+                .as_ref()
+                .map_or(0, |it| it.backup_count() as u32),
+        })
+    }
+
+    fn join(&self, place: u16) -> Result<Snapshot, MemberJoinError> {
+        let inner = self.inner()?;
+        let (replication, channel) = Self::replication(&inner)?;
+        let member = inner.member(usize::from(place));
+        let member = member.ok_or_else(|| raise(Kind::BadParam))?;
+        let mut snapshot = Snapshot {
+            epoch: replication.epoch(),
+            records: Vec::new(),
+            pushes: Vec::new(),
+        };
+        channel.admit(|records| {
+            snapshot.records = records;
+            snapshot.pushes = replication.add(place, member.clone());
+        });
+        Ok(snapshot)
+    }
+
+    fn watch(&self, place: u16, epoch: u64) -> Result<u64, MemberWatchError> {
+        let inner = self.inner()?;
+        let (replication, _) = Self::replication(&inner)?;
+        if replication.epoch() != epoch || !replication.has(place) {
+            return Err(NotLeading {}.into());
+        }
+        std::thread::sleep(limits::WATCH_PERIOD);
+        Ok(replication.delivered())
+    }
+
+    fn change(&self, epoch: u64, records: &[Change]) -> Result<(), MemberChangeError> {
+        let inner = self.inner()?;
+        let mut state = inner.state.lock("group.state");
+        let is_joining = state.joining.is_some();
+        let held = state.held_of(epoch)?;
+        for change in records {
+            // While this member joins, the snapshot must not put a removed record back.
+            if change.record.is_empty() && !is_joining {
+                held.rows.remove(&change.number);
+            } else {
+                held.rows.insert(change.number, change.record.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&self, epoch: u64, delivered: u64, pushed: &KeptPush) -> Result<(), MemberKeepError> {
+        let inner = self.inner()?;
+        let mut state = inner.state.lock("group.state");
+        let kept = &mut state.held_of(epoch)?.kept;
+        while let Some(first) = kept.first_entry()
+            && *first.key() <= delivered
+        {
+            first.remove();
+        }
+        kept.insert(pushed.number, pushed.clone());
+        if kept.len() > inner.options.queue_len {
+            kept.pop_first();
+            state.forgotten += 1;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// What a primary with this epoch changes.
+    ///
+    /// # Errors
+    /// Superseded, to a primary that this member does not follow.
+    fn held_of(&mut self, epoch: u64) -> Result<&mut Held, Superseded> {
+        if let Some(joining) = &mut self.joining {
+            return Ok(joining);
+        }
+        if self.role == Role::Following && epoch == self.epoch {
+            Ok(&mut self.held)
+        } else {
+            Err(Superseded {})
+        }
+    }
+}

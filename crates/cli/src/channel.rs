@@ -3,17 +3,19 @@
 mod federation;
 mod group;
 mod real_time;
+mod refusals;
 mod served;
 mod stored;
 mod typed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_event::{
-    ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
+    Access, ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
 };
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::cos_naming::NamingContextRef;
@@ -39,6 +41,8 @@ Examples:
   deckwatch channel --real-time --listen 0.0.0.0:0 --bind NAV --names corbaloc::shore:2809/NameService \\
       --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
   deckwatch channel --real-time --group ship1:7000,ship2:7000 --listen ship1:7000 --ior-file nav.ior
+  deckwatch channel --real-time --listen 0.0.0.0:0 --access nav-access.toml --bind NAV \\
+      --names corbaloc::ship:2809/NameService
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
 
 A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \
@@ -46,6 +50,12 @@ only, return nothing and raise nothing. Consumers that pull use an interface wit
 IDL:Ship/PullNav:1.0: for each operation `o` with `in` parameters it has `void o(out ...)` and `boolean try_o(out ...)`.
 
 A factory has the interfaces of omniEvents': `eventc` and any client of CosLifeCycle::GenericFactory create channels.
+
+An access file has rules such as these; `deckwatch schema access` prints its schema:
+  [[allow]]
+  who = [\"10.1.0.0/16\", \"uid:1000\"]
+  may = [\"supply\"]
+  types = [\"20-29\"]
 
 A channel ends with SIGINT or SIGTERM, or when a client destroys it; a factory ends with SIGINT or SIGTERM.")]
 pub(crate) struct Args {
@@ -102,6 +112,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     share_per_peer: u8,
+    /// Who may supply, consume, observe and administer, by address or user: what no rule of this file allows is refused.
+    /// Without it, everybody on the addresses that the channel listens at
+    #[arg(long, value_name = "FILE")]
+    access: Option<PathBuf>,
     #[command(flatten)]
     real_time: real_time::RealTimeArgs,
     #[command(flatten)]
@@ -122,11 +136,23 @@ fn when_full(text: &str) -> Result<WhenFull, String> {
     }
 }
 
+/// The rules of `--access`.
+fn access(args: &Args) -> anyhow::Result<Option<Access>> {
+    let Some(file) = &args.access else {
+        return Ok(None);
+    };
+    Ok(Some(Access {
+        table: Arc::new(deckwatch_scenario::access::load(file)?),
+        name: args.bind.clone(),
+    }))
+}
+
 pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let interfaces = match typed::interfaces(&args.typed, &args.include, &args.interface)? {
         Ok(interfaces) => interfaces,
         Err(status) => return Ok(status),
     };
+    let access = access(&args)?;
     let store = match &args.store {
         Some(file) => Some(stored::open(file, &mut args.serve.listen)?),
         None => None,
@@ -142,6 +168,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         push_timeout: Duration::from_secs(args.push_timeout),
         pull_period: Duration::from_millis(args.pull_period),
         share_percent: args.share_per_peer,
+        access,
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
     let mut served = if args.real_time.is_asked() {
@@ -176,8 +203,12 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         )
         .with_context(|| format!("cannot bind {name}"))?;
     }
-    args.serve
-        .serve_until(&orb, served.reference(), || served.has_ended())?;
+    let refusals = refusals::Refusals::default();
+    args.serve.serve_until(&orb, served.reference(), || {
+        refusals.look(&served);
+        served.has_ended()
+    })?;
+    refusals.print(&served);
     served.close();
     orb.shutdown(true)?;
     served.print_counts();

@@ -1,23 +1,24 @@
-//! `deckwatch schema`: the JSON Schemas of mission files and schedule files.
+//! `deckwatch schema`: the JSON Schemas of mission, schedule and access files.
 
 use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Print the JSON Schema of mission files or schedule files, for editors and checkers
+/// Print the JSON Schema of mission, schedule or access files, for editors and checkers
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  deckwatch schema > mission-1.json\n  deckwatch schema schedule > schedule-1.json"
 )]
 pub(crate) struct Args {
     /// The kind of file
-    #[arg(value_name = "KIND", default_value = "mission", value_parser = ["mission", "schedule"])]
+    #[arg(value_name = "KIND", default_value = "mission", value_parser = ["mission", "schedule", "access"])]
     kind: String,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let schema = match args.kind.as_str() {
         "schedule" => deckwatch_scenario::schedule::schema(),
+        "access" => deckwatch_scenario::access::schema(),
         _ => deckwatch_scenario::mission::schema(),
     };
     outln!("{}", serde_json::to_string_pretty(schema)?)?;

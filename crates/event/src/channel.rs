@@ -11,6 +11,7 @@ use crate::cos_event_channel_admin::{
     SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
+use crate::gate::{Gate, Refusal};
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;
@@ -73,7 +74,8 @@ impl EventChannel {
         store: ChannelStore,
     ) -> Result<Self, ChannelStoreError> {
         options.check()?;
-        let (home, records) = Home::stored(orb, store, ChannelKind::Cos)?;
+        let gate = Gate::new(orb, options.access.clone(), false);
+        let (home, records) = Home::stored(orb, store, ChannelKind::Cos, gate)?;
         let channel = Self::build_at(home, orb, Built::of(options))?;
         restore(orb, &channel.shared, &records)?;
         Ok(channel)
@@ -81,7 +83,8 @@ impl EventChannel {
 
     pub(crate) fn build(orb: &Orb, built: Built) -> Result<Self, SystemException> {
         built.options.check()?;
-        Self::build_at(Home::transient(orb)?, orb, built)
+        let gate = Gate::new(orb, built.options.access.clone(), false);
+        Self::build_at(Home::transient(orb, gate)?, orb, built)
     }
 
     fn build_at(home: Home, orb: &Orb, built: Built) -> Result<Self, SystemException> {
@@ -125,6 +128,12 @@ impl EventChannel {
     #[must_use]
     pub fn store_failures(&self) -> u64 {
         self.shared.home.store_failures()
+    }
+
+    /// Takes what the access table has refused since the last call; the first refusals if there were many.
+    #[must_use]
+    pub fn take_refusals(&self) -> Vec<Refusal> {
+        self.shared.home.gate.take_refusals()
     }
 
     /// Octets of all events that are alive: queued for a consumer, or being written to one.

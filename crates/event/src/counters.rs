@@ -44,6 +44,8 @@ pub struct ChannelCounts {
     pub pulls_refused: u64,
     /// Connects that were refused because the peer held its share of the places.
     pub refused: u64,
+    /// Requests that the access table does not permit.
+    pub denied: u64,
 }
 
 impl ChannelCounts {
@@ -58,6 +60,7 @@ impl ChannelCounts {
             suppliers_lost: self.suppliers_lost + other.suppliers_lost,
             pulls_refused: self.pulls_refused + other.pulls_refused,
             refused: self.refused + other.refused,
+            denied: self.denied + other.denied,
         }
     }
 }
@@ -74,6 +77,7 @@ impl Counters {
             suppliers_lost: self.suppliers_lost.load(Relaxed),
             pulls_refused: self.pulls_refused.load(Relaxed),
             refused: shares.refused(),
+            denied: 0,
         }
     }
 }

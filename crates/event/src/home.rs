@@ -17,6 +17,7 @@ use deckwatch_orb::{
 use deckwatch_sync::PiMutex;
 
 use crate::channel_group::{Change, Changes, ProxyKind, ProxyRecord};
+use crate::gate::Gate;
 use crate::group::{Profiles, Replication};
 use crate::raise::system;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulate};
@@ -39,6 +40,7 @@ pub(crate) enum Fixed {
 pub(crate) struct Home {
     poa: Poa,
     profiles: Profiles,
+    pub(crate) gate: Arc<Gate>,
     ledger: Option<Ledger>,
 }
 
@@ -80,9 +82,10 @@ pub(crate) type NoQos = bool;
 
 impl Home {
     /// The objects are those of the ORB's root adapter, and end with it.
-    pub(crate) fn transient(orb: &Orb) -> Result<Self, SystemException> {
+    pub(crate) fn transient(orb: &Orb, gate: Arc<Gate>) -> Result<Self, SystemException> {
         Ok(Self {
             poa: orb.root_poa()?,
+            gate,
             ledger: None,
             profiles: Profiles::default(),
         })
@@ -93,6 +96,7 @@ impl Home {
         orb: &Orb,
         store: ChannelStore,
         kind: ChannelKind,
+        gate: Arc<Gate>,
     ) -> Result<(Self, Vec<ProxyRecord>), ChannelStoreError> {
         let epoch = store.begin(kind)?;
         let records = store.proxies()?;
@@ -102,6 +106,7 @@ impl Home {
         let ledger = Ledger::new(store, epoch, &records, None)?;
         let home = Self {
             poa: poa.map_err(system)?,
+            gate,
             ledger: Some(ledger),
             profiles: Profiles::default(),
         };
@@ -128,7 +133,7 @@ impl Home {
 
     /// The objects of a group's primary. Requests wait until [`Home::end_restoring`].
     pub(crate) fn leading(
-        poa: Poa,
+        (poa, gate): (Poa, Arc<Gate>),
         profiles: Profiles,
         store: ChannelStore,
         replication: Arc<Replication>,
@@ -140,6 +145,7 @@ impl Home {
         let ledger = Ledger::new(store, epoch, records, Some(replication))?;
         Ok(Self {
             poa,
+            gate,
             ledger: Some(ledger),
             profiles,
         })
@@ -184,12 +190,13 @@ impl Home {
         }
     }
 
-    /// Activates the object of a number.
+    /// Activates the object of a number. The access table is asked before each of its requests.
     pub(crate) fn activate(
         &self,
         number: u64,
         servant: Arc<dyn Servant>,
     ) -> Result<(ObjectId, ObjectRef), SystemException> {
+        let servant = self.gate.guard(servant);
         let id = if self.is_stored() {
             let id = number.to_be_bytes();
             let activated = self.poa.activate_object_with_id(&id, servant);

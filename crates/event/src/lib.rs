@@ -21,6 +21,7 @@ mod event;
 pub mod federation;
 pub mod filter;
 pub mod fuzzing;
+mod gate;
 mod group;
 mod home;
 pub mod limits;
@@ -41,6 +42,7 @@ pub use cos::{
 };
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
+pub use gate::{Access, Refusal};
 pub use group::{GroupCounts, GroupOptions, RtGroupMember, Standing};
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;

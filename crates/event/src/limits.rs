@@ -9,6 +9,9 @@ pub const CONSUMERS_MAX: usize = 16_384;
 /// its share leaves three quarters to the others. One host may still have 4,096 consumers and 1,024 suppliers.
 pub const SHARE_PERCENT_DEFAULT: u8 = 25;
 
+/// Refusals that a channel keeps until they are taken for a log: the first of a burst. All are counted.
+pub const REFUSALS_KEPT_MAX: usize = 16;
+
 /// Suppliers of one channel; each is an active object of some hundred octets. At this limit, a new supplier replaces
 /// one that is gone.
 pub const SUPPLIERS_MAX: usize = 4_096;

@@ -20,6 +20,7 @@ use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
 use crate::cos_event_comm::PushSupplierRef;
 use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
+use crate::gate::Access;
 use crate::home::{Client, Home, NoQos};
 use crate::limits;
 use crate::peers::{Shares, WaitingProxies, is_share};
@@ -27,7 +28,7 @@ use crate::raise::raise;
 use crate::suppliers::{Activity, SupplierList};
 
 /// Options of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelOptions {
     /// Events queued for one consumer; 1 to [`limits::QUEUE_LEN_MAX`].
     pub queue_len: usize,
@@ -43,6 +44,9 @@ pub struct ChannelOptions {
     /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
     /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
     pub share_percent: u8,
+    /// Who may use the channel; everybody without it. Events have no types here: a rule with types or sources does not
+    /// permit to supply or consume.
+    pub access: Option<Access>,
 }
 
 impl ChannelOptions {
@@ -75,6 +79,7 @@ impl Default for ChannelOptions {
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
             pull_period: limits::PULL_PERIOD_DEFAULT,
             share_percent: limits::SHARE_PERCENT_DEFAULT,
+            access: None,
         }
     }
 }
@@ -130,6 +135,7 @@ impl Shared {
                 reply_timeout: options.push_timeout,
             },
         )?;
+        let shares = Shares::new(orb, options.share_percent, built.pullers_max);
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
             home,
@@ -140,7 +146,7 @@ impl Shared {
             consumers: Consumers::default(),
             proxies: PiMutex::default(),
             suppliers: SupplierList::default(),
-            shares: Shares::new(orb, options.share_percent, built.pullers_max),
+            shares,
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
             sources: Arc::default(),
@@ -293,7 +299,10 @@ impl Shared {
     }
 
     pub(crate) fn counts(&self) -> ChannelCounts {
-        self.counters.read(self.deliveries.counts(), &self.shares)
+        ChannelCounts {
+            denied: self.home.gate.refused(),
+            ..self.counters.read(self.deliveries.counts(), &self.shares)
+        }
     }
 
     /// Number of connected suppliers that push.

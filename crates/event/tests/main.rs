@@ -6,6 +6,7 @@ mod around;
 mod counting;
 mod support;
 
+mod access;
 mod channel;
 mod connecting;
 mod endings;

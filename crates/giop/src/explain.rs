@@ -131,6 +131,12 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "",
     ),
     (
+        Kind::NoPermission,
+        own::ACCESS_DENIED,
+        "the access table of the service has no rule that permits this",
+        "add a rule to the file that the service was given with --access",
+    ),
+    (
         Kind::ImpLimit,
         own::CONSUMER_SHARE_FULL,
         "your address or user holds its share of the channel's places for consumers",

@@ -113,5 +113,7 @@ pub const THREAD_UNKNOWN: u32 = code(91);
 pub const CONSUMER_SHARE_FULL: u32 = code(92);
 /// IMP_LIMIT: the caller's address or user holds its whole share of a channel's places for suppliers.
 pub const SUPPLIER_SHARE_FULL: u32 = code(93);
+/// NO_PERMISSION: the access table of the service has no rule that permits the request.
+pub const ACCESS_DENIED: u32 = code(94);
 /// INV_POLICY: another adapter of the threadpool has set other protocols.
 pub const PROTOCOLS_OF_OTHERS: u32 = code(71);

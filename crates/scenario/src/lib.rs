@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod forecast;
 pub mod limits;
 pub mod mission;

@@ -1,9 +1,9 @@
 //! `deckwatch channel --group`: a member of a group of processes that serve one real-time channel.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use deckwatch_event::rt::RtChannelOptions;
+use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
 use deckwatch_event::{ChannelStore, GroupOptions, RtGroupMember, Standing};
 use deckwatch_orb::{ObjectRef, Orb};
 
@@ -62,6 +62,11 @@ fn address(text: &str) -> anyhow::Result<(String, u16)> {
 impl Member {
     pub(super) fn reference(&self) -> &ObjectRef {
         self.member.reference().object()
+    }
+
+    /// The channel, if this member is the primary.
+    pub(super) fn channel(&self) -> Option<Arc<RtEventChannel>> {
+        self.member.channel()
     }
 
     /// Reports a change of the member's standing, too.

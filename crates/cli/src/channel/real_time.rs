@@ -213,6 +213,7 @@ impl RealTimeArgs {
             reconnect: self.reconnect,
             disconnect_callbacks: self.disconnect_callbacks,
             share_percent: common.share_percent,
+            access: common.access.clone(),
             rt_infos: infos.collect::<HashMap<_, _>>(),
         };
         if !self.group.is_empty() {
@@ -240,8 +241,8 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
     let counts = channel.counts();
     errln!(
         "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}, \
-         to other channels {}; consumers lost {}, suppliers lost {}, connects refused {}, observers lost {}, \
-         priorities without a lane {}, priorities refused by the host {}",
+         to other channels {}; consumers lost {}, suppliers lost {}, connects refused {}, requests denied {}, \
+         observers lost {}, priorities without a lane {}, priorities refused by the host {}",
         counts.received,
         counts.unwanted,
         counts.timeouts,
@@ -252,6 +253,7 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
         counts.consumers_lost,
         counts.suppliers_lost,
         counts.refused,
+        counts.denied,
         counts.observers_lost,
         counts.priorities_missed,
         counts.priority_fallbacks

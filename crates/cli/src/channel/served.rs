@@ -1,7 +1,9 @@
 //! What `deckwatch channel` serves: a channel, a typed channel or a factory.
 
 use deckwatch_event::rt::RtEventChannel;
-use deckwatch_event::{ChannelCounts, EventChannel, EventChannelFactory, TypedEventChannel};
+use deckwatch_event::{
+    ChannelCounts, EventChannel, EventChannelFactory, Refusal, TypedEventChannel,
+};
 use deckwatch_orb::ObjectRef;
 
 use super::federation::Federation;
@@ -50,6 +52,30 @@ impl Served {
         }
     }
 
+    /// What the access table has refused since the last call.
+    pub(super) fn take_refusals(&self) -> Vec<Refusal> {
+        match self {
+            Self::Channel(channel) => channel.take_refusals(),
+            Self::Factory(factory) => factory.take_refusals(),
+            Self::Typed(channel) => channel.take_refusals(),
+            Self::RealTime(channel, _) => channel.take_refusals(),
+            Self::Member(member) => member
+                .channel()
+                .map_or_else(Vec::new, |it| it.take_refusals()),
+        }
+    }
+
+    /// Requests that the access table has refused.
+    pub(super) fn denied(&self) -> u64 {
+        match self {
+            Self::Channel(channel) => channel.counts().denied,
+            Self::Factory(factory) => factory.counts().denied,
+            Self::Typed(channel) => channel.counts().denied,
+            Self::RealTime(channel, _) => channel.counts().denied,
+            Self::Member(member) => member.channel().map_or(0, |it| it.counts().denied),
+        }
+    }
+
     /// Prints the counters.
     pub(super) fn print_counts(&self) {
         match self {
@@ -86,7 +112,7 @@ fn print_store_failures(failures: u64) {
 
 fn print_counts(counts: &ChannelCounts) {
     errln!(
-        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}, connects refused {}",
+        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}, connects refused {}, requests denied {}",
         counts.received,
         counts.delivered,
         counts.displaced,
@@ -94,6 +120,7 @@ fn print_counts(counts: &ChannelCounts) {
         counts.pulls_refused,
         counts.consumers_lost,
         counts.suppliers_lost,
-        counts.refused
+        counts.refused,
+        counts.denied
     );
 }

@@ -15,6 +15,7 @@ use crate::cos_life_cycle::{
     GenericFactory, GenericFactoryCreateObjectError, NameValuePair, NoFactory,
 };
 use crate::counters::ChannelCounts;
+use crate::gate::{Gate, Refusal};
 use crate::limits;
 use crate::omni_events::{
     EventChannelFactory as OmniEventsFactory, EventChannelFactoryRef, EventChannelFactorySkeleton,
@@ -44,12 +45,14 @@ impl EventChannelFactory {
         options.check()?;
         let factory = Arc::new(Factory {
             orb: orb.clone(),
+            gate: Gate::new(orb, options.access.clone(), false),
             options,
             permits: Arc::default(),
             channels: PiMutex::default(),
         });
         let poa = orb.root_poa()?;
         let servant = Arc::new(EventChannelFactorySkeleton::new(factory.clone()));
+        let servant = factory.gate.guard(servant);
         let id = poa.activate_object(servant).map_err(system)?;
         let reference = poa.id_to_reference(&id).map_err(system)?;
         orb.register_plain_key(Self::KEY.as_bytes(), &reference)?;
@@ -68,7 +71,22 @@ impl EventChannelFactory {
     pub fn counts(&self) -> ChannelCounts {
         let channels = self.factory.channels.lock("event.factory");
         let live = channels.all.iter().map(|made| made.channel.counts());
-        live.fold(channels.ended, ChannelCounts::plus)
+        let own = ChannelCounts {
+            denied: channels.ended.denied + self.factory.gate.refused(),
+            ..channels.ended
+        };
+        live.fold(own, ChannelCounts::plus)
+    }
+
+    /// Takes what the access table has refused since the last call, for the factory and for its channels.
+    #[must_use]
+    pub fn take_refusals(&self) -> Vec<Refusal> {
+        let mut refusals = self.factory.gate.take_refusals();
+        let channels = self.factory.channels.lock("event.factory");
+        for made in &channels.all {
+            refusals.append(&mut made.channel.take_refusals());
+        }
+        refusals
     }
 
     /// Number of channels that clients have not destroyed.
@@ -83,6 +101,7 @@ impl EventChannelFactory {
 /// The servant.
 struct Factory {
     orb: Orb,
+    gate: Arc<Gate>,
     options: ChannelOptions,
     permits: Arc<PullPermits>,
     channels: PiMutex<Channels>,
@@ -120,7 +139,10 @@ impl Factory {
         &self,
         criteria: &[NameValuePair],
     ) -> Result<EventChannelRef, GenericFactoryCreateObjectError> {
-        let requested = Requested::read(criteria, self.options)?;
+        let mut requested = Requested::read(criteria, self.options.clone())?;
+        if let Some(access) = &mut requested.options.access {
+            access.name.clone_from(&requested.key);
+        }
         let mut channels = self.channels.lock("event.factory");
         channels.forget_ended();
         if channels.all.len() >= limits::CHANNELS_MAX {

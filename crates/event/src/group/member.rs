@@ -18,6 +18,7 @@ use crate::channel_group::{
     MemberRef, MemberSkeleton, MemberWatchError, NotLeading, ProxyRecord, Role, Snapshot,
     Standing as Report, Superseded,
 };
+use crate::gate::Gate;
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::raise::{raise, system};
@@ -398,8 +399,9 @@ impl Inner {
             }
         };
         let replication = Arc::new(Replication::new(epoch, self.options.queue_len));
+        let gate = Gate::new(&self.orb, self.options.access.clone(), true);
         let home = Home::leading(
-            poa.clone(),
+            (poa.clone(), gate),
             self.profiles(),
             store,
             Arc::clone(&replication),

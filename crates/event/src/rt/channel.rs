@@ -11,6 +11,7 @@ use super::restore::restore;
 use super::shared::{RtChannelOptions, Shared};
 use super::supplier::{ConsumerProxy, PushServant};
 use crate::channel_group::{Changes, KeptPushes, ProxyRecord};
+use crate::gate::{Gate, Refusal};
 use crate::home::{Fixed, Home};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREMOVEOBSERVER};
@@ -36,7 +37,8 @@ impl RtEventChannel {
     /// BAD_PARAM for options out of bounds; NO_PERMISSION for a lane whose priority the host refuses; NO_RESOURCES
     /// without a thread; the exceptions of the adapter.
     pub fn start(orb: &Orb, options: RtChannelOptions) -> Result<Self, SystemException> {
-        Self::start_at(Home::transient(orb)?, orb, options)
+        let gate = Gate::new(orb, options.access.clone(), true);
+        Self::start_at(Home::transient(orb, gate)?, orb, options)
     }
 
     /// Activates a channel whose administration is in a store. All references to its objects are those of its earlier
@@ -49,7 +51,8 @@ impl RtEventChannel {
         options: RtChannelOptions,
         store: ChannelStore,
     ) -> Result<Self, ChannelStoreError> {
-        let (home, records) = Home::stored(orb, store, ChannelKind::RealTime)?;
+        let gate = Gate::new(orb, options.access.clone(), true);
+        let (home, records) = Home::stored(orb, store, ChannelKind::RealTime, gate)?;
         let channel = Self::start_at(home, orb, options)?;
         restore(orb, &channel.shared, &records, Vec::new())?;
         Ok(channel)
@@ -116,6 +119,12 @@ impl RtEventChannel {
     #[must_use]
     pub fn store_failures(&self) -> u64 {
         self.shared.objects.home.store_failures()
+    }
+
+    /// Takes what the access table has refused since the last call; the first refusals if there were many.
+    #[must_use]
+    pub fn take_refusals(&self) -> Vec<Refusal> {
+        self.shared.objects.home.gate.take_refusals()
     }
 
     /// What became of each connected consumer's events, in the order in which their proxies were obtained.

@@ -95,6 +95,8 @@ pub struct RtCounts {
     pub suppliers_lost: u64,
     /// Connects that were refused because the peer held its share of the places.
     pub refused: u64,
+    /// Requests that the access table does not permit.
+    pub denied: u64,
     /// Observers that were removed because they were gone or failed too often.
     pub observers_lost: u64,
     /// Event sets whose priority no lane had.

@@ -27,6 +27,7 @@ impl Shared {
             consumers_lost: count(&self.counters.consumers_lost),
             suppliers_lost: count(&self.counters.suppliers_lost),
             refused: self.shares.refused(),
+            denied: self.objects.home.gate.refused(),
             observers_lost: count(&self.counters.observers_lost),
             priorities_missed: self.dispatcher.missed(),
             priority_fallbacks: count(&self.counters.priority_fallbacks),

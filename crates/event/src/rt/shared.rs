@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
+use deckwatch_access::Action;
 use deckwatch_orb::delivery::{
     Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
     WhenFull,
@@ -27,6 +28,7 @@ use super::supplier::Supplier;
 use super::timeouts::Timeouts;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
+use crate::gate::Access;
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::objects::Objects;
@@ -57,6 +59,9 @@ pub struct RtChannelOptions {
     /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
     /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
     pub share_percent: u8,
+    /// Who may use the channel; everybody without it. Each header that a consumer subscribes to must be permitted, each
+    /// that a supplier publishes, and that of each event.
+    pub access: Option<Access>,
 }
 
 impl Default for RtChannelOptions {
@@ -71,6 +76,7 @@ impl Default for RtChannelOptions {
             disconnect_callbacks: false,
             rt_infos: HashMap::new(),
             share_percent: limits::SHARE_PERCENT_DEFAULT,
+            access: None,
         }
     }
 }
@@ -276,6 +282,11 @@ impl Shared {
     ) -> Result<Arc<Consumer>, SystemException> {
         let filter = Filter::build(&qos::entries(qos)).map_err(|_| raise(Kind::BadParam))?;
         self.check_alive()?;
+        // A filter without keys, such as a negation, may match any event.
+        let any = || BTreeSet::from([(0, 0)]);
+        let keys = filter.keys().unwrap_or_else(any);
+        let gate = &self.objects.home.gate;
+        gate.check_events(Action::Consume, keys.into_iter())?;
         let hop = Hop::of(reference.object(), qos);
         if matches!(hop, Hop::Channel(_)) && !filter.is_stateless() {
             return Err(raise(Kind::BadParam));

@@ -1,10 +1,12 @@
 //! A connected supplier and its proxy, which takes pushes undecoded.
 
 use std::collections::BTreeSet;
+use std::iter::once;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use deckwatch_access::Action;
 use deckwatch_cdr::Parse as _;
 use deckwatch_orb::{
     Priority, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
@@ -89,6 +91,11 @@ impl Supplier {
     }
 }
 
+/// The source and the type of an event.
+const fn key(header: &EventHeader) -> (i32, i32) {
+    (header.source, header.r#type)
+}
+
 /// `ProxyPushConsumer`: suppliers push to it.
 pub(super) struct ConsumerProxy {
     shared: Weak<Shared>,
@@ -132,6 +139,7 @@ impl ConsumerProxy {
         let (supplier, shared) = (self.supplier()?, self.shared()?);
         let connection = shared.shares.connection();
         supplier.connection.store(connection, Relaxed);
+        let gate = &shared.objects.home.gate;
         let arguments = request.arguments();
         if let Some(replication) = shared.objects.home.replication() {
             let events = Vec::<Event>::parse(&mut { arguments })?;
@@ -145,10 +153,16 @@ impl ConsumerProxy {
         shared.count_received(count as u64);
         if count == 1 {
             let header = EventHeader::parse(&mut r)?;
+            gate.check_events(Action::Supply, once(key(&header)))?;
             let mut alone = Pushed::alone(arguments, header);
             shared.route(&mut alone, reach, supplier.priority);
         } else {
-            for event in Vec::<Event>::parse(&mut { arguments })? {
+            let events = Vec::<Event>::parse(&mut { arguments })?;
+            gate.check_events(
+                Action::Supply,
+                events.iter().map(|event| key(&event.header)),
+            )?;
+            for event in events {
                 shared.route(&mut Pushed::of(event), reach, supplier.priority);
             }
         }
@@ -159,6 +173,12 @@ impl ConsumerProxy {
 impl PushConsumer for ConsumerProxy {
     fn push(&self, data: &[Event]) -> Result<(), SystemException> {
         let (supplier, shared) = (self.supplier()?, self.shared()?);
+        let keys = data.iter().map(|event| key(&event.header));
+        shared
+            .objects
+            .home
+            .gate
+            .check_events(Action::Supply, keys)?;
         let reach = supplier.reach(&shared);
         shared.count_received(data.len() as u64);
         for event in data {

@@ -1,5 +1,6 @@
 //! The real-time event channel from the view of suppliers, consumers and observers, over IIOP on loopback.
 
+mod access;
 mod connections;
 mod events;
 mod hops;

@@ -22,16 +22,18 @@ use crate::cos_typed_event_channel_admin::{
     TypedProxyPushConsumerSkeleton, TypedSupplierAdmin,
     TypedSupplierAdminObtainTypedPullConsumerError, TypedSupplierAdminObtainTypedPushConsumerError,
 };
+use crate::gate::Side;
 
 impl Typed {
     /// Activates a proxy and the object of its interface. Both are retired together.
     fn offer_pair(
         &self,
         number: u64,
-        object: Arc<dyn Servant>,
+        (side, object): (Side, Arc<dyn Servant>),
         proxy: impl FnOnce(ObjectRef) -> Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
         self.shared.check_alive()?;
+        let object = self.shared.home.gate.guard_side(side, object);
         let object = self.shared.activate(number, object)?;
         let offered = self.shared.offer_proxy(number, proxy(object));
         offered.inspect_err(|_| self.shared.retire(number))
@@ -72,11 +74,14 @@ impl TypedConsumerAdmin for TypedConsumerSide {
         let number = self.typed.shared.home.next_number();
         let object = PullObject::new(self.typed.clone(), interface);
         let state = object.state();
-        let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
-            let typed = self.typed.clone();
-            let proxy = TypedPullSupplierProxy::new(typed, number, interface, state, object);
-            Arc::new(TypedProxyPullSupplierSkeleton::new(proxy))
-        })?;
+        let reference =
+            self.typed
+                .offer_pair(number, (Side::Consumers, Arc::new(object)), |object| {
+                    let typed = self.typed.clone();
+                    let proxy =
+                        TypedPullSupplierProxy::new(typed, number, interface, state, object);
+                    Arc::new(TypedProxyPullSupplierSkeleton::new(proxy))
+                })?;
         Ok(Some(TypedProxyPullSupplierRef::unchecked_narrow(reference)))
     }
 
@@ -128,11 +133,13 @@ impl TypedSupplierAdmin for TypedSupplierSide {
         let number = self.typed.shared.home.next_number();
         let object = PushObject::new(self.typed.clone(), interface);
         let state = object.state();
-        let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
-            let shared = self.typed.shared.clone();
-            let proxy = TypedPushConsumerProxy::new(shared, number, state, object);
-            Arc::new(TypedProxyPushConsumerSkeleton::new(proxy))
-        })?;
+        let reference =
+            self.typed
+                .offer_pair(number, (Side::Suppliers, Arc::new(object)), |object| {
+                    let shared = self.typed.shared.clone();
+                    let proxy = TypedPushConsumerProxy::new(shared, number, state, object);
+                    Arc::new(TypedProxyPushConsumerSkeleton::new(proxy))
+                })?;
         Ok(Some(TypedProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 

@@ -19,6 +19,7 @@ use crate::cos_typed_event_channel_admin::{
     TypedSupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
+use crate::gate::{Gate, Refusal};
 use crate::home::Home;
 use crate::limits;
 use crate::raise::raise;
@@ -45,7 +46,8 @@ impl TypedEventChannel {
         if !(1..=limits::INTERFACES_MAX).contains(&interfaces.len()) {
             return Err(raise(Kind::BadParam));
         }
-        let shared = Shared::new(Home::transient(orb)?, orb, Built::of(options))?;
+        let gate = Gate::new(orb, options.access.clone(), false);
+        let shared = Shared::new(Home::transient(orb, gate)?, orb, Built::of(options))?;
         let typed = Arc::new(Typed {
             shared: shared.clone(),
             interfaces,
@@ -76,6 +78,12 @@ impl TypedEventChannel {
     #[must_use]
     pub fn counts(&self) -> ChannelCounts {
         self.typed.shared.counts()
+    }
+
+    /// Takes what the access table has refused since the last call; the first refusals if there were many.
+    #[must_use]
+    pub fn take_refusals(&self) -> Vec<Refusal> {
+        self.typed.shared.home.gate.take_refusals()
     }
 
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.

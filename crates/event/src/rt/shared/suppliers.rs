@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deckwatch_access::Action;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 use super::Shared;
@@ -14,13 +15,17 @@ use crate::rt::supplier::Supplier;
 
 impl Shared {
     /// # Errors
-    /// NO_RESOURCES at the maximum of suppliers, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
+    /// NO_PERMISSION for a publication that the access table refuses, NO_RESOURCES at the maximum of suppliers, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
     /// end.
     pub(in crate::rt) fn connect_supplier(
         &self,
         number: u64,
         supplier: &Arc<Supplier>,
     ) -> Result<(), SystemException> {
+        let published = supplier.publications.iter();
+        let published = published.map(|header| (header.source, header.event_type));
+        let gate = &self.objects.home.gate;
+        gate.check_events(Action::Supply, published)?;
         let peer = self.shares.caller();
         self.make_room_for_supplier(peer);
         let mut clients = self.clients.lock("rt.clients");

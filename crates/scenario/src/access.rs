@@ -1,0 +1,181 @@
+//! Access files: who may do what on which object, with which events. One form for all services.
+
+mod file;
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use deckwatch_access::{Action, NetworkError, Range, Ranges, Rule, Table, Who};
+use serde::Deserialize as _;
+use serde_json::Value;
+use toml::Spanned;
+
+use crate::mission::fault::Faults;
+use crate::mission::schema::generate;
+use crate::mission::{LoadError, read, shaped_table};
+
+/// Reads an access file.
+///
+/// # Errors
+/// [`LoadError`], with all faults of the file that one reading finds.
+pub fn load(path: &Path) -> Result<Table, LoadError> {
+    parse(path, read(path)?)
+}
+
+fn parse(path: &Path, text: Arc<str>) -> Result<Table, LoadError> {
+    let malformed = |faults| LoadError::Malformed(Box::new(faults));
+    let mut faults = Faults::new(path, text.clone());
+    let table = shaped_table(&text, schema(), "the access file", &mut faults).map_err(malformed)?;
+    let file = match file::File::deserialize(toml::de::Deserializer::from(table)) {
+        Ok(file) => file,
+        Err(error) => {
+            let place = error.span().unwrap_or(0..0);
+            faults.report(
+                place,
+                error.message(),
+                "see what `deckwatch schema access` prints",
+            );
+            return Err(malformed(faults));
+        }
+    };
+    let rules = file.allow.iter().map(|allow| rule(allow, &mut faults));
+    let rules = rules.collect();
+    faults.finish().map_err(malformed)?;
+    Ok(Table::new(rules))
+}
+
+fn rule(allow: &file::Allow, faults: &mut Faults) -> Rule {
+    let who = allow.who.iter().filter_map(|text| who(text, faults));
+    let who = who.collect();
+    Rule {
+        who,
+        may: allow.may.iter().map(|word| Action::from(*word)).collect(),
+        on: allow.on.clone(),
+        types: allow.types.as_ref().map(|all| ranges(all, faults)),
+        sources: allow.sources.as_ref().map(|all| ranges(all, faults)),
+    }
+}
+
+fn who(text: &Spanned<String>, faults: &mut Faults) -> Option<Who> {
+    let word = text.get_ref().as_str();
+    if word == "anyone" {
+        return Some(Who::Anyone);
+    }
+    if let Some(uid) = word.strip_prefix("uid:") {
+        let uid = uid.parse().ok().map(Who::User);
+        if uid.is_none() {
+            let fact = format!("`{word}` has no user id");
+            faults.report(
+                text.span(),
+                fact,
+                "write the number that `id -u` prints: uid:1000",
+            );
+        }
+        return uid;
+    }
+    match word.parse() {
+        Ok(network) => return Some(Who::Network(network)),
+        Err(NetworkError::HostBits(meant)) => faults.report(
+            text.span(),
+            format!("`{word}` has bits behind its prefix"),
+            format!("write {meant} for the network, or the address alone for one host"),
+        ),
+        Err(NetworkError::NoPrefix) => faults.report(
+            text.span(),
+            format!("`{word}` has no prefix of 0 to 32 bits, or to 128 for IPv6"),
+            "write 10.1.0.0/16 or fd00::/8",
+        ),
+        Err(_) => faults.report(
+            text.span(),
+            format!("`{word}` is no peer"),
+            "write an address, a network such as 10.1.0.0/16, uid:1000, or anyone",
+        ),
+    }
+    None
+}
+
+fn ranges(all: &[Spanned<String>], faults: &mut Faults) -> Ranges {
+    let read = |text: &Spanned<String>| {
+        let range: Option<Range> = text.get_ref().parse().ok();
+        if range.is_none() {
+            let fact = format!("`{}` is no range", text.get_ref());
+            faults.report(text.span(), fact, "write \"20\", or \"20-29\" for 20 to 29");
+        }
+        range
+    };
+    Ranges::new(all.iter().filter_map(read).collect())
+}
+
+/// Returns the schema of an access file (JSON Schema 2020-12), which is published in `docs/schema/access-1.json`.
+#[must_use]
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> =
+        LazyLock::new(|| generate::<file::File>("access-1.json", "Deckwatch access"));
+    &SCHEMA
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deckwatch_access::{Events, Subject};
+
+    fn faults_of(text: &str) -> String {
+        parse(Path::new("a.toml"), text.into())
+            .expect_err("a fault")
+            .to_string()
+    }
+
+    #[test]
+    fn published_schema_is_current() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/schema/access-1.json"
+        );
+        let current = serde_json::to_string_pretty(schema()).expect("plain data") + "\n";
+        if std::env::var_os("DECKWATCH_BLESS").is_some() {
+            std::fs::write(path, &current).expect("writable");
+        }
+        let published = std::fs::read_to_string(path).expect("the published schema");
+        assert!(
+            published == current,
+            "write it anew with: deckwatch schema access > docs/schema/access-1.json"
+        );
+    }
+
+    #[test]
+    fn rules_of_a_file_are_those_of_the_table() {
+        let text = "[[allow]]\nwho = [\"10.1.0.0/16\", \"uid:7\"]\nmay = [\"supply\"]\n\
+                    on = [\"NAV\"]\ntypes = [\"16\", \"20-29\"]\n";
+        let table = parse(Path::new("a.toml"), text.into()).expect("a table");
+        let may = |event_type, on| {
+            let events = Events {
+                event_type: Some(event_type),
+                source: None,
+            };
+            table.permits(Subject::User(7), Action::Supply, Some(on), events)
+        };
+        assert!(may(16, "NAV") && may(29, "NAV"));
+        assert!(!may(17, "NAV") && !may(16, "LOG"));
+    }
+
+    #[test]
+    fn faults_have_a_place_and_what_to_write() {
+        let found = faults_of(
+            "[[allow]]\nwho = [\"10.1.2.3/16\", \"ship\", \"uid:me\"]\nmay = [\"supply\"]\n\
+             types = [\"29-20\"]\n",
+        );
+        for part in [
+            "a.toml:2:8: error: `10.1.2.3/16` has bits behind its prefix",
+            "help: write 10.1.0.0/16 for the network",
+            "a.toml:2:23: error: `ship` is no peer",
+            "a.toml:2:31: error: `uid:me` has no user id",
+            "a.toml:4:10: error: `29-20` is no range",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        let found = faults_of("[[allow]]\nwho = [\"anyone\"]\nmay = [\"fly\"]\n");
+        assert!(found.contains("a.toml:3:8: error"), "{found}");
+        let found = faults_of("[[allow]]\nwho = [\"anyone\"]\n");
+        assert!(found.contains("may"), "{found}");
+    }
+}

@@ -4,6 +4,7 @@ mod federation;
 mod group;
 mod real_time;
 mod refusals;
+mod scheduled;
 mod served;
 mod stored;
 mod typed;
@@ -35,8 +36,10 @@ Examples:
       --names corbaloc::ship:2809/NameService
   eventc -n NAV corbaloc::ship:11169/omniEvents
   deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
-  deckwatch channel --real-time --dispatching lanes:10,40 --order deadline --rt-info 3:40:50000:2000 \\
-      --bind NAV --names corbaloc::ship:2809/NameService
+  deckwatch channel --real-time --schedule scenarios/schedule-nav.toml --bind NAV \\
+      --names corbaloc::ship:2809/NameService
+  deckwatch channel --real-time --scheduler corbaloc::ship:10015/ScheduleService --lane-priorities 10:30
+  deckwatch channel --real-time --dispatching lanes:10000,20000 --order deadline
   deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
   deckwatch channel --real-time --listen 0.0.0.0:0 --bind NAV --names corbaloc::shore:2809/NameService \\
       --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
@@ -177,7 +180,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             .start(&orb, &options, (store, &args.serve.listen))?
         {
             Started::Channel(channel) => {
-                let federation = args.federation.start(&orb, &channel)?;
+                let federation = args.federation.start(&orb, &channel.channel)?;
                 Served::RealTime(channel, federation)
             }
             Started::Member(member) => Served::Member(member),

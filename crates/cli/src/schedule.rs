@@ -7,11 +7,9 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use deckwatch_probe::dispatch;
 use deckwatch_scenario::mission::DurationText;
-use deckwatch_scenario::schedule::{
-    Document, ScheduleFile, factor_in_words, in_words, page, response,
-};
-use deckwatch_sched::Strategy;
+use deckwatch_scenario::schedule::{Document, ScheduleFile, factor_in_words, page, response};
 use deckwatch_sched::limits::SENSITIVITY_OPERATIONS_MAX;
+use deckwatch_sched::{Strategy, in_words};
 
 use crate::exit::INFEASIBLE;
 use crate::output::{errln, outln};

@@ -1,19 +1,25 @@
 //! `deckwatch channel --real-time` as a supplier sees it.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
 
 use deckwatch_event::rtec_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerRef, SupplierQOS,
+    ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef,
+    ProxyPushSupplierConnectPushConsumerError, Publication, SupplierQOS,
 };
-use deckwatch_event::rtec_event_comm::Event;
-use deckwatch_orb::{Orb, Policy, SetOverrideType, SyncScope};
+use deckwatch_event::rtec_event_comm::{
+    Event, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
+};
+use deckwatch_event::rtec_scheduler::{CriticalityT, ImportanceT, InfoTypeT, SchedulerRef};
+use deckwatch_orb::{
+    Ior, Orb, Policy, SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind,
+};
 
 #[test]
 fn real_time_channel_serves_until_it_is_destroyed_and_tells_its_counts() {
     let process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .args(["channel", "--real-time", "--dispatching", "lanes:10,40"])
-        .args(["--order", "deadline", "--rt-info", "3:40:50000:2000"])
+        .args(["--order", "deadline"])
         .arg("--priority-fallback")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -58,4 +64,244 @@ fn options_of_a_real_time_channel_need_one() {
     assert_eq!(refused.status.code(), Some(2));
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(told.contains("--real-time"), "{told}");
+}
+
+/// A process of `deckwatch` that serves, killed when this is dropped.
+struct Serving {
+    process: Child,
+    /// The first line that it prints, on standard output or, for `names`, on standard error.
+    reference: String,
+}
+
+impl Serving {
+    fn start(arguments: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut reference = String::new();
+        let mut told = BufReader::new(process.stdout.take().expect("a pipe"));
+        told.read_line(&mut reference).expect("a line");
+        if reference.is_empty() {
+            let mut fault = String::new();
+            let mut stderr = process.stderr.take().expect("a pipe");
+            stderr.read_to_string(&mut fault).expect("text");
+            panic!("{arguments:?}: {fault}");
+        }
+        let reference = reference.trim().to_owned();
+        Self { process, reference }
+    }
+
+    /// The host and port of its reference.
+    fn address(&self) -> String {
+        let ior: Ior = self.reference.parse().expect("an IOR");
+        let profile = ior.iiop_profiles().next().expect("one").expect("readable");
+        format!("{}:{}", profile.host, profile.port)
+    }
+
+    /// Ends the channel. Returns what it has printed on standard error.
+    fn end(mut self, channel: &EventChannelRef) -> String {
+        channel.destroy().expect("an answer");
+        let mut told = String::new();
+        let mut stderr = self.process.stderr.take().expect("a pipe");
+        stderr.read_to_string(&mut told).expect("text");
+        assert!(self.process.wait().expect("it ends").success(), "{told}");
+        told
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+struct Silent;
+
+impl PushConsumer for Silent {
+    fn push(&self, _data: &[Event]) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+fn client() -> Orb {
+    let orb = Orb::builder().listen("127.0.0.1:0").expect("an address");
+    let orb = orb.build().expect("an ORB");
+    let poa = orb.root_poa().expect("its adapter");
+    poa.the_poa_manager().activate().expect("it serves");
+    orb
+}
+
+fn channel_of(orb: &Orb, reference: &str) -> EventChannelRef {
+    let object = orb.string_to_object(reference).expect("a reference");
+    EventChannelRef::unchecked_narrow(object.expect("not nil"))
+}
+
+fn event_type(number: i32) -> Event {
+    Event {
+        header: EventHeader {
+            r#type: number,
+            ..EventHeader::default()
+        },
+        ..Event::default()
+    }
+}
+
+/// Connects a supplier of events of type 20, with this RT_Info.
+fn supply(channel: &EventChannelRef, rt_info: i32) {
+    let admin = channel.for_suppliers().expect("an answer").expect("one");
+    let proxy = admin.obtain_push_consumer().expect("an answer");
+    let mut publication = Publication {
+        event: event_type(20),
+        ..Publication::default()
+    };
+    publication.dependency_info.rt_info = rt_info;
+    let qos = SupplierQOS {
+        publications: vec![publication],
+        is_gateway: false,
+    };
+    proxy
+        .expect("one")
+        .connect_push_supplier(None, &qos)
+        .expect("it connects");
+}
+
+/// Connects a consumer of events of type 20, with this RT_Info.
+fn consume(
+    orb: &Orb,
+    channel: &EventChannelRef,
+    rt_info: i32,
+) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+    let admin = channel.for_consumers().expect("an answer").expect("one");
+    let proxy = admin.obtain_push_supplier().expect("an answer");
+    let poa = orb.root_poa().expect("its adapter");
+    let servant = std::sync::Arc::new(PushConsumerSkeleton::new(Silent));
+    let id = poa.activate_object(servant).expect("active");
+    let own = PushConsumerRef::unchecked_narrow(poa.id_to_reference(&id).expect("a reference"));
+    let qos = ConsumerQOS {
+        dependencies: vec![Dependency {
+            event: event_type(20),
+            rt_info,
+        }],
+        is_gateway: false,
+    };
+    proxy.expect("one").connect_push_consumer(Some(&own), &qos)
+}
+
+#[test]
+fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.toml");
+    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
+                [[operations]]\nname = \"draw\"\nworst_case = \"60ms\"\nperiod = \"120ms\"\n\
+                [[operations]]\nname = \"track\"\nworst_case = \"22ms\"\n\
+                [[operations]]\nname = \"log\"\nworst_case = \"1ms\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let path = file.display().to_string();
+    let served = Serving::start(&[
+        "channel",
+        "--real-time",
+        "--schedule",
+        &path,
+        "--lane-priorities",
+        "2:11",
+        "--priority-fallback",
+    ]);
+    let orb = client();
+    let channel = channel_of(&orb, &served.reference);
+    // The handles are asked for at the channel's own scheduling service.
+    let address = served.address();
+    let scheduler = orb.string_to_object(&format!("corbaloc::{address}/ScheduleService"));
+    let scheduler = scheduler.expect("a reference").expect("not nil");
+    let scheduler = SchedulerRef::unchecked_narrow(scheduler);
+    let handle = |name: &str| scheduler.lookup(name).expect("it is declared");
+    supply(&channel, handle("read"));
+    let refused = consume(&orb, &channel, handle("track"));
+    match refused {
+        Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) => {
+            assert_eq!(exception.kind, Kind::NoResources, "{exception}");
+        }
+        other => panic!("{other:?}"),
+    }
+    consume(&orb, &channel, handle("log")).expect("it is in time");
+    let told = served.end(&channel);
+    for expected in [
+        "lane of native priority 11 (CORBA 3344), ordered by arrival",
+        "lane of native priority 10 (CORBA 3010), ordered by arrival",
+        "a connect is refused: draw: its response can take",
+        "connects refused by the schedule 1",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+#[test]
+fn scheduler_is_found_by_its_name_and_gives_a_channel_its_lanes() {
+    let names = Serving::start(&["names", "serve"]);
+    let address = names.address();
+    let names_at = format!("corbaloc::{address}/NameService");
+    let _service = Serving::start(&["scheduler", "--strategy", "edf", "--names", &names_at]);
+    let orb = client();
+    let name = format!("corbaname::{address}#ScheduleService");
+    let scheduler = orb.string_to_object(&name).expect("it is bound");
+    let scheduler = SchedulerRef::unchecked_narrow(scheduler.expect("not nil"));
+    let fast = scheduler.create("fast").expect("a new name");
+    // 1 ms each 10 ms, in units of 100 ns.
+    let set = scheduler.set(
+        fast,
+        CriticalityT::MediumCriticality,
+        10_000,
+        0,
+        0,
+        100_000,
+        ImportanceT::MediumImportance,
+        0,
+        0,
+        InfoTypeT::Operation,
+    );
+    set.expect("it is declared");
+    let arguments = [
+        "channel",
+        "--real-time",
+        "--priority-fallback",
+        "--scheduler",
+    ];
+    let served = Serving::start(&[&arguments[..], &[&name]].concat());
+    let channel = channel_of(&orb, &served.reference);
+    supply(&channel, fast);
+    let unknown = consume(&orb, &channel, 99);
+    match unknown {
+        Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) => {
+            assert_eq!(exception.kind, Kind::BadParam, "{exception}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let told = served.end(&channel);
+    let lane = "lane of native priority 49 (CORBA 16050), ordered by deadline";
+    assert!(told.contains(lane), "{told}");
+    assert!(told.contains("the scheduler has no RT_Info 99"), "{told}");
+}
+
+#[test]
+fn schedule_that_can_miss_a_deadline_starts_no_channel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.toml");
+    let text =
+        "name = \"s\"\n[[operations]]\nname = \"late\"\nworst_case = \"12ms\"\nperiod = \"10ms\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let refused = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["channel", "--real-time", "--schedule"])
+        .arg(&file)
+        .output();
+    let refused = refused.expect("the program starts");
+    assert_eq!(refused.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("A deadline can be missed"), "{told}");
 }

@@ -84,6 +84,15 @@ pub enum QueueFull {
     DropNew,
 }
 
+/// What a lane has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneReport {
+    /// The priority of its threads; `None` for a pool.
+    pub priority: Option<Priority>,
+    /// Event sets for one consumer each that its threads have sent.
+    pub dispatched: u64,
+}
+
 /// What is dispatched.
 pub(crate) trait Task: Send + 'static {
     /// Sends the event.
@@ -121,6 +130,18 @@ impl Default for QueueOptions {
             len: crate::limits::QUEUE_LEN_DEFAULT,
             order: QueueOrder::default(),
             when_full: QueueFull::default(),
+        }
+    }
+}
+
+impl QueueOrder {
+    /// Returns its name, as command lines write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Arrival => "arrival",
+            Self::Deadline => "deadline",
+            Self::Laxity => "laxity",
         }
     }
 }
@@ -198,6 +219,11 @@ impl<T: Task> Dispatcher<T> {
     /// Tasks whose priority no lane had.
     pub(crate) fn missed(&self) -> u64 {
         self.missed.load(Relaxed)
+    }
+
+    /// What each lane has done, by rising priority.
+    pub(crate) fn reports(&self) -> Vec<LaneReport> {
+        self.lanes.iter().map(|lane| lane.report()).collect()
     }
 
     /// Returns true if no queue holds a task.

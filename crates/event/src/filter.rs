@@ -75,6 +75,19 @@ pub struct Header {
     pub source: i32,
 }
 
+impl Header {
+    /// Returns whether an entry with this header matches an event; 0 is any in both.
+    #[must_use]
+    pub const fn matches(self, event: Self) -> bool {
+        meets(self.event_type, event.event_type, designator::ANY)
+            && meets(self.source, event.source, designator::SOURCE_ANY)
+    }
+}
+
+const fn meets(wanted: i32, found: i32, any: i32) -> bool {
+    wanted == any || found == any || wanted == found
+}
+
 /// One entry of a filter's list: what counts in the header of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {

@@ -233,3 +233,10 @@ pub const MULTICAST_SEND_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How often the receiving thread looks for requests to give up, and for its end.
 pub const MULTICAST_TURN: Duration = Duration::from_millis(100);
+
+/// Pairs of a consumer and a supplier whose RT_Infos depend on each other, in one channel: 256 of each. Beyond it a client
+/// that names RT_Infos is refused.
+pub const ADMITTED_PAIRS_MAX: usize = 65_536;
+
+/// Refused connects that are kept in words for the operator. All are counted.
+pub const UNADMITTED_KEPT_MAX: usize = 64;

@@ -16,16 +16,20 @@
 //!   [`crate::federation`].
 //! * Every event that a consumer should have had and does not get is counted: [`Loss`].
 
+mod admission;
 mod channel;
 mod consumer;
 mod counters;
 mod hop;
 mod inlet;
 mod observers;
+mod options;
 mod pushed;
 mod qos;
+mod rated;
 mod reports;
 mod restore;
+mod scheduling;
 mod shared;
 mod supplier;
 mod timeouts;
@@ -36,5 +40,6 @@ pub(crate) use inlet::{Arrival, Inlet, gateway_qos};
 pub use channel::RtEventChannel;
 pub use consumer::ConsumerReport;
 pub use counters::{Loss, RtCounts};
+pub use options::RtChannelOptions;
 pub use qos::RtInfo;
-pub use shared::RtChannelOptions;
+pub use scheduling::{Scheduling, SchedulingError};

@@ -12,15 +12,17 @@
 mod convert;
 mod servant;
 
+pub(crate) use convert::{handle, mirrored};
+
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
 use deckwatch_sched::{
     AnomalyFact, Handle, Operations, SchedError, Schedule, Settings, admit_change,
 };
 use deckwatch_sync::PiMutex;
 
-use crate::raise::{raise, system};
+use crate::raise::{raise, refuse, system};
 use crate::rtec_scheduler::{SchedulerRef, SchedulerSkeleton};
 
 /// How a scheduling service computes.
@@ -59,9 +61,24 @@ impl SchedulingService {
     /// # Errors
     /// The exceptions of the adapter.
     pub fn start(orb: &Orb, options: SchedulerOptions) -> Result<Self, SystemException> {
+        Self::start_with(orb, options, Operations::default())
+    }
+
+    /// As [`SchedulingService::start`], with declared operations. Clients find them by their entry points.
+    ///
+    /// # Errors
+    /// The exceptions of the adapter.
+    pub fn start_with(
+        orb: &Orb,
+        options: SchedulerOptions,
+        operations: Operations,
+    ) -> Result<Self, SystemException> {
         let service = Arc::new(Service {
             options,
-            state: PiMutex::new(State::default()),
+            state: PiMutex::new(State {
+                operations: Arc::new(operations),
+                ..State::default()
+            }),
         });
         let poa = orb.root_poa()?;
         let servant = Arc::new(SchedulerSkeleton::new(service.clone()));
@@ -80,6 +97,10 @@ impl SchedulingService {
         &self.reference
     }
 
+    pub(crate) fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
     /// Returns its counters.
     #[must_use]
     pub fn counts(&self) -> SchedulerCounts {
@@ -92,7 +113,7 @@ impl SchedulingService {
 }
 
 /// The servant.
-struct Service {
+pub(crate) struct Service {
     options: SchedulerOptions,
     state: PiMutex<State>,
 }
@@ -108,10 +129,11 @@ struct State {
 }
 
 /// A schedule, with the dispatcher's priorities.
-struct Scheduled {
-    schedule: Schedule,
+pub(crate) struct Scheduled {
+    pub(crate) schedule: Schedule,
     range: (i32, i32),
-    priorities: Vec<i32>,
+    /// The dispatcher's priority of each level.
+    pub(crate) priorities: Vec<i32>,
 }
 
 impl Scheduled {
@@ -127,7 +149,7 @@ impl Scheduled {
 
 /// Why an operation of the scheduler fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
+pub(crate) enum Failure {
     UnknownTask,
     DuplicateName,
     NotScheduled,
@@ -159,18 +181,31 @@ impl Service {
         &self,
         change: impl FnOnce(&mut Operations) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.change_checked(self.options.admits, change)
+    }
+
+    /// As [`Service::change`]. `admits`: whether a change of a computed schedule may be refused.
+    pub(crate) fn change_checked<T>(
+        &self,
+        admits: bool,
+        change: impl FnOnce(&mut Operations) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut state = self.state.lock("event.scheduler");
         let mut changed = Operations::clone(&state.operations);
         let result = change(&mut changed)?;
-        if let Some(there) = state.scheduled.clone().filter(|_| self.options.admits) {
+        if let Some(there) = state.scheduled.clone().filter(|_| admits) {
             let admitted = admit_change(&state.operations, self.options.settings, |operations| {
                 operations.clone_from(&changed);
                 Ok(())
             });
-            let Ok((_, schedule)) = admitted else {
+            let (_, schedule) = admitted.map_err(|refusal| {
                 state.counts.refused += 1;
-                return Err(Failure::System(raise(Kind::NoResources)));
-            };
+                Failure::System(refuse(
+                    Kind::NoResources,
+                    own_minor::SCHEDULE_INFEASIBLE,
+                    refusal.describe(&changed),
+                ))
+            })?;
             let scheduled = Scheduled::new(schedule, there.range)?;
             state.scheduled = Some(Arc::new(scheduled));
             state.is_current = true;
@@ -190,7 +225,11 @@ impl Service {
     }
 
     /// Computes the schedule, unless it is the one of the operations and of these priorities.
-    fn compute(&self, least: i32, most: i32) -> Result<(Arc<Operations>, Arc<Scheduled>), Failure> {
+    pub(crate) fn compute(
+        &self,
+        least: i32,
+        most: i32,
+    ) -> Result<(Arc<Operations>, Arc<Scheduled>), Failure> {
         let operations = {
             let state = self.state.lock("event.scheduler");
             if let Some(there) = &state.scheduled

@@ -196,4 +196,22 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "the distributable thread is not known to the ORB, or no longer",
         "",
     ),
+    (
+        Kind::NoResources,
+        own::SCHEDULE_INFEASIBLE,
+        "an operation of the schedule would miss its deadline",
+        "read the exception's detail or the server's log, and ask `deckwatch schedule` what to change",
+    ),
+    (
+        Kind::BadParam,
+        own::RT_INFO_UNKNOWN,
+        "the scheduler has no RT_Info of this handle",
+        "create the RT_Info before you connect, and connect with the handle that the scheduler returns",
+    ),
+    (
+        Kind::NoResources,
+        own::SCHEDULE_NEEDS_LANE,
+        "the schedule would need a lane that the channel does not have",
+        "declare the operation with its rate before the channel starts",
+    ),
 ];

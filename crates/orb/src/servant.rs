@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
 use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContext, ServiceContexts};
 
+use crate::rt::Priority;
 use crate::wire::{self, Sizes};
-use crate::{Poa, SystemException};
+use crate::{Poa, SystemException, contexts};
 
 /// The implementation of one or more objects. Generated skeletons implement this trait.
 pub trait Servant: Send + Sync + 'static {
@@ -89,6 +90,13 @@ impl<'r> ServerRequest<'r> {
     #[must_use]
     pub fn service_contexts(&self) -> ServiceContexts<'r> {
         self.request.contexts
+    }
+
+    /// The CORBA priority that the request carries, if its reference says that callers propagate theirs. A malformed one
+    /// counts as none.
+    #[must_use]
+    pub fn priority(&self) -> Option<Priority> {
+        contexts::read::priority(self.request).ok().flatten()
     }
 
     /// The id of the target object within its adapter.

@@ -7,7 +7,7 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use deckwatch_sched::{Operations, SchedError, Schedule, Settings};
+use deckwatch_sched::{AnomalyFact, Operations, SchedError, Schedule, Settings};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -15,9 +15,7 @@ use crate::mission::fault::Faults;
 use crate::mission::schema::generate;
 use crate::mission::{DurationText, LoadError, read, shaped_table};
 
-pub use document::{
-    Advice, Document, OperationDocument, factor_in_words, in_words, page, response,
-};
+pub use document::{Advice, Document, OperationDocument, factor_in_words, page, response};
 
 /// The declared operations of a schedule file.
 #[derive(Clone, Debug)]
@@ -93,11 +91,29 @@ impl ScheduleFile {
     /// [`LoadError::Malformed`], with the place of what cannot be computed: operations on a cycle or without a rate,
     /// times that do not fit 64 bits of nanoseconds, an analysis that takes too long.
     pub fn schedule(&self, settings: Settings) -> Result<Schedule, LoadError> {
+        self.judge(settings, |_| true)
+    }
+
+    /// As [`Self::schedule`], for a service: operations without a rate may get one from clients that connect later.
+    ///
+    /// # Errors
+    /// As [`Self::schedule`].
+    pub fn check(&self, settings: Settings) -> Result<(), LoadError> {
+        let has_rate = |fact| fact != AnomalyFact::Unresolved;
+        self.judge(settings, has_rate).map(drop)
+    }
+
+    fn judge(
+        &self,
+        settings: Settings,
+        is_judged: impl Fn(AnomalyFact) -> bool,
+    ) -> Result<Schedule, LoadError> {
         let mut faults = Faults::new(&self.path, self.text.clone());
         let found = Schedule::compute(&self.operations, settings);
         match &found {
             Ok(schedule) => {
-                for anomaly in &schedule.anomalies {
+                let judged = schedule.anomalies.iter();
+                for anomaly in judged.filter(|one| is_judged(one.fact)) {
                     let place = anomaly.of.map(|of| self.places[of.index()].name.clone());
                     if let Some((fact, help)) = checks::fault_of(anomaly.fact) {
                         faults.report(place.unwrap_or(0..0), fact, help);

@@ -31,6 +31,26 @@ pub enum RefusalFact {
     Error(SchedError),
 }
 
+impl Refusal {
+    /// Returns the refusal in words. `operations` is the set with the change.
+    #[must_use]
+    pub fn describe(&self, operations: &Operations) -> String {
+        let name = self.of.and_then(|of| operations.get(of).ok());
+        match (self.fact, name) {
+            (RefusalFact::Anomaly(fact), Some(info)) => {
+                let shares = self.shares();
+                format!("{}: {fact}; {shares}", info.entry_point)
+            }
+            _ => self.to_string(),
+        }
+    }
+
+    fn shares(&self) -> String {
+        let (before, after) = (self.utilisation_before, self.utilisation_after);
+        format!("the utilisation would be {after:.3} after {before:.3}.")
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.fact, self.of) {
@@ -38,11 +58,7 @@ impl fmt::Display for Refusal {
             (RefusalFact::Anomaly(fact), None) => write!(f, "All operations: {fact}")?,
             (RefusalFact::Error(error), _) => return error.fmt(f),
         }
-        let (before, after) = (self.utilisation_before, self.utilisation_after);
-        write!(
-            f,
-            "; the utilisation would be {after:.3} after {before:.3}."
-        )
+        write!(f, "; {}", self.shares())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::info::Handle;
 use crate::operations::Operations;
+use crate::words::in_words;
 
 /// Something wrong, and how bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,21 +107,26 @@ impl fmt::Display for AnomalyFact {
                 deadline_ns,
             } => write!(
                 f,
-                "its response can take {worst} ns; its deadline is {deadline_ns} ns"
+                "its response can take {}; its deadline is {}",
+                in_words(worst),
+                in_words(deadline_ns)
             ),
             Self::MissesDeadline {
                 worst_ns: None,
                 deadline_ns,
             } => write!(
                 f,
-                "its response time has no bound; its deadline is {deadline_ns} ns"
+                "its response time has no bound; its deadline is {}",
+                in_words(deadline_ns)
             ),
             Self::RateMismatch {
                 declared_ns,
                 propagated_ns,
             } => write!(
                 f,
-                "its declared period is {declared_ns} ns; its events come every {propagated_ns} ns"
+                "its declared period is {}; its events come every {}",
+                in_words(declared_ns),
+                in_words(propagated_ns)
             ),
             Self::TypicalAboveWorst => f.write_str("its typical execution time is above its worst"),
             Self::CostsNothing => f.write_str("its worst-case execution time is 0"),

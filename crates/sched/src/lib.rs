@@ -28,6 +28,7 @@ pub mod sensitivity;
 pub mod simulate;
 mod strategy;
 mod task;
+mod words;
 
 pub use admission::{Refusal, RefusalFact, admit, admit_change};
 pub use anomaly::{Anomaly, AnomalyFact, Severity};
@@ -35,7 +36,8 @@ pub use error::SchedError;
 pub use info::{CallKind, Criticality, Dependency, Enabled, Handle, Importance, InfoKind, RtInfo};
 pub use operations::Operations;
 pub use picture::{Picture, PictureJob};
-pub use schedule::{Assigned, Bounds, Level, Schedule, Settings};
+pub use schedule::{Assigned, Bounds, Level, Schedule, Settings, periods};
 pub use segments::Segment;
 pub use strategy::{Dispatch, Strategy};
 pub use task::{Response, Task};
+pub use words::in_words;

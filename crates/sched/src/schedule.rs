@@ -215,6 +215,20 @@ impl Bounds {
     }
 }
 
+/// Returns the shortest period of the timers that trigger each operation, in the order of the handles; `None` for one
+/// without a rate.
+///
+/// # Errors
+/// [`SchedError::TooManyStreams`] and the others of [`Schedule::compute`] about declarations.
+pub fn periods(operations: &Operations) -> Result<Vec<Option<u64>>, SchedError> {
+    let graph = Graph::new(operations);
+    let streams = graph.streams()?;
+    let all = 0..graph.infos.len();
+    Ok(all
+        .map(|one| shortest_period(&graph, &streams, one))
+        .collect())
+}
+
 /// Gives each operation that has a rate its level and its deadline.
 fn place(graph: &Graph<'_>, streams: &Streams, strategy: Strategy) -> (Placement, Vec<Level>) {
     let mut keys: BTreeMap<LevelKey, Level> = BTreeMap::new();

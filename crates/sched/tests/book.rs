@@ -128,3 +128,51 @@ fn the_chapter_s_chain_is_that_computed() {
     let edf = Schedule::compute(&operations, with(Strategy::Edf)).unwrap();
     assert!(edf.is_feasible());
 }
+
+/// The operations of the chapter's channel. `consumers` are connected: they depend on `read`.
+fn of_channel(consumers: &[(&str, u64)]) -> Schedule {
+    let mut operations = Operations::default();
+    for (name, cost_ms, period_ms) in [("read", 2, 50), ("draw", 60, 120)] {
+        let info = RtInfo {
+            entry_point: name.to_owned(),
+            worst_case_ns: cost_ms * MS,
+            period_ns: period_ms * MS,
+            ..RtInfo::default()
+        };
+        operations.add(&info).unwrap();
+    }
+    let read = operations.lookup("read").unwrap();
+    for &(name, cost_ms) in consumers {
+        let info = RtInfo {
+            entry_point: name.to_owned(),
+            worst_case_ns: cost_ms * MS,
+            dependencies: vec![Dependency {
+                on: read,
+                kind: CallKind::OneWay,
+                calls: 1,
+                enabled: Enabled::Enabled,
+            }],
+            ..RtInfo::default()
+        };
+        operations.add(&info).unwrap();
+    }
+    Schedule::compute(&operations, with(Strategy::Rms)).unwrap()
+}
+
+#[test]
+fn the_chapter_s_channel_admits_what_is_computed() {
+    let draw_ms = |schedule: &Schedule| {
+        let draw = schedule.assigned[1].as_ref().unwrap();
+        (draw.response.worst_ns.unwrap() / MS, schedule.is_feasible())
+    };
+    let (before, admitted) = (of_channel(&[]), of_channel(&[("log", 1)]));
+    assert_eq!(before.dispatcher_priorities(1, 49), Ok(vec![49, 48]));
+    let log = admitted.assigned[2].as_ref().unwrap();
+    assert_eq!((log.level, log.period_ns), (0, 50 * MS));
+    let (response, is_feasible) = draw_ms(&admitted);
+    assert!(is_feasible);
+    chapter_has(&format!("worst response of draw is {response} ms"));
+    let (response, is_feasible) = draw_ms(&of_channel(&[("log", 1), ("track", 22)]));
+    assert!(!is_feasible);
+    chapter_has(&format!("could take {response} ms"));
+}

@@ -1,19 +1,18 @@
 //! `deckwatch channel --real-time`: its options and its counts.
 
-use std::collections::HashMap;
 use std::str::FromStr;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::limits::{
     DISPATCH_LANES_MAX, DISPATCH_QUEUE_MAX, DISPATCH_THREADS_MAX, QUEUE_LEN_DEFAULT,
 };
-use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel, RtInfo};
+use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel};
 use deckwatch_event::{ChannelOptions, ChannelStore};
 use deckwatch_orb::{Orb, Priority};
 
 use super::group;
+use super::scheduled::{ScheduleArgs, Scheduled};
 use crate::output::errln;
 
 /// Options of a real-time channel.
@@ -51,13 +50,6 @@ pub(super) struct RealTimeArgs {
         requires = "real_time"
     )]
     lane_full: LaneFull,
-    /// RT_Info that dependencies may name, times in microseconds; may be repeated
-    #[arg(
-        long = "rt-info",
-        value_name = "HANDLE:PRIORITY:DEADLINE:WORST",
-        requires = "real_time"
-    )]
-    rt_infos: Vec<Info>,
     /// Serve as one of a group of processes that replace each other: the address of each, in the order in which they
     /// take over; `--listen` is one of them
     #[arg(
@@ -65,7 +57,7 @@ pub(super) struct RealTimeArgs {
         value_name = "HOST:PORT,HOST:PORT[,...]",
         value_delimiter = ',',
         requires = "real_time",
-        conflicts_with_all = ["federate", "multicast"]
+        conflicts_with_all = ["federate", "multicast", "schedule", "scheduler"]
     )]
     pub(super) group: Vec<String>,
     /// Start even if the host refuses a lane its priority
@@ -77,11 +69,19 @@ pub(super) struct RealTimeArgs {
     /// Call a client back that disconnects by itself
     #[arg(long, requires = "real_time")]
     disconnect_callbacks: bool,
+    #[command(flatten)]
+    schedule: ScheduleArgs,
+}
+
+/// A real-time channel, and the schedule that it takes its priorities from.
+pub(super) struct RealTime {
+    pub(super) channel: RtEventChannel,
+    _scheduled: Option<Scheduled>,
 }
 
 /// What was started.
 pub(super) enum Started {
-    Channel(RtEventChannel),
+    Channel(RealTime),
     Member(group::Member),
 }
 
@@ -106,13 +106,6 @@ enum LaneFull {
     New,
 }
 
-/// `--rt-info`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Info {
-    handle: i32,
-    info: RtInfo,
-}
-
 impl FromStr for How {
     type Err = String;
 
@@ -131,31 +124,6 @@ impl FromStr for How {
             }
             _ => Err(unknown()),
         }
-    }
-}
-
-impl FromStr for Info {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let parts: Vec<&str> = word.split(':').collect();
-        let parsed = || {
-            let [handle, level, deadline, worst] = parts[..] else {
-                return None;
-            };
-            let micros = |text: &str| Some(Duration::from_micros(text.parse::<u32>().ok()?.into()));
-            let handle: i32 = handle.parse().ok().filter(|handle| *handle != 0)?;
-            let info = RtInfo {
-                priority: priority(level)?,
-                deadline: micros(deadline)?,
-                worst_case: micros(worst)?,
-            };
-            Some(Self { handle, info })
-        };
-        parsed().ok_or_else(|| {
-            "write a handle that is not 0, a priority of 0 to 32767 and two times in microseconds: 3:40:50000:2000"
-                .to_owned()
-        })
     }
 }
 
@@ -188,7 +156,9 @@ impl RealTimeArgs {
                 LaneFull::New => QueueFull::DropNew,
             },
         };
+        let scheduled = self.schedule.start(orb, queue)?;
         let dispatching = match &self.dispatching {
+            _ if let Some(scheduled) = &scheduled => scheduled.dispatching.clone(),
             How::Reactive => Dispatching::Reactive,
             How::Pool(threads) => Dispatching::Pool {
                 threads: *threads,
@@ -203,7 +173,6 @@ impl RealTimeArgs {
                 Dispatching::Lanes(priorities.iter().map(lane).collect())
             }
         };
-        let infos = self.rt_infos.iter().map(|each| (each.handle, each.info));
         let options = RtChannelOptions {
             queue_len: common.queue_len,
             when_full: common.when_full,
@@ -214,25 +183,26 @@ impl RealTimeArgs {
             disconnect_callbacks: self.disconnect_callbacks,
             share_percent: common.share_percent,
             access: common.access.clone(),
-            rt_infos: infos.collect::<HashMap<_, _>>(),
+            scheduling: scheduled.as_ref().map(|it| it.scheduling.clone()),
         };
         if !self.group.is_empty() {
             return group::start(orb, options, (&self.group, listen), store).map(Started::Member);
         }
-        if let Some(store) = store {
-            let channel = RtEventChannel::start_stored(orb, options, store);
-            return Ok(Started::Channel(
-                channel.context("cannot start from the store")?,
-            ));
-        }
-        let channel = RtEventChannel::start(orb, options).with_context(|| {
-            format!(
-                "cannot start the dispatching: a queue holds 1 to {DISPATCH_QUEUE_MAX} events, there are at most \
-                 {DISPATCH_LANES_MAX} lanes of different priorities and {DISPATCH_THREADS_MAX} threads, and the host \
-                 must allow the priorities (or --priority-fallback)"
-            )
-        })?;
-        Ok(Started::Channel(channel))
+        let channel = match store {
+            Some(store) => RtEventChannel::start_stored(orb, options, store)
+                .context("cannot start from the store")?,
+            None => RtEventChannel::start(orb, options).with_context(|| {
+                format!(
+                    "cannot start the dispatching: a queue holds 1 to {DISPATCH_QUEUE_MAX} events, there are at most \
+                     {DISPATCH_LANES_MAX} lanes of different priorities and {DISPATCH_THREADS_MAX} threads, and the \
+                     host must allow the priorities (or --priority-fallback)"
+                )
+            })?,
+        };
+        Ok(Started::Channel(RealTime {
+            channel,
+            _scheduled: scheduled,
+        }))
     }
 }
 
@@ -242,7 +212,8 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
     errln!(
         "events received {}, unwanted {}, timeouts {}; sets delivered {}, dropped {}, failed {}, \
          to other channels {}; consumers lost {}, suppliers lost {}, connects refused {}, requests denied {}, \
-         observers lost {}, priorities without a lane {}, priorities refused by the host {}",
+         observers lost {}, priorities without a lane {}, priorities refused by the host {}, \
+         connects refused by the schedule {}",
         counts.received,
         counts.unwanted,
         counts.timeouts,
@@ -256,8 +227,15 @@ pub(super) fn print_counts(channel: &RtEventChannel) {
         counts.denied,
         counts.observers_lost,
         counts.priorities_missed,
-        counts.priority_fallbacks
+        counts.priority_fallbacks,
+        counts.refused_by_schedule
     );
+    for lane in channel.lanes() {
+        match lane.priority {
+            Some(priority) => errln!("lane {priority} sent {}", lane.dispatched),
+            None => errln!("the pool sent {}", lane.dispatched),
+        }
+    }
     let print = |whose: &str, lost: [u64; Loss::ALL.len()]| {
         for (why, count) in Loss::ALL.iter().zip(lost).filter(|(_, count)| *count > 0) {
             errln!("{whose} lost {count}: {}", why.name());
@@ -290,17 +268,6 @@ mod tests {
                     .parse::<How>()
                     .is_err_and(|error| error.contains(wrong))
             );
-        }
-    }
-
-    #[test]
-    fn rt_info_has_four_numbers() {
-        let read: Info = "3:40:50000:2000".parse().expect("four numbers");
-        assert_eq!(read.handle, 3);
-        assert_eq!(read.info.deadline, Duration::from_millis(50));
-        assert_eq!(read.info.worst_case, Duration::from_millis(2));
-        for wrong in ["3:40:5", "0:40:1:1", "3:-4:1:1", "3:40:1:1:1"] {
-            assert!(wrong.parse::<Info>().is_err(), "{wrong}");
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What `deckwatch channel` serves: a channel, a typed channel or a factory.
 
-use deckwatch_event::rt::RtEventChannel;
 use deckwatch_event::{
     ChannelCounts, EventChannel, EventChannelFactory, Refusal, TypedEventChannel,
 };
@@ -8,7 +7,7 @@ use deckwatch_orb::ObjectRef;
 
 use super::federation::Federation;
 use super::group::Member;
-use super::real_time;
+use super::real_time::{self, RealTime};
 use crate::output::errln;
 
 /// What is served.
@@ -16,7 +15,7 @@ pub(super) enum Served {
     Channel(EventChannel),
     Factory(EventChannelFactory),
     Typed(TypedEventChannel),
-    RealTime(RtEventChannel, Federation),
+    RealTime(RealTime, Federation),
     Member(Member),
 }
 
@@ -26,20 +25,23 @@ impl Served {
             Self::Channel(channel) => channel.reference().object(),
             Self::Factory(factory) => factory.reference().object(),
             Self::Typed(channel) => channel.reference().object(),
-            Self::RealTime(channel, _) => channel.reference().object(),
+            Self::RealTime(it, _) => it.channel.reference().object(),
             Self::Member(member) => member.reference(),
         }
     }
 
-    /// Returns true once a client has destroyed it. Prints what its gateways have met.
+    /// Returns true once a client has destroyed it. Prints what its gateways have met, and refused connects.
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Channel(channel) => channel.has_ended(),
             Self::Factory(_) => false,
             Self::Typed(channel) => channel.has_ended(),
-            Self::RealTime(channel, federation) => {
+            Self::RealTime(it, federation) => {
                 federation.print_changes();
-                channel.has_ended()
+                for words in it.channel.take_unadmitted() {
+                    errln!("a connect is refused: {words}");
+                }
+                it.channel.has_ended()
             }
             Self::Member(member) => member.has_ended(),
         }
@@ -58,7 +60,7 @@ impl Served {
             Self::Channel(channel) => channel.take_refusals(),
             Self::Factory(factory) => factory.take_refusals(),
             Self::Typed(channel) => channel.take_refusals(),
-            Self::RealTime(channel, _) => channel.take_refusals(),
+            Self::RealTime(it, _) => it.channel.take_refusals(),
             Self::Member(member) => member
                 .channel()
                 .map_or_else(Vec::new, |it| it.take_refusals()),
@@ -71,7 +73,7 @@ impl Served {
             Self::Channel(channel) => channel.counts().denied,
             Self::Factory(factory) => factory.counts().denied,
             Self::Typed(channel) => channel.counts().denied,
-            Self::RealTime(channel, _) => channel.counts().denied,
+            Self::RealTime(it, _) => it.channel.counts().denied,
             Self::Member(member) => member.channel().map_or(0, |it| it.counts().denied),
         }
     }
@@ -85,10 +87,10 @@ impl Served {
             }
             Self::Factory(factory) => print_counts(&factory.counts()),
             Self::Typed(channel) => print_counts(&channel.counts()),
-            Self::RealTime(channel, federation) => {
-                real_time::print_counts(channel);
+            Self::RealTime(it, federation) => {
+                real_time::print_counts(&it.channel);
                 federation.print_counts();
-                print_store_failures(channel.store_failures());
+                print_store_failures(it.channel.store_failures());
             }
             Self::Member(member) => member.print_counts(),
         }

@@ -1,14 +1,14 @@
 //! A lane: one bounded queue and the threads that empty it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc;
 
 use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{Bell, OrderedQueue};
 
-use super::{QueueFull, QueueOptions, QueueOrder, Task, Urgency};
+use super::{LaneReport, QueueFull, QueueOptions, QueueOrder, Task, Urgency};
 use crate::raise::raise;
 
 /// One queue and its threads.
@@ -21,6 +21,7 @@ pub(super) struct Lane<T> {
     is_closed: AtomicBool,
     /// Threads that send a task.
     busy: AtomicUsize,
+    dispatched: AtomicU64,
 }
 
 impl<T: Task> Lane<T> {
@@ -39,6 +40,7 @@ impl<T: Task> Lane<T> {
             bell: Bell::new(),
             is_closed: AtomicBool::new(false),
             busy: AtomicUsize::new(0),
+            dispatched: AtomicU64::new(0),
         });
         let name = priority.map_or("pool".to_owned(), |priority| priority.value().to_string());
         for _ in 0..threads {
@@ -100,6 +102,13 @@ impl<T: Task> Lane<T> {
         }
     }
 
+    pub(super) fn report(&self) -> LaneReport {
+        LaneReport {
+            priority: self.priority,
+            dispatched: self.dispatched.load(Relaxed),
+        }
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         // A thread counts as busy before it takes a task.
         self.queue.is_empty() && self.busy.load(SeqCst) == 0
@@ -123,6 +132,7 @@ impl<T: Task> Lane<T> {
             let is_empty = task.is_none();
             if let Some(task) = task {
                 task.run();
+                self.dispatched.fetch_add(1, Relaxed);
             }
             self.busy.fetch_sub(1, SeqCst);
             if !is_empty {

@@ -29,6 +29,7 @@ struct Builder {
     nodes: Vec<Node>,
     conjunctions: Vec<Conjunction>,
     timers: Vec<Timer>,
+    entry_count: u32,
     /// The innermost last. The first is the whole list.
     open: Vec<Open>,
 }
@@ -41,6 +42,7 @@ pub(super) fn build(entries: &[Entry]) -> Result<Filter, FilterError> {
         nodes: Vec::with_capacity(entries.len() + 1),
         conjunctions: Vec::new(),
         timers: Vec::new(),
+        entry_count: entries.len() as u32,
         open: Vec::new(),
     };
     builder.open(Kind::AnyOf, Left::UntilEnd, 0)?;
@@ -89,14 +91,14 @@ impl Builder {
             designator::MASKED_TYPE => {
                 let masks = header_at(at + 1, FilterFact::MasksMissing)?;
                 let values = header_at(at + 2, FilterFact::ValuesMissing)?;
-                self.leaf(Kind::Masked { masks, values });
+                self.leaf(Kind::Masked { masks, values }, at);
                 return Ok(at + 3);
             }
-            designator::NULL => self.leaf(Kind::All),
+            designator::NULL => self.leaf(Kind::All, at),
             designator::TIMEOUT => self.timer(TimerKind::OneShot, time, at)?,
             designator::INTERVAL_TIMEOUT => self.timer(TimerKind::Interval, time, at)?,
             designator::DEADLINE_TIMEOUT => self.timer(TimerKind::Deadline, time, at)?,
-            _ => self.leaf(Kind::Type(Header { event_type, source })),
+            _ => self.leaf(Kind::Type(Header { event_type, source }), at),
         }
         Ok(at + 1)
     }
@@ -128,13 +130,18 @@ impl Builder {
             left,
             count: 0,
         });
-        self.nodes.push(Node { kind, end: 0 });
+        self.nodes.push(Node {
+            kind,
+            end: 0,
+            entry: entry as u32,
+        });
         Ok(())
     }
 
-    fn leaf(&mut self, kind: Kind) {
+    fn leaf(&mut self, kind: Kind, entry: usize) {
         let end = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { kind, end });
+        let entry = entry as u32;
+        self.nodes.push(Node { kind, end, entry });
         self.count_operand();
     }
 
@@ -146,7 +153,7 @@ impl Builder {
         if kind != TimerKind::OneShot && period < TIMEOUT_MIN {
             return Err(error(FilterFact::TimeoutTooShort, at));
         }
-        self.leaf(Kind::Timer(self.timers.len() as u32));
+        self.leaf(Kind::Timer(self.timers.len() as u32), at);
         self.timers.push(Timer { kind, period });
         Ok(())
     }
@@ -197,6 +204,7 @@ impl Builder {
         Ok(Filter {
             nodes: self.nodes.into(),
             conjunctions: self.conjunctions.into(),
+            entry_count: self.entry_count,
             timers: self.timers.into(),
         })
     }

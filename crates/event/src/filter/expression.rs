@@ -1,9 +1,9 @@
 //! A filter as an expression: nodes in prefix order, each with the end of its operands.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
-use super::designator::{ANY, SOURCE_ANY};
 use super::{Entry, FilterError, Header, Input, build};
 
 /// A checked filter. It is not deeper than [`crate::limits::FILTER_NESTING_MAX`], so that it may be walked recursively.
@@ -13,6 +13,7 @@ pub struct Filter {
     pub(super) nodes: Box<[Node]>,
     pub(super) conjunctions: Box<[Conjunction]>,
     pub(super) timers: Box<[Timer]>,
+    pub(super) entry_count: u32,
 }
 
 /// A timeout of a filter.
@@ -40,6 +41,8 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// The index behind its last operand.
     pub(super) end: u32,
+    /// The index of its entry in the list; 0 for the whole list.
+    pub(super) entry: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,37 @@ impl Filter {
     #[must_use]
     pub fn matches(&self, input: Input) -> bool {
         self.matches_at(0, input)
+    }
+
+    /// Returns the part that an input matches first: the index of its entry. Of a stateless filter it is the part that
+    /// emits the event.
+    #[must_use]
+    pub fn part(&self, input: Input) -> Option<u32> {
+        let mut at = 0;
+        while let Kind::AnyOf | Kind::Bitmask { .. } = self.nodes[at].kind {
+            at = self
+                .operands(at)
+                .find(|each| self.matches_at(*each, input))?;
+        }
+        Some(self.nodes[at].entry)
+    }
+
+    /// Returns the entries of each part. A part emits on its own: a leaf of disjunctions, or a CONJUNCTION, a
+    /// LOGICAL_AND or a NEGATION with all its operands. Its first entry names it.
+    pub fn parts(&self) -> impl Iterator<Item = Range<u32>> + use<'_> {
+        let (mut at, count) = (0, self.nodes.len());
+        std::iter::from_fn(move || {
+            while at < count && matches!(self.nodes[at].kind, Kind::AnyOf | Kind::Bitmask { .. }) {
+                at += 1;
+            }
+            let part = self.nodes.get(at)?;
+            at = part.end as usize;
+            let behind = self
+                .nodes
+                .get(at)
+                .map_or(self.entry_count, |next| next.entry);
+            Some(part.entry..behind)
+        })
     }
 
     /// Returns true if the filter emits every event that it matches, alone and at once. Such a filter needs no
@@ -140,10 +174,7 @@ impl Filter {
             Kind::Bitmask { types, sources } => {
                 event.event_type & types != 0 && event.source & sources != 0 && any()
             }
-            Kind::Type(wanted) => {
-                matches_field(wanted.event_type, event.event_type, ANY)
-                    && matches_field(wanted.source, event.source, SOURCE_ANY)
-            }
+            Kind::Type(wanted) => wanted.matches(event),
             Kind::Masked { masks, values } => {
                 event.event_type & masks.event_type == values.event_type
                     && event.source & masks.source == values.source
@@ -171,8 +202,4 @@ impl Filter {
             Kind::Timer(_) => Some(BTreeSet::new()),
         }
     }
-}
-
-fn matches_field(wanted: i32, found: i32, any: i32) -> bool {
-    wanted == any || found == any || wanted == found
 }

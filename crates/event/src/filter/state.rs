@@ -12,6 +12,8 @@ pub struct MatchState<E> {
     held: Box<[Vec<E>]>,
     /// When each timer fires, by the caller's clock.
     due_ns: Box<[Option<u64>]>,
+    /// The part that emitted last.
+    part: u32,
 }
 
 impl<E: Clone> MatchState<E> {
@@ -27,6 +29,7 @@ impl<E: Clone> MatchState<E> {
             received: vec![0; (bits as usize).div_ceil(64)].into(),
             held: filter.conjunctions.iter().map(|_| Vec::new()).collect(),
             due_ns: due.collect(),
+            part: 0,
         }
     }
 
@@ -34,6 +37,12 @@ impl<E: Clone> MatchState<E> {
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
         self.due_ns.iter().flatten().min().copied()
+    }
+
+    /// Returns the part that emitted last: the index of its entry, see [`Filter::parts`].
+    #[must_use]
+    pub fn part(&self) -> u32 {
+        self.part
     }
 
     /// Number of events that conjunctions keep.
@@ -122,12 +131,17 @@ impl Filter {
                 passes && operands.any(|each| self.offer_at(each, state, input, event, out))
             }
             Kind::Conjunction(index) => {
-                self.offer_conjunction(at, index as usize, state, input, event, out)
+                let emits = self.offer_conjunction(at, index as usize, state, input, event, out);
+                if emits {
+                    state.part = self.nodes[at].entry;
+                }
+                emits
             }
             _ => {
                 let matches = self.matches_at(at, input);
                 if matches {
                     out.push(event.clone());
+                    state.part = self.nodes[at].entry;
                 }
                 matches
             }

@@ -12,6 +12,7 @@ use crate::limits::{FILTER_ENTRIES_MAX, FILTER_NESTING_MAX, FILTER_TIMERS_MAX};
 const A: Header = header(1, 20);
 const B: Header = header(1, 21);
 const C: Header = header(2, 20);
+const D: Header = header(2, 22);
 
 const fn header(source: i32, event_type: i32) -> Header {
     Header { event_type, source }
@@ -273,4 +274,49 @@ fn index_visits_each_subscriber_that_may_match_once_and_no_other() {
     index.remove(1_000, &wide);
     assert!(index.is_unwanted(A));
     assert_eq!(visited(&index, header(0, 0)).len(), 1_000);
+}
+
+#[test]
+fn each_part_of_a_filter_has_its_entries_and_is_known_when_it_emits() {
+    let list = [
+        entry(DISJUNCTION, 2),
+        of(A),
+        entry(CONJUNCTION, 2),
+        of(B),
+        of(C),
+        entry(NEGATION, 0),
+        of(D),
+    ];
+    let filter = Filter::build(&list).unwrap();
+    assert_eq!(filter.parts().collect::<Vec<_>>(), [1..2, 2..5, 5..7]);
+    assert_eq!(filter.part(Input::Event(A)), Some(1));
+    assert_eq!(filter.part(Input::Event(C)), Some(2));
+    let other = Header {
+        event_type: 99,
+        source: 9,
+    };
+    assert_eq!(filter.part(Input::Event(other)), Some(5));
+    assert_eq!(filter.part(Input::Event(D)), None);
+    let mut state = MatchState::new(&filter, 0);
+    let mut parts = |event: Header| {
+        let mut out = Vec::new();
+        let emits = filter.offer(&mut state, Input::Event(event), &event, 0, &mut out);
+        emits.then(|| state.part())
+    };
+    // B is kept by the conjunction, so that the negation emits it; C completes the conjunction.
+    assert_eq!(
+        [A, B, C, other].map(&mut parts),
+        [Some(1), Some(5), Some(2), Some(5)]
+    );
+    let masked = Filter::build(&[
+        entry(BITMASK, 0),
+        entry(1, 1),
+        of(A),
+        entry(MASKED_TYPE, 0),
+        entry(3, 3),
+        entry(2, 2),
+        of(B),
+    ])
+    .unwrap();
+    assert_eq!(masked.parts().collect::<Vec<_>>(), [2..3, 3..6, 6..7]);
 }

@@ -7,10 +7,12 @@ use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
 use super::consumer::{ConsumerReport, SupplierProxy};
 use super::counters::RtCounts;
 use super::inlet::Inlet;
+use super::options::RtChannelOptions;
 use super::restore::restore;
-use super::shared::{RtChannelOptions, Shared};
+use super::shared::Shared;
 use super::supplier::{ConsumerProxy, PushServant};
 use crate::channel_group::{Changes, KeptPushes, ProxyRecord};
+use crate::dispatch::LaneReport;
 use crate::gate::{Gate, Refusal};
 use crate::home::{Fixed, Home};
 use crate::raise::raise;
@@ -133,6 +135,19 @@ impl RtEventChannel {
         self.shared.reports()
     }
 
+    /// What each lane or the pool has done, by rising priority.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<LaneReport> {
+        self.shared.dispatcher.reports()
+    }
+
+    /// Returns why the schedule has refused connects since the last call, in words: at most
+    /// [`crate::limits::UNADMITTED_KEPT_MAX`], the oldest first.
+    #[must_use]
+    pub fn take_unadmitted(&self) -> Vec<String> {
+        self.shared.take_unadmitted()
+    }
+
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -224,7 +239,10 @@ impl SupplierAdmin for Suppliers {
         let number = shared.objects.home.next_number();
         let proxy = Arc::new(ConsumerProxy::new(self.0.clone(), number));
         let servant = Arc::new(PushServant::new(proxy));
-        let reference = shared.objects.offer(number, servant, &shared.shares)?;
+        let mut reference = shared.objects.offer(number, servant, &shared.shares)?;
+        if let Some(lowest) = shared.lowest_lane() {
+            reference = reference.with_propagated_priority(lowest)?;
+        }
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 }

@@ -6,12 +6,13 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_orb::delivery::{Batch, Marshalled, Outlet};
 use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
-use deckwatch_sync::PiMutex;
+use deckwatch_sync::{PiMutex, Settable};
 
 use super::counters::{Loss, Losses};
 use super::hop::Hop;
 use super::pushed::{Pushed, lowered, write_set};
-use super::qos::RtInfo;
+use super::qos::{self, RtInfo};
+use super::scheduling::Table;
 use super::shared::Shared;
 use crate::channel_group::ProxyKind;
 use crate::dispatch::{Task, Urgency};
@@ -36,10 +37,21 @@ pub(super) struct Consumer {
     pub(super) outlet: Arc<Outlet>,
     pub(super) is_gateway: bool,
     hop: Hop,
-    rt_info: Option<RtInfo>,
+    /// The RT_Info that each dependency names, 0 for none; empty without any.
+    pub(super) handles: Box<[i32]>,
+    /// Set once the schedule gives one of them a rate.
+    urgencies: Settable<Urgencies>,
     is_suspended: AtomicBool,
     is_gone: AtomicBool,
     pub(super) losses: Losses,
+}
+
+/// How urgent the events of a consumer are.
+enum Urgencies {
+    /// Of every part of its filter alike.
+    Alike(RtInfo),
+    /// By the entry that names the part.
+    ByPart(Box<[Option<RtInfo>]>),
 }
 
 /// What became of a consumer's events.
@@ -98,7 +110,7 @@ impl Consumer {
         filter: Filter,
         outlet: Arc<Outlet>,
         qos: &ConsumerQOS,
-        (hop, rt_info): (Hop, Option<RtInfo>),
+        hop: Hop,
         now_ns: u64,
     ) -> Self {
         let state =
@@ -110,11 +122,28 @@ impl Consumer {
             outlet,
             is_gateway: qos.is_gateway,
             hop,
-            rt_info,
+            handles: qos::consumer_handles(qos),
+            urgencies: Settable::empty(),
             is_suspended: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             losses: Losses::default(),
         }
+    }
+
+    /// Takes the urgency of its events from a schedule.
+    pub(super) fn schedule(&self, table: &Table) {
+        if let Some(urgencies) = Urgencies::of(&self.filter, &self.handles, table) {
+            self.urgencies.set(urgencies);
+        }
+    }
+
+    /// How urgent the events of a part are.
+    fn info(&self, part: impl FnOnce() -> Option<u32>) -> Option<RtInfo> {
+        let found = self.urgencies.read(|urgencies| match urgencies {
+            Urgencies::Alike(info) => Some(*info),
+            Urgencies::ByPart(all) => *all.get(part()? as usize)?,
+        });
+        found.flatten()
     }
 
     /// When its next timeout fires.
@@ -168,6 +197,7 @@ impl Consumer {
         if self.is_hop() && pushed.header.ttl <= 0 {
             return shared.lose(self, Loss::TtlExpired);
         }
+        let mut part = None;
         let body = match &self.state {
             None => pushed.body(shared, &self.outlet, self.hop),
             Some(state) => {
@@ -183,6 +213,7 @@ impl Consumer {
                 {
                     return;
                 }
+                part = Some(state.part());
                 drop(state);
                 let is_alone = matches!(&out[..], [only] if Arc::ptr_eq(only, &event));
                 if is_alone {
@@ -192,7 +223,8 @@ impl Consumer {
                 }
             }
         };
-        self.send(shared, body, priority, batch);
+        let info = self.info(|| part.or_else(|| self.filter.part(input)));
+        self.send(shared, body, (info, priority), batch);
     }
 
     /// Fires the timeouts whose time is over.
@@ -211,6 +243,7 @@ impl Consumer {
             let emits =
                 self.filter
                     .offer(&mut state, Input::Timer(index), &event, now_ns, &mut out);
+            let part = state.part();
             drop(state);
             shared.count_timeout();
             if !emits {
@@ -220,7 +253,8 @@ impl Consumer {
                 shared.lose(self, Loss::Suspended);
             } else {
                 let body = self.marshal(shared, out);
-                self.send(shared, body, None, &mut batch);
+                let info = self.info(|| Some(part));
+                self.send(shared, body, (info, None), &mut batch);
             }
         }
     }
@@ -245,7 +279,7 @@ impl Consumer {
         self: &Arc<Self>,
         shared: &Shared,
         body: Option<Marshalled>,
-        priority: Option<Priority>,
+        (info, priority): (Option<RtInfo>, Option<Priority>),
         batch: &mut Batch,
     ) {
         let Some(body) = body else {
@@ -260,14 +294,39 @@ impl Consumer {
         if shared.is_reactive() {
             return self.outlet.offer_in(&body, batch);
         }
-        let urgency = self.rt_info.map_or(Urgency::NONE, |info| Urgency {
+        let urgency = info.map_or(Urgency::NONE, |info| Urgency {
             deadline_ns: shared
                 .now_ns()
                 .saturating_add(info.deadline.as_nanos() as u64),
             worst_case_ns: info.worst_case.as_nanos() as u64,
         });
-        let priority = self.rt_info.map(|info| info.priority).or(priority);
+        let priority = info.map(|info| info.priority).or(priority);
         shared.dispatch(priority, urgency, Arc::clone(self), body);
+    }
+}
+
+impl Urgencies {
+    /// A part has the RT_Info of its own entry, else the most urgent one of its operands. Returns `None` if the schedule
+    /// gives no part a rate.
+    fn of(filter: &Filter, handles: &[i32], table: &Table) -> Option<Self> {
+        if handles.is_empty() {
+            return None;
+        }
+        let at = |entry: usize| table.infos.get(handles.get(entry)?).copied();
+        let mut by_part = vec![None; handles.len()];
+        let mut infos = Vec::new();
+        for part in filter.parts() {
+            let (first, behind) = (part.start as usize, part.end as usize);
+            let operands = (first..behind).filter_map(at);
+            let info = at(first).or_else(|| operands.max_by_key(|info| info.priority));
+            by_part[first] = info;
+            infos.push(info);
+        }
+        let first = infos.iter().flatten().next()?;
+        if infos.iter().all(|info| info.as_ref() == Some(first)) {
+            return Some(Self::Alike(*first));
+        }
+        Some(Self::ByPart(by_part.into()))
     }
 }
 

@@ -103,6 +103,8 @@ pub struct RtCounts {
     pub priorities_missed: u64,
     /// Dispatching threads that the host refuses their priority.
     pub priority_fallbacks: u64,
+    /// Connects that the schedule refuses.
+    pub refused_by_schedule: u64,
 }
 
 impl RtCounts {

@@ -1,10 +1,11 @@
 //! The qualities of service that consumers and suppliers connect with, and those that observers receive.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use deckwatch_orb::Priority;
 
+use super::scheduling::Table;
 use crate::filter::designator::{ANY, DISJUNCTION, SOURCE_ANY};
 use crate::filter::{Entry, Header};
 use crate::limits::OBSERVED_HEADERS_MAX;
@@ -22,9 +23,6 @@ pub struct RtInfo {
     pub worst_case: Duration,
 }
 
-/// RT_Infos by their handle, which is not 0.
-pub(super) type RtInfos = HashMap<i32, RtInfo>;
-
 pub(super) fn entries(qos: &ConsumerQOS) -> Vec<Entry> {
     let entry = |dependency: &Dependency| {
         let header = &dependency.event.header;
@@ -37,33 +35,45 @@ pub(super) fn entries(qos: &ConsumerQOS) -> Vec<Entry> {
     qos.dependencies.iter().map(entry).collect()
 }
 
+/// The RT_Info that each dependency names, 0 for none; empty if none names one.
+pub(super) fn consumer_handles(qos: &ConsumerQOS) -> Box<[i32]> {
+    let handles: Box<[i32]> = qos.dependencies.iter().map(|each| each.rt_info).collect();
+    if handles.iter().all(|handle| *handle == 0) {
+        return Box::default();
+    }
+    handles
+}
+
 /// The most urgent of the RT_Infos that the dependencies name.
-pub(super) fn rt_info(qos: &ConsumerQOS, known: &RtInfos) -> Option<RtInfo> {
+pub(super) fn most_urgent(qos: &ConsumerQOS, table: &Table) -> Option<RtInfo> {
     let named = qos.dependencies.iter();
     named
-        .filter_map(|dependency| known.get(&dependency.rt_info).copied())
+        .filter_map(|dependency| table.infos.get(&dependency.rt_info).copied())
         .max_by_key(|info| info.priority)
 }
 
-/// The priority of the most urgent of the RT_Infos that the publications name.
-pub(super) fn published_priority(qos: &SupplierQOS, known: &RtInfos) -> Option<Priority> {
-    let named = qos.publications.iter();
-    named
-        .filter_map(|publication| known.get(&publication.dependency_info.rt_info))
-        .map(|info| info.priority)
-        .max()
+/// The publications that name an RT_Info.
+pub(super) fn supplier_handles(qos: &SupplierQOS) -> Box<[(Header, i32)]> {
+    let named = qos.publications.iter().map(|publication| {
+        let handle = publication.dependency_info.rt_info;
+        (header_of(publication), handle)
+    });
+    named.filter(|(_, handle)| *handle != 0).collect()
+}
+
+fn header_of(publication: &Publication) -> Header {
+    Header {
+        event_type: publication.event.header.r#type,
+        source: publication.event.header.source,
+    }
 }
 
 pub(super) fn published(qos: &SupplierQOS) -> Box<[Header]> {
-    let header = |publication: &Publication| Header {
-        event_type: publication.event.header.r#type,
-        source: publication.event.header.source,
-    };
     let all: BTreeSet<_> = qos
         .publications
         .iter()
         .map(|publication| {
-            let header = header(publication);
+            let header = header_of(publication);
             (header.source, header.event_type)
         })
         .collect();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_orb::SystemException;
 
+use super::admission::Admission;
 use super::consumer::ConsumerReport;
 use super::counters::RtCounts;
 use super::shared::Shared;
@@ -31,6 +32,7 @@ impl Shared {
             observers_lost: count(&self.counters.observers_lost),
             priorities_missed: self.dispatcher.missed(),
             priority_fallbacks: count(&self.counters.priority_fallbacks),
+            refused_by_schedule: self.admission.as_ref().map_or(0, Admission::refused),
         }
     }
 
@@ -68,5 +70,11 @@ impl Shared {
             .collect();
         reports.sort_by_key(|report| report.number);
         reports
+    }
+
+    /// Returns why the schedule has refused connects since the last call, in words.
+    pub(super) fn take_unadmitted(&self) -> Vec<String> {
+        let admission = self.admission.as_ref();
+        admission.map_or_else(Vec::new, Admission::take_refusals)
     }
 }

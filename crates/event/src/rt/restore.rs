@@ -123,11 +123,11 @@ impl Shared {
     /// Returns the bodies that consumers have not yet taken.
     fn offer(&self, supplier: Option<&Arc<Supplier>>, events: Vec<Event>) -> Vec<Marshalled> {
         let reach = supplier.and_then(|supplier| supplier.reach(self));
-        let priority = supplier.and_then(|supplier| supplier.priority);
         self.count_received(events.len() as u64);
         let mut bodies = Vec::new();
         for event in events {
             let mut pushed = Pushed::of(event);
+            let priority = supplier.and_then(|supplier| supplier.priority(pushed.key()));
             self.route(&mut pushed, reach.as_deref(), priority);
             bodies.extend(pushed.into_bodies());
         }

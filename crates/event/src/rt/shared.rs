@@ -10,7 +10,6 @@ use std::sync::{Arc, Weak};
 use deckwatch_access::Action;
 use deckwatch_orb::delivery::{
     Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
-    WhenFull,
 };
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
@@ -18,17 +17,19 @@ use deckwatch_orb::{
 };
 use deckwatch_sync::PiMutex;
 
+use super::admission::Admission;
 use super::consumer::{Consumer, Delivery};
 use super::counters::{Counters, Loss};
 use super::hop::{Hop, Hops};
 use super::observers::{Change, Observers};
+use super::options::RtChannelOptions;
 use super::pushed::Pushed;
 use super::qos::{self, RtInfo};
+use super::scheduling::Table;
 use super::supplier::Supplier;
 use super::timeouts::Timeouts;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
-use crate::gate::Access;
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::objects::Objects;
@@ -36,50 +37,6 @@ use crate::peers::{Place, Shares, is_share};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
-
-/// Options of a real-time channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RtChannelOptions {
-    /// Event sets that wait for one consumer; 1 to [`limits::QUEUE_LEN_MAX`].
-    pub queue_len: usize,
-    /// What happens when a consumer's queue is full.
-    pub when_full: WhenFull,
-    /// Octets of all events that are alive; at least [`limits::CHANNEL_SIZE_MIN`].
-    pub size_max: usize,
-    /// Which thread sends an event, and which goes first.
-    pub dispatching: Dispatching,
-    /// A lane whose priority the host refuses works at the priority that it has, and is counted.
-    pub allow_priority_fallback: bool,
-    /// A connected client may connect again to change its QoS; else it gets AlreadyConnected, as TAO's default is.
-    pub reconnect: bool,
-    /// A client that disconnects is called back, as at the end of the channel.
-    pub disconnect_callbacks: bool,
-    /// The RT_Infos that dependencies name, by their handle.
-    pub rt_infos: HashMap<i32, RtInfo>,
-    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
-    /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
-    pub share_percent: u8,
-    /// Who may use the channel; everybody without it. Each header that a consumer subscribes to must be permitted, each
-    /// that a supplier publishes, and that of each event.
-    pub access: Option<Access>,
-}
-
-impl Default for RtChannelOptions {
-    fn default() -> Self {
-        Self {
-            queue_len: limits::QUEUE_LEN_DEFAULT,
-            when_full: WhenFull::default(),
-            size_max: limits::CHANNEL_SIZE_DEFAULT,
-            dispatching: Dispatching::default(),
-            allow_priority_fallback: false,
-            reconnect: false,
-            disconnect_callbacks: false,
-            rt_infos: HashMap::new(),
-            share_percent: limits::SHARE_PERCENT_DEFAULT,
-            access: None,
-        }
-    }
-}
 
 /// The state that the servants of one channel share.
 pub(super) struct Shared {
@@ -99,6 +56,7 @@ pub(super) struct Shared {
     timeouts: Arc<Timeouts>,
     observers: Arc<Observers>,
     pub(super) hops: Hops,
+    pub(super) admission: Option<Admission>,
     pub(super) counters: Arc<Counters>,
     is_destroyed: AtomicBool,
     /// Set after `is_destroyed`, once the suppliers have been notified.
@@ -149,6 +107,10 @@ impl Shared {
         };
         let prepare: Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync> =
             Arc::new(prepare);
+        let admission = match options.scheduling.clone() {
+            Some(scheduling) => Some(Admission::new(scheduling, orb, &options.dispatching)?),
+            None => None,
+        };
         let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
         let objects = Objects::new(home);
         let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
@@ -167,6 +129,7 @@ impl Shared {
             timeouts: Arc::default(),
             observers: Arc::default(),
             hops: Hops::new(),
+            admission,
             counters,
             is_destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
@@ -291,16 +254,47 @@ impl Shared {
         if matches!(hop, Hop::Channel(_)) && !filter.is_stateless() {
             return Err(raise(Kind::BadParam));
         }
-        let rt_info = qos::rt_info(qos, &self.options.rt_infos);
+        let handles = qos::consumer_handles(qos);
+        let Some(admission) = self.admission.as_ref().filter(|_| !handles.is_empty()) else {
+            return self.join_consumer(number, reference, qos, (filter, hop), before, None);
+        };
+        let supplied = || self.supplied(number, &filter, &handles);
+        let named: Vec<i32> = handles
+            .iter()
+            .copied()
+            .filter(|handle| *handle != 0)
+            .collect();
+        let join = |table: &Table| {
+            let of = (filter.clone(), hop);
+            self.join_consumer(number, reference, qos, of, before, Some(table))
+        };
+        let (consumer, table) = admission.connect(number, &named, supplied, join)?;
+        self.reschedule(&table);
+        Ok(consumer)
+    }
+
+    /// Makes a consumer's connection.
+    fn join_consumer(
+        &self,
+        number: u64,
+        reference: &PushConsumerRef,
+        qos: &ConsumerQOS,
+        (filter, hop): (Filter, Hop),
+        before: Option<&Arc<Consumer>>,
+        table: Option<&Table>,
+    ) -> Result<Arc<Consumer>, SystemException> {
+        let rt_info = table.and_then(|table| qos::most_urgent(qos, table));
         let same = before.filter(|before| before.outlet.object() == reference.object());
         // Without a lock: to resolve a host name takes time.
         let outlet = match same {
             Some(same) => Arc::clone(&same.outlet),
             None => self.outlet(number, reference, hop, rt_info)?,
         };
-        let extras = (hop, rt_info);
-        let consumer = Consumer::new(filter, Arc::clone(&outlet), qos, extras, self.now_ns());
+        let consumer = Consumer::new(filter, Arc::clone(&outlet), qos, hop, self.now_ns());
         let consumer = Arc::new(consumer);
+        if let Some(table) = table {
+            consumer.schedule(table);
+        }
         let entered = self.enter_consumer(&consumer, before);
         if same.is_none() {
             match (&entered, before) {
@@ -418,6 +412,7 @@ impl Shared {
             self.generation.fetch_add(1, Release);
         }
         consumer.leave();
+        self.leave_schedule(consumer.number, consumer.handles.is_empty());
         self.timeouts.forget(consumer.number);
         self.objects.retire(consumer.number);
         if !consumer.is_gateway {

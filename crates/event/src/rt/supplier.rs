@@ -11,10 +11,11 @@ use deckwatch_cdr::Parse as _;
 use deckwatch_orb::{
     Priority, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
 };
-use deckwatch_sync::PiMutex;
+use deckwatch_sync::{PiMutex, Settable};
 
 use super::pushed::Pushed;
 use super::qos;
+use super::scheduling::Table;
 use super::shared::Shared;
 use crate::channel_group::ProxyKind;
 use crate::filter::designator::{ANY, SOURCE_ANY};
@@ -34,8 +35,10 @@ pub(super) struct Supplier {
     pub(super) reference: Option<PushSupplierRef>,
     pub(super) is_gateway: bool,
     pub(super) publications: Box<[Header]>,
-    /// That of the most urgent RT_Info that its publications name.
-    pub(super) priority: Option<Priority>,
+    /// The publications that name an RT_Info.
+    pub(super) handles: Box<[(Header, i32)]>,
+    /// The priority of each of them that has a rate.
+    priorities: Settable<Box<[(Header, Priority)]>>,
     /// The consumers that may match a publication, and the generation of subscriptions that they are of.
     reach: PiMutex<Option<(u64, Reach)>>,
     /// The connection of its last call: [`CallerConnection::number`](deckwatch_orb::CallerConnection::number).
@@ -49,17 +52,36 @@ impl Supplier {
     pub(super) fn new(
         reference: Option<&PushSupplierRef>,
         qos: &SupplierQOS,
-        known: &qos::RtInfos,
         connection: u64,
     ) -> Self {
         Self {
             reference: reference.cloned(),
             is_gateway: qos.is_gateway,
             publications: qos::published(qos),
-            priority: qos::published_priority(qos, known),
+            handles: qos::supplier_handles(qos),
+            priorities: Settable::empty(),
             reach: PiMutex::default(),
             connection: AtomicU64::new(connection),
         }
+    }
+
+    /// Takes the priorities of its publications from a schedule.
+    pub(super) fn schedule(&self, table: &Table) {
+        let priority =
+            |&(header, handle): &(Header, i32)| Some((header, table.infos.get(&handle)?.priority));
+        let priorities: Box<[_]> = self.handles.iter().filter_map(priority).collect();
+        if !priorities.is_empty() {
+            self.priorities.set(priorities);
+        }
+    }
+
+    /// The priority of the publication that an event belongs to.
+    pub(super) fn priority(&self, event: Header) -> Option<Priority> {
+        let found = self.priorities.read(|all| {
+            let of_event = all.iter().find(|(header, _)| header.matches(event));
+            of_event.map(|(_, priority)| *priority)
+        });
+        found.flatten()
     }
 
     /// The consumers that may match one of its publications, computed anew when subscriptions have changed.
@@ -155,15 +177,20 @@ impl ConsumerProxy {
             let header = EventHeader::parse(&mut r)?;
             gate.check_events(Action::Supply, once(key(&header)))?;
             let mut alone = Pushed::alone(arguments, header);
-            shared.route(&mut alone, reach, supplier.priority);
+            let priority = || requested(&shared, request);
+            let priority = supplier.priority(alone.key()).or_else(priority);
+            shared.route(&mut alone, reach, priority);
         } else {
             let events = Vec::<Event>::parse(&mut { arguments })?;
             gate.check_events(
                 Action::Supply,
                 events.iter().map(|event| key(&event.header)),
             )?;
+            let requested = requested(&shared, request);
             for event in events {
-                shared.route(&mut Pushed::of(event), reach, supplier.priority);
+                let mut event = Pushed::of(event);
+                let priority = supplier.priority(event.key()).or(requested);
+                shared.route(&mut event, reach, priority);
             }
         }
         request.reply().map(drop)
@@ -183,7 +210,8 @@ impl PushConsumer for ConsumerProxy {
         shared.count_received(data.len() as u64);
         for event in data {
             let mut event = Pushed::of(event.clone());
-            shared.route(&mut event, reach.as_deref(), supplier.priority);
+            let priority = supplier.priority(event.key());
+            shared.route(&mut event, reach.as_deref(), priority);
         }
         Ok(())
     }
@@ -218,9 +246,8 @@ impl ProxyPushConsumer for ConsumerProxy {
             State::Connected(_) => return Err(AlreadyConnected {}.into()),
             State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
         }
-        let known = &shared.options.rt_infos;
         let connection = shared.shares.connection();
-        let supplier = Arc::new(Supplier::new(push_supplier, qos, known, connection));
+        let supplier = Arc::new(Supplier::new(push_supplier, qos, connection));
         let client = Client {
             number: self.number,
             kind: ProxyKind::PushConsumer,
@@ -232,6 +259,14 @@ impl ProxyPushConsumer for ConsumerProxy {
         *state = State::Connected(supplier);
         Ok(())
     }
+}
+
+/// The CORBA priority of a request, for a channel with lanes.
+fn requested(shared: &Shared, request: &ServerRequest<'_>) -> Option<Priority> {
+    if shared.is_reactive() {
+        return None;
+    }
+    request.priority()
 }
 
 /// The servant of a [`ConsumerProxy`]: as its skeleton, but `push` is served from the octets.

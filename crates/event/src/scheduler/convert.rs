@@ -1,5 +1,7 @@
 //! Between the wire's `RtecScheduler` and the theory's types. A time that does not fit is BAD_PARAM, never another time.
 
+use std::collections::HashMap;
+
 use deckwatch_orb::SystemExceptionKind as Kind;
 use deckwatch_sched::{
     CallKind, Criticality, Dependency, Dispatch, Enabled, Handle, Importance, InfoKind, Operations,
@@ -17,7 +19,7 @@ use crate::rtec_scheduler::{
 /// Nanoseconds of one unit of the wire's times.
 pub(super) const UNIT_NS: u64 = 100;
 
-pub(super) fn handle(number: i32) -> Result<Handle, Failure> {
+pub(crate) fn handle(number: i32) -> Result<Handle, Failure> {
     let number = u32::try_from(number).ok().and_then(Handle::new);
     number.ok_or(Failure::UnknownTask)
 }
@@ -99,6 +101,41 @@ pub(super) fn described(
         enabled: wire_enabled(info.enabled),
         volatile_token: 0,
     })
+}
+
+/// Returns the operations of another scheduler, in the order of `infos`. What depends on an unknown handle is left out.
+pub(crate) fn mirrored(
+    infos: &[RTInfo],
+    dependencies: &[DependencyInfo],
+) -> Result<Operations, Failure> {
+    let mut operations = Operations::default();
+    let mut places = HashMap::new();
+    for info in infos {
+        let of = operations.create(&info.entry_point)?;
+        let mut result = Ok(());
+        operations.change(of, |there| {
+            there.enabled = enabled(info.enabled);
+            result = declare(there, info);
+        })?;
+        result?;
+        places.insert(info.handle, of);
+    }
+    for wire in dependencies {
+        let ends = (
+            places.get(&wire.rt_info),
+            places.get(&wire.rt_info_depended_on),
+        );
+        if let (Some(&of), Some(&on)) = ends {
+            let one = dependency(
+                handle_number(on),
+                wire.number_of_calls,
+                wire.dependency_type,
+                wire.enabled,
+            )?;
+            operations.add_dependency(of, one)?;
+        }
+    }
+    Ok(operations)
 }
 
 /// Returns the dependencies of an operation as the wire has them.

@@ -1,13 +1,8 @@
 //! Which consumer gets which events.
 
-use super::{World, any_of, event, list, next, publishing};
+use super::{World, any_of, event, list, next};
 use crate::support::{PATIENCE, wait_for};
-use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, MASKED_TYPE, NEGATION};
-use deckwatch_event::rt::{Loss, RtChannelOptions, RtInfo};
-use deckwatch_orb::Priority;
-use std::collections::HashMap;
-use std::time::Duration;
 
 #[test]
 fn each_consumer_gets_the_events_that_its_filter_emits_as_they_were_pushed() {
@@ -101,57 +96,5 @@ fn supplier_of_any_type_reaches_negations_and_masks() {
         assert_eq!(next(&not_20), ["wanted"], "{published:?}");
         assert_eq!(next(&masked), ["wanted"], "{published:?}");
     }
-    world.end();
-}
-
-#[test]
-fn lanes_send_by_the_rt_info_and_count_what_a_full_queue_loses() {
-    let priority = |value| Priority::new(value).expect("a priority");
-    let lane = |value| LaneOptions {
-        priority: priority(value),
-        threads: 1,
-        queue: QueueOptions {
-            len: 64,
-            order: QueueOrder::Deadline,
-            when_full: QueueFull::DropNew,
-        },
-    };
-    let info = RtInfo {
-        priority: priority(7),
-        deadline: Duration::from_millis(50),
-        worst_case: Duration::from_millis(1),
-    };
-    let world = World::with(RtChannelOptions {
-        dispatching: Dispatching::Lanes(vec![lane(5), lane(9)]),
-        allow_priority_fallback: true,
-        rt_infos: HashMap::from([(3, info)]),
-        ..RtChannelOptions::default()
-    });
-    let mut qos = any_of(&[(0, 20)]);
-    qos.dependencies[1].rt_info = 3;
-    let (_proxy, sets) = world.connect(&qos);
-    let supplier = world.supply(&[]);
-    for number in 0..20 {
-        supplier.push(&[event(1, 20, &number.to_string())]).unwrap();
-    }
-    for number in 0..20 {
-        assert_eq!(
-            next(&sets),
-            [number.to_string()],
-            "one thread keeps the order"
-        );
-    }
-    let counts = world.served.counts();
-    assert_eq!(counts.priorities_missed, 20, "no lane has priority 7");
-    let (_other, plain) = world.connect(&any_of(&[(0, 21)]));
-    let mut published = publishing(&[(1, 21)]);
-    published.publications[0].dependency_info.rt_info = 3;
-    let urgent = world.proxy_consumer();
-    urgent.connect_push_supplier(None, &published).unwrap();
-    urgent.push(&[event(1, 21, "by the supplier's")]).unwrap();
-    assert_eq!(next(&plain), ["by the supplier's"]);
-    assert_eq!(world.served.counts().priorities_missed, 21);
-    assert_eq!(counts.lost(Loss::QueueFull), 0);
-    wait_for(|| world.served.consumers()[0].delivered == 20);
     world.end();
 }

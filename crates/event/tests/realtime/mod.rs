@@ -5,6 +5,7 @@ mod connections;
 mod events;
 mod hops;
 mod observers;
+mod scheduled;
 mod serving;
 mod shares;
 

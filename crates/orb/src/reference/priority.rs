@@ -1,10 +1,13 @@
 //! The real-time policies in a reference, and whether the caller's overrides are consistent with them.
 
+use deckwatch_giop::ior::policies::{PriorityModelValue, policies_component};
+use deckwatch_giop::ior::{IiopProfile, profile_tag};
+
 use super::ObjectRef;
 use super::route_key;
 use crate::SystemException;
 use crate::policy::{Policy, PolicyType};
-use crate::rt::{self, PriorityBands, PriorityModelPolicy, Protocols};
+use crate::rt::{self, Priority, PriorityBands, PriorityModel, PriorityModelPolicy, Protocols};
 
 impl ObjectRef {
     /// The policy of this kind that a call from this thread would have (Object::get_policy): as
@@ -42,6 +45,31 @@ impl ObjectRef {
     pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>, SystemException> {
         let exposed = self.0.current().routes()?.exposed();
         Ok(exposed.and_then(|exposed| exposed.model))
+    }
+
+    /// The same reference with the priority model CLIENT_PROPAGATED: requests carry the priority of their caller. For a
+    /// server that orders the work of a request by its priority, and leaves the thread that reads it alone.
+    ///
+    /// # Errors
+    /// MARSHAL for a profile that cannot be read or written.
+    pub fn with_propagated_priority(
+        &self,
+        server_priority: Priority,
+    ) -> Result<Self, SystemException> {
+        let model = PriorityModelValue {
+            model: PriorityModel::ClientPropagated as u32,
+            server_priority: server_priority.value(),
+        };
+        let component = policies_component(&[model.to_policy()?])?;
+        let mut ior = self.ior().clone();
+        for profile in &mut ior.profiles {
+            if profile.tag == profile_tag::INTERNET_IOP {
+                let mut iiop = IiopProfile::from_octets(&profile.data)?;
+                iiop.components.push(component.clone());
+                *profile = iiop.to_tagged()?;
+            }
+        }
+        Ok(self.like(ior))
     }
 
     /// The kinds of policies because of which a call from this thread, at its present priority, would raise INV_POLICY

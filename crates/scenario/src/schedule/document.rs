@@ -1,7 +1,7 @@
 //! A computed schedule as a document: what `deckwatch schedule --json` prints, with units in the names.
 
 use deckwatch_sched::sensitivity::{changes, greatest_factor_millionths};
-use deckwatch_sched::{Operations, Picture, SchedError, Schedule, Settings};
+use deckwatch_sched::{Operations, Picture, SchedError, Schedule, Settings, in_words};
 use serde::Serialize;
 
 use crate::schedule::ScheduleFile;
@@ -206,24 +206,6 @@ pub fn factor_in_words(factor: f64) -> String {
     format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
-/// Returns a duration in the unit that suits it, with all digits that it has.
-#[must_use]
-pub fn in_words(ns: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
-    for (unit, unit_ns) in UNITS {
-        if ns >= unit_ns {
-            let fraction = format!(
-                "{:09}",
-                u128::from(ns % unit_ns) * 1_000_000_000 / u128::from(unit_ns)
-            );
-            let fraction = fraction.trim_end_matches('0');
-            let point = if fraction.is_empty() { "" } else { "." };
-            return format!("{}{point}{fraction} {unit}", ns / unit_ns);
-        }
-    }
-    format!("{ns} ns")
-}
-
 /// Makes the page of a schedule, with the picture of its critical instant.
 ///
 /// # Errors
@@ -373,25 +355,5 @@ fn gantt(
         end_ns: picture.end_ns,
         rows: order.iter().map(row).collect(),
         notes,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_keep_their_digits() {
-        let cases = [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1500, "1.5 us"),
-            (50_000_000, "50 ms"),
-            (62_500_000, "62.5 ms"),
-            (1_000_000_001, "1.000000001 s"),
-        ];
-        for (ns, words) in cases {
-            assert_eq!(in_words(ns), words);
-        }
     }
 }

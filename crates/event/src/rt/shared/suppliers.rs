@@ -11,11 +11,13 @@ use crate::limits;
 use crate::peers::Peer;
 use crate::raise::raise;
 use crate::rt::observers::Change;
+use crate::rt::scheduling::Table;
 use crate::rt::supplier::Supplier;
 
 impl Shared {
     /// # Errors
-    /// NO_PERMISSION for a publication that the access table refuses, NO_RESOURCES at the maximum of suppliers, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
+    /// NO_PERMISSION for a publication that the access table refuses, NO_RESOURCES at the maximum of suppliers, or if an
+    /// operation would miss its deadline, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
     /// end.
     pub(in crate::rt) fn connect_supplier(
         &self,
@@ -26,6 +28,22 @@ impl Shared {
         let published = published.map(|header| (header.source, header.event_type));
         let gate = &self.objects.home.gate;
         gate.check_events(Action::Supply, published)?;
+        let has_handles = !supplier.handles.is_empty();
+        let Some(admission) = self.admission.as_ref().filter(|_| has_handles) else {
+            return self.enter_supplier(number, supplier);
+        };
+        let consumed = || self.consumed(number, &supplier.handles);
+        let handles: Vec<i32> = supplier.handles.iter().map(|each| each.1).collect();
+        let enter = |table: &Table| {
+            supplier.schedule(table);
+            self.enter_supplier(number, supplier)
+        };
+        let ((), table) = admission.connect(number, &handles, consumed, enter)?;
+        self.reschedule(&table);
+        Ok(())
+    }
+
+    fn enter_supplier(&self, number: u64, supplier: &Arc<Supplier>) -> Result<(), SystemException> {
         let peer = self.shares.caller();
         self.make_room_for_supplier(peer);
         let mut clients = self.clients.lock("rt.clients");
@@ -83,6 +101,7 @@ impl Shared {
         let Some(supplier) = supplier else {
             return;
         };
+        self.leave_schedule(number, supplier.handles.is_empty());
         if !supplier.is_gateway {
             self.observers.note(Change::Suppliers);
         }

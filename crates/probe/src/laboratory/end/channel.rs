@@ -13,7 +13,7 @@ use deckwatch_event::client::Connected;
 use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
 use deckwatch_event::filter::designator::UNDEFINED;
-use deckwatch_event::rt::{RtChannelOptions, RtEventChannel, RtInfo};
+use deckwatch_event::rt::{RtChannelOptions, RtEventChannel, RtInfo, Scheduling};
 use deckwatch_event::{
     ChannelOptions, EventChannel, cos_event_channel_admin as cos, cos_event_comm,
     rtec_event_channel_admin as rtec, rtec_event_comm,
@@ -69,10 +69,10 @@ fn real_time_options(plan: &EndPlan) -> RtChannelOptions {
     };
     RtChannelOptions {
         dispatching: Dispatching::Lanes(priorities.map(lane).to_vec()),
-        rt_infos: HashMap::from([
+        scheduling: Some(Scheduling::fixed(HashMap::from([
             (HIGH.rt_info, info(priorities[0])),
             (LOW.rt_info, info(priorities[1])),
-        ]),
+        ]))),
         ..RtChannelOptions::default()
     }
 }

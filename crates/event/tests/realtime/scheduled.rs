@@ -1,0 +1,270 @@
+//! Priorities from a schedule: lanes, the urgency of each dependency, and admission at run time.
+
+use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
+use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
+use deckwatch_event::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef, SupplierQOS};
+use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_orb::{NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class};
+use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
+
+use super::{World, any_of, event, next, publishing};
+use crate::support::{serving_orb, wait_for};
+
+const MS: u64 = 1_000_000;
+
+/// Declared operations: name, worst case and period in milliseconds (0 for none).
+fn operations(all: &[(&str, u64, u64)]) -> Operations {
+    let mut operations = Operations::default();
+    for &(name, worst_case, period) in all {
+        let info = RtInfo {
+            entry_point: name.to_owned(),
+            worst_case_ns: worst_case * MS,
+            period_ns: period * MS,
+            ..RtInfo::default()
+        };
+        operations.add(&info).expect("another name");
+    }
+    operations
+}
+
+fn service(orb: &Orb, strategy: Strategy, all: &[(&str, u64, u64)]) -> SchedulingService {
+    let options = SchedulerOptions {
+        settings: Settings {
+            strategy,
+            ..Settings::default()
+        },
+        admits: true,
+    };
+    SchedulingService::start_with(orb, options, operations(all)).expect("a service")
+}
+
+const RANGE: (NativePriority, NativePriority) = (NativePriority(1), NativePriority(49));
+
+fn queue() -> QueueOptions {
+    QueueOptions {
+        len: 64,
+        order: QueueOrder::Arrival,
+        when_full: QueueFull::DropNew,
+    }
+}
+
+/// A channel with the lanes of a schedule.
+fn scheduled(orb: Orb, scheduling: Scheduling) -> World {
+    let lanes = scheduling.lanes(&orb, queue()).expect("lanes");
+    let options = RtChannelOptions {
+        dispatching: Dispatching::Lanes(lanes),
+        allow_priority_fallback: true,
+        reconnect: true,
+        scheduling: Some(scheduling),
+        ..RtChannelOptions::default()
+    };
+    World::of(orb, options)
+}
+
+/// All events of these types, each with its RT_Info.
+fn rated(wanted: &[(i32, i32)]) -> ConsumerQOS {
+    let types: Vec<_> = wanted
+        .iter()
+        .map(|(event_type, _)| (0, *event_type))
+        .collect();
+    let mut qos = any_of(&types);
+    for (dependency, (_, handle)) in qos.dependencies[1..].iter_mut().zip(wanted) {
+        dependency.rt_info = *handle;
+    }
+    qos
+}
+
+fn published(all: &[(i32, i32)]) -> SupplierQOS {
+    let types: Vec<_> = all.iter().map(|(event_type, _)| (1, *event_type)).collect();
+    let mut qos = publishing(&types);
+    for (publication, (_, handle)) in qos.publications.iter_mut().zip(all) {
+        publication.dependency_info.rt_info = *handle;
+    }
+    qos
+}
+
+/// The CORBA priority of a native one, by the ORB's mapping.
+fn corba(native: i16) -> Priority {
+    let mapping = deckwatch_orb::Linear(Class::Fifo);
+    mapping.to_corba(NativePriority(native)).expect("mapped")
+}
+
+#[test]
+fn lanes_and_their_queues_are_those_of_the_schedule() {
+    let orb = serving_orb();
+    let rate_monotonic = [("fast", 1, 10), ("slow", 2, 100)];
+    let service = service(&orb, Strategy::Rms, &rate_monotonic);
+    let scheduling = Scheduling::of_service(&service, RANGE);
+    let lane = |native, order| LaneOptions {
+        priority: corba(native),
+        threads: 1,
+        queue: QueueOptions { order, ..queue() },
+    };
+    assert_eq!(
+        scheduling.lanes(&orb, queue()).expect("lanes"),
+        [49, 48].map(|native| lane(native, QueueOrder::Arrival))
+    );
+    // The same through references, as with a scheduler elsewhere.
+    let other = Scheduling::of_reference(service.reference().object(), RANGE);
+    assert_eq!(other.lanes(&orb, queue()), scheduling.lanes(&orb, queue()));
+    for (strategy, order) in [
+        (Strategy::Edf, QueueOrder::Deadline),
+        (Strategy::Mlf, QueueOrder::Laxity),
+    ] {
+        let orb = serving_orb();
+        let service = self::service(&orb, strategy, &rate_monotonic);
+        let scheduling = Scheduling::of_service(&service, RANGE);
+        assert_eq!(scheduling.lanes(&orb, queue()).unwrap(), [lane(49, order)]);
+        orb.shutdown(true).unwrap();
+    }
+    orb.shutdown(true).unwrap();
+}
+
+#[test]
+fn schedule_that_misses_a_deadline_or_has_no_rate_gives_no_lanes() {
+    for (all, range, expected) in [
+        (&[("late", 12, 10)][..], RANGE, "infeasible"),
+        (&[("first", 3, 7), ("late", 6, 10)], RANGE, "infeasible"),
+        (&[("never", 1, 0)], RANGE, "nothing"),
+        (&[], RANGE, "nothing"),
+        (
+            &[("a", 1, 10), ("b", 1, 20)],
+            (NativePriority(7), NativePriority(7)),
+            "few",
+        ),
+    ] {
+        let orb = serving_orb();
+        let service = service(&orb, Strategy::Rms, all);
+        for scheduling in [
+            Scheduling::of_service(&service, range),
+            Scheduling::of_reference(service.reference().object(), range),
+        ] {
+            let found = match scheduling.lanes(&orb, queue()) {
+                Err(SchedulingError::Infeasible(_)) => "infeasible",
+                Err(SchedulingError::NothingScheduled) => "nothing",
+                Err(SchedulingError::TooFewPriorities) => "few",
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, expected, "{all:?}");
+        }
+        orb.shutdown(true).unwrap();
+    }
+}
+
+#[test]
+fn each_event_has_the_urgency_of_the_dependency_that_matches_it() {
+    let orb = serving_orb();
+    let service = service(
+        &orb,
+        Strategy::Rms,
+        &[
+            ("fast", 1, 10),
+            ("slow", 2, 100),
+            ("on fast", 1, 0),
+            ("on slow", 1, 0),
+        ],
+    );
+    let world = scheduled(orb, Scheduling::of_service(&service, RANGE));
+    let supplier = world.proxy_consumer();
+    supplier
+        .connect_push_supplier(None, &published(&[(20, 1), (21, 2)]))
+        .unwrap();
+    // One consumer, two dependencies of different rates.
+    let (_proxy, sets) = world.connect(&rated(&[(20, 3), (21, 4)]));
+    let sent = |of: i16| {
+        let lanes = world.served.lanes();
+        let mut of_lane = lanes.iter().filter(|lane| lane.priority == Some(corba(of)));
+        of_lane.next().expect("a lane").dispatched
+    };
+    for (event_type, lane, other) in [(21, 48, 49), (20, 49, 48)] {
+        let before = sent(other);
+        let own = sent(lane);
+        supplier.push(&[event(1, event_type, "a")]).unwrap();
+        assert_eq!(next(&sets), ["a"]);
+        wait_for(|| sent(lane) == own + 1);
+        assert_eq!(sent(other), before);
+    }
+    assert_eq!(world.served.counts().priorities_missed, 0);
+    world.end();
+}
+
+/// A lane with this priority and one thread.
+fn lane(priority: i16) -> LaneOptions {
+    LaneOptions {
+        priority: Priority::new(priority).expect("a priority"),
+        threads: 1,
+        queue: queue(),
+    }
+}
+
+/// A channel with lanes and without a schedule.
+fn laned(priorities: &[i16]) -> World {
+    World::with(RtChannelOptions {
+        dispatching: Dispatching::Lanes(priorities.iter().map(|each| lane(*each)).collect()),
+        allow_priority_fallback: true,
+        ..RtChannelOptions::default()
+    })
+}
+
+#[test]
+fn priority_of_a_push_chooses_the_lane_of_what_has_no_rt_info() {
+    let world = laned(&[5, 9]);
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let supplier = world.supply(&[]);
+    let sent = || {
+        world
+            .served
+            .lanes()
+            .iter()
+            .map(|lane| lane.dispatched)
+            .collect::<Vec<_>>()
+    };
+    supplier.push(&[event(1, 20, "plain")]).unwrap();
+    assert_eq!(next(&sets), ["plain"]);
+    wait_for(|| sent() == [1, 0]);
+    // In the time-sharing class a priority takes no rights: it selects lanes all the same.
+    let orb = Orb::builder().scheduling(Class::Other).build().unwrap();
+    let text = world.user.object_to_string(supplier.object());
+    let object = orb.string_to_object(&text).unwrap().expect("not nil");
+    let supplier = ProxyPushConsumerRef::unchecked_narrow(object);
+    let push = |priority: i16, payload: &str| {
+        let priority = Priority::new(priority).expect("a priority");
+        orb.rt_current().set_the_priority(priority).unwrap();
+        supplier.push(&[event(1, 20, payload)]).unwrap();
+        assert_eq!(next(&sets), [payload]);
+    };
+    push(9, "urgent");
+    wait_for(|| sent() == [1, 1]);
+    push(7, "between");
+    wait_for(|| sent() == [2, 1]);
+    assert_eq!(world.served.counts().priorities_missed, 1, "no lane has 7");
+    orb.shutdown(true).unwrap();
+    world.end();
+}
+
+#[test]
+fn supplier_s_rt_info_chooses_the_lane_of_each_of_its_events() {
+    let orb = serving_orb();
+    let service = service(&orb, Strategy::Rms, &[("fast", 1, 10), ("slow", 2, 100)]);
+    let world = scheduled(orb, Scheduling::of_service(&service, RANGE));
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20), (0, 21)]));
+    let supplier = world.proxy_consumer();
+    supplier
+        .connect_push_supplier(None, &published(&[(20, 1), (21, 2)]))
+        .unwrap();
+    let sent = || {
+        world
+            .served
+            .lanes()
+            .iter()
+            .map(|lane| lane.dispatched)
+            .collect::<Vec<_>>()
+    };
+    supplier.push(&[event(1, 20, "fast")]).unwrap();
+    assert_eq!(next(&sets), ["fast"]);
+    wait_for(|| sent() == [0, 1]);
+    supplier.push(&[event(1, 21, "slow")]).unwrap();
+    assert_eq!(next(&sets), ["slow"]);
+    wait_for(|| sent() == [1, 1]);
+    world.end();
+}

@@ -2,7 +2,9 @@
 
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
-use deckwatch_event::rtec_event_channel_admin::{ConsumerQOS, ProxyPushConsumerRef, SupplierQOS};
+use deckwatch_event::rtec_event_channel_admin::{
+    ConsumerQOS, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError, SupplierQOS,
+};
 use deckwatch_event::{SchedulerOptions, SchedulingService};
 use deckwatch_orb::{NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class};
 use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
@@ -267,4 +269,40 @@ fn supplier_s_rt_info_chooses_the_lane_of_each_of_its_events() {
     assert_eq!(next(&sets), ["slow"]);
     wait_for(|| sent() == [1, 1]);
     world.end();
+}
+
+#[test]
+fn refused_consumer_leaves_no_dependency_behind() {
+    // The last operation has no rate before a consumer with its handle connects.
+    let all = [("read", 2, 50), ("draw", 60, 120), ("track", 22, 0)];
+    for is_own in [true, false] {
+        let orb = serving_orb();
+        let service = service(&orb, Strategy::Rms, &all);
+        let scheduler = service.reference().clone();
+        let scheduling = if is_own {
+            Scheduling::of_service(&service, RANGE)
+        } else {
+            Scheduling::of_reference(scheduler.object(), RANGE)
+        };
+        let world = scheduled(orb, scheduling);
+        let supplier = world.proxy_consumer();
+        supplier
+            .connect_push_supplier(None, &published(&[(20, 1)]))
+            .unwrap();
+        let (consumer, _sets) = world.consumer();
+        let refused = world
+            .proxy_supplier()
+            .connect_push_consumer(Some(&consumer), &rated(&[(20, 3)]));
+        let kind = deckwatch_orb::SystemExceptionKind::NoResources;
+        let minor = deckwatch_orb::own_minor::SCHEDULE_INFEASIBLE;
+        match refused {
+            Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) => {
+                assert_eq!((exception.kind, exception.minor), (kind, minor), "{is_own}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(world.served.counts().refused_by_schedule, 1);
+        assert_eq!(scheduler.get_dependency_set().unwrap(), []);
+        world.end();
+    }
 }

@@ -115,7 +115,7 @@ pub const CONSUMER_SHARE_FULL: u32 = code(92);
 pub const SUPPLIER_SHARE_FULL: u32 = code(93);
 /// NO_PERMISSION: the access table of the service has no rule that permits the request.
 pub const ACCESS_DENIED: u32 = code(94);
-/// NO_RESOURCES: an operation would miss its deadline; the exception's detail names it.
+/// NO_RESOURCES: an operation would miss its deadline; the channel's log names it.
 pub const SCHEDULE_INFEASIBLE: u32 = code(95);
 /// BAD_PARAM: the scheduler has no RT_Info of this handle.
 pub const RT_INFO_UNKNOWN: u32 = code(96);

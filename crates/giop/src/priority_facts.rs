@@ -200,7 +200,7 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         Kind::NoResources,
         own::SCHEDULE_INFEASIBLE,
         "an operation of the schedule would miss its deadline",
-        "read the exception's detail or the server's log, and ask `deckwatch schedule` what to change",
+        "read the server's log, and ask `deckwatch schedule` what to change",
     ),
     (
         Kind::BadParam,

@@ -164,6 +164,8 @@ mod tests {
             note: "one kernel".to_owned(),
             conversion_error_ns: 80,
         };
+        // Two readings may differ, by stolen time for example.
+        let readings = Readings::take();
         let provenance = Provenance {
             command: vec!["deckwatch".to_owned(), "run".to_owned()],
             version: "0.1.0".to_owned(),
@@ -173,7 +175,7 @@ mod tests {
             mission_path: "nav.toml".to_owned(),
             mission_text: "name = \"nav\"\n".to_owned(),
             machine: BTreeMap::from([("kernel".to_owned(), "6.18".to_owned())]),
-            disturbance: Readings::take().until(&Readings::take()).to_map(),
+            disturbance: readings.until(&readings).to_map(),
             clock,
         };
         let environment = Environment {

@@ -20,6 +20,6 @@ fn main() {
         .file(format!("{idl}/rtec/RtecEventComm.idl"))
         .file(format!("{idl}/rtec/RtecEventChannelAdmin.idl"))
         .file(format!("{idl}/rtec/RtecScheduler.idl"))
-        .file(format!("{idl}/deckwatch/event_federation.idl"))
+        .file(format!("{idl}/rtec/event_federation.idl"))
         .compile();
 }

@@ -216,6 +216,11 @@ impl<T: Task> Dispatcher<T> {
         lane.put(urgency, task);
     }
 
+    /// The priority of the most urgent lane. `None` without lanes.
+    pub(crate) fn highest(&self) -> Option<Priority> {
+        self.lanes.last().and_then(|lane| lane.priority)
+    }
+
     /// Tasks whose priority no lane had.
     pub(crate) fn missed(&self) -> u64 {
         self.missed.load(Relaxed)

@@ -36,7 +36,9 @@ pub(super) struct Consumer {
     state: Option<PiMutex<MatchState<Arc<Event>>>>,
     pub(super) outlet: Arc<Outlet>,
     pub(super) is_gateway: bool,
-    hop: Hop,
+    pub(super) hop: Hop,
+    /// That of its outlet.
+    pub(super) priority: Option<Priority>,
     /// The RT_Info that each dependency names, 0 for none; empty without any.
     pub(super) handles: Box<[i32]>,
     /// Set once the schedule gives one of them a rate.
@@ -111,6 +113,7 @@ impl Consumer {
         outlet: Arc<Outlet>,
         qos: &ConsumerQOS,
         hop: Hop,
+        priority: Option<Priority>,
         now_ns: u64,
     ) -> Self {
         let state =
@@ -122,6 +125,7 @@ impl Consumer {
             outlet,
             is_gateway: qos.is_gateway,
             hop,
+            priority,
             handles: qos::consumer_handles(qos),
             urgencies: Settable::empty(),
             is_suspended: AtomicBool::new(false),

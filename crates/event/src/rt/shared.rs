@@ -15,6 +15,7 @@ use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     ObjectRef, Orb, Priority, RtCurrent, Servant, SystemException, SystemExceptionKind as Kind,
 };
+use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::PiMutex;
 
 use super::admission::Admission;
@@ -93,8 +94,14 @@ impl Shared {
         let counters = Arc::<Counters>::default();
         let (current, counts) = (orb.rt_current(), Arc::clone(&counters));
         let may_fall_back = options.allow_priority_fallback;
+        // A thread that a real-time thread creates is not real-time by itself.
+        let class = schedule::class().ok();
         let prepare = move |priority: Option<Priority>| {
             let Some(priority) = priority else {
+                if let Some(class) = class.filter(|class| *class != Class::Other) {
+                    // The starting thread was allowed to enter its class, and this thread is, too.
+                    let _ = schedule::set_class(class);
+                }
                 return Ok(());
             };
             match current.set_the_priority(priority) {
@@ -112,6 +119,8 @@ impl Shared {
             None => None,
         };
         let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
+        let highest = dispatcher.highest();
+        let timeouts = Timeouts::new(Box::new(move || prepare(highest)));
         let objects = Objects::new(home);
         let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
         Ok(Arc::new_cyclic(|own| Self {
@@ -126,7 +135,7 @@ impl Shared {
             index: PiMutex::default(),
             generation: AtomicU64::new(0),
             clients: PiMutex::default(),
-            timeouts: Arc::default(),
+            timeouts: Arc::new(timeouts),
             observers: Arc::default(),
             hops: Hops::new(),
             admission,
@@ -284,13 +293,25 @@ impl Shared {
         table: Option<&Table>,
     ) -> Result<Arc<Consumer>, SystemException> {
         let rt_info = table.and_then(|table| qos::most_urgent(qos, table));
-        let same = before.filter(|before| before.outlet.object() == reference.object());
+        let priority = rt_info.map(|info| info.priority);
+        let same = before.filter(|before| {
+            before.outlet.object() == reference.object()
+                && before.hop.operation() == hop.operation()
+                && before.priority == priority
+        });
         // Without a lock: to resolve a host name takes time.
         let outlet = match same {
             Some(same) => Arc::clone(&same.outlet),
             None => self.outlet(number, reference, hop, rt_info)?,
         };
-        let consumer = Consumer::new(filter, Arc::clone(&outlet), qos, hop, self.now_ns());
+        let consumer = Consumer::new(
+            filter,
+            Arc::clone(&outlet),
+            qos,
+            hop,
+            priority,
+            self.now_ns(),
+        );
         let consumer = Arc::new(consumer);
         if let Some(table) = table {
             consumer.schedule(table);
@@ -396,12 +417,20 @@ impl Shared {
         }
     }
 
-    /// Returns false if it was removed before.
-    fn remove_consumer(&self, consumer: &Consumer) -> bool {
+    /// Removes the consumer of a proxy if it is one that `is_meant`: another may have connected in its place. Returns
+    /// false if none is removed.
+    fn remove_consumer(&self, number: u64, is_meant: impl Fn(&Consumer) -> bool) -> bool {
         let removed = {
             let mut clients = self.clients.lock("rt.clients");
-            clients.places.remove(&consumer.number);
-            clients.consumers.remove(&consumer.number)
+            if !clients
+                .consumers
+                .get(&number)
+                .is_some_and(|one| is_meant(one))
+            {
+                return false;
+            }
+            clients.places.remove(&number);
+            clients.consumers.remove(&number)
         };
         let Some(consumer) = removed else {
             return false;
@@ -422,7 +451,7 @@ impl Shared {
     }
 
     pub(super) fn disconnect_consumer(&self, consumer: &Consumer) {
-        if self.remove_consumer(consumer) {
+        if self.remove_consumer(consumer.number, |_| true) {
             if self.options.disconnect_callbacks {
                 consumer.outlet.close();
             } else {
@@ -558,13 +587,10 @@ impl Shared {
 
 impl OutletOwner for Shared {
     fn outlet_ended(&self, outlet: &Arc<Outlet>, why: End) {
-        let consumer = self.consumer(outlet.number());
         // A consumer that has connected again may have another outlet.
-        if let Some(consumer) = consumer.filter(|it| Arc::ptr_eq(&it.outlet, outlet)) {
-            if why != End::Closed {
-                self.counters.consumers_lost.fetch_add(1, Relaxed);
-            }
-            self.remove_consumer(&consumer);
+        let is_meant = |one: &Consumer| Arc::ptr_eq(&one.outlet, outlet);
+        if self.remove_consumer(outlet.number(), is_meant) && why != End::Closed {
+            self.counters.consumers_lost.fetch_add(1, Relaxed);
         }
     }
 }

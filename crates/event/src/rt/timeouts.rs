@@ -12,8 +12,9 @@ use super::shared::Shared;
 use crate::raise::raise;
 
 /// When which consumer has a timeout that may fire. A deadline may have moved meanwhile: the consumer knows.
-#[derive(Default)]
 pub(super) struct Timeouts {
+    /// Gives the thread its priority: that of the most urgent lane, or of the thread that started the channel.
+    prepare: Box<dyn Fn() -> Result<(), SystemException> + Send + Sync>,
     due: PiMutex<Due>,
     bell: Bell,
     has_thread: AtomicBool,
@@ -40,6 +41,16 @@ impl Due {
 }
 
 impl Timeouts {
+    pub(super) fn new(prepare: Box<dyn Fn() -> Result<(), SystemException> + Send + Sync>) -> Self {
+        Self {
+            prepare,
+            due: PiMutex::default(),
+            bell: Bell::default(),
+            has_thread: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
     /// Has a consumer fired at a time. The first use starts the thread.
     ///
     /// # Errors
@@ -75,6 +86,8 @@ impl Timeouts {
     }
 
     fn serve(&self, shared: &Weak<Shared>) {
+        // The threads of the lanes have been given theirs: a refusal here was counted there.
+        let _ = (self.prepare)();
         loop {
             let turn = self.bell.turn();
             if self.is_closed.load(Acquire) {
@@ -108,7 +121,11 @@ impl Timeouts {
             if let Some(consumer) = shared.consumer(number) {
                 consumer.fire(shared, now_ns);
                 if let Some(next_ns) = consumer.next_due_ns() {
-                    self.due.lock("rt.timeouts").set(number, Some(next_ns));
+                    let mut due = self.due.lock("rt.timeouts");
+                    // A consumer that has connected again meanwhile has its own time.
+                    if !due.by_number.contains_key(&number) {
+                        due.set(number, Some(next_ns));
+                    }
                 }
             }
         }

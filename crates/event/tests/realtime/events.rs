@@ -1,8 +1,11 @@
 //! Which consumer gets which events.
 
-use super::{World, any_of, event, list, next};
+use super::{World, any_of, classes_of, event, list, next, real_time_as};
 use crate::support::{PATIENCE, wait_for};
+use deckwatch_event::dispatch::{Dispatching, QueueOptions};
 use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, MASKED_TYPE, NEGATION};
+use deckwatch_event::rt::RtChannelOptions;
+use deckwatch_os::schedule::Class;
 
 #[test]
 fn each_consumer_gets_the_events_that_its_filter_emits_as_they_were_pushed() {
@@ -69,6 +72,31 @@ fn interval_timeouts_arrive_without_a_supplier() {
     proxy.disconnect_push_supplier().unwrap();
     assert!(world.served.counts().timeouts >= 3);
     world.end();
+}
+
+/// No other test has a thread of this class.
+const OF_CHANNEL: Class = Class::Fifo(7);
+
+#[test]
+fn timeouts_and_the_pool_have_the_class_of_the_thread_that_starts_the_channel() {
+    real_time_as(OF_CHANNEL, || {
+        let pool = Dispatching::Pool {
+            threads: 1,
+            queue: QueueOptions::default(),
+        };
+        let world = World::with(RtChannelOptions {
+            dispatching: pool,
+            ..RtChannelOptions::default()
+        });
+        let mut qos = list(&[(0, INTERVAL_TIMEOUT)]);
+        qos.dependencies[0].event.header.creation_time = 20_000;
+        let (_proxy, sets) = world.connect(&qos);
+        sets.recv_timeout(PATIENCE).unwrap().expect("a set");
+        for name in ["rt-timeouts", "dispatch-pool"] {
+            assert!(classes_of(name).contains(&OF_CHANNEL), "{name}");
+        }
+        world.end();
+    });
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod shares;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::RtecEventData;
@@ -25,6 +26,7 @@ use deckwatch_event::rtec_event_comm::{
     PushSupplierRef, PushSupplierSkeleton,
 };
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
+use deckwatch_os::schedule::{self, Class};
 
 use crate::support::{PATIENCE, serving_orb};
 
@@ -214,5 +216,29 @@ pub(crate) fn next(sets: &Told<Vec<Event>>) -> Vec<String> {
     set.expect("no disconnect")
         .into_iter()
         .map(payload)
+        .collect()
+}
+
+/// Runs a test in a thread of this class. Counts a skip without permission.
+fn real_time_as(class: Class, test: impl FnOnce() + Send + 'static) {
+    schedule::limit_real_time(Duration::from_secs(2)).expect("no lower limit");
+    let thread = std::thread::spawn(move || match schedule::set_class(class) {
+        Ok(()) => test(),
+        Err(refused) => deckwatch_testkit::skip("real-time-class", &refused.to_string()),
+    });
+    thread.join().expect("no panic");
+}
+
+/// The classes of this process's threads with this name.
+fn classes_of(name: &str) -> Vec<Class> {
+    let threads = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
+    let named = threads.filter_map(|thread| {
+        let thread = thread.ok()?;
+        let comm = std::fs::read_to_string(thread.path().join("comm")).ok()?;
+        let number = thread.file_name().to_str()?.parse().ok()?;
+        (comm.trim() == name).then_some(number)
+    });
+    named
+        .filter_map(|number| schedule::class_of(number).ok())
         .collect()
 }

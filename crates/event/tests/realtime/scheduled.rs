@@ -9,7 +9,7 @@ use deckwatch_event::{SchedulerOptions, SchedulingService};
 use deckwatch_orb::{NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class};
 use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
 
-use super::{World, any_of, event, next, publishing};
+use super::{World, any_of, classes_of, event, next, publishing, real_time_as};
 use crate::support::{serving_orb, wait_for};
 
 const MS: u64 = 1_000_000;
@@ -305,4 +305,29 @@ fn refused_consumer_leaves_no_dependency_behind() {
         assert_eq!(scheduler.get_dependency_set().unwrap(), []);
         world.end();
     }
+}
+
+#[test]
+fn same_consumer_with_another_rt_info_gets_its_events_at_the_new_priority() {
+    // No other test has delivery threads of these priorities.
+    let (slow, fast) = (NativePriority(31), NativePriority(32));
+    real_time_as(deckwatch_os::schedule::Class::Fifo(33), move || {
+        let orb = serving_orb();
+        let service = service(&orb, Strategy::Rms, &[("fast", 1, 10), ("slow", 2, 100)]);
+        let world = scheduled(orb, Scheduling::of_service(&service, (slow, fast)));
+        let (consumer, sets) = world.consumer();
+        let proxy = world.proxy_supplier();
+        for (handle, native) in [(1, fast), (2, slow)] {
+            proxy
+                .connect_push_consumer(Some(&consumer), &rated(&[(20, handle)]))
+                .expect("it connects");
+            let thread = format!("delivery-{}", corba(native.0).value());
+            wait_for(|| !classes_of(&thread).is_empty());
+        }
+        let supplier = world.supply(&[(1, 20)]);
+        supplier.push(&[event(1, 20, "once")]).unwrap();
+        assert_eq!(next(&sets), ["once"]);
+        assert!(sets.try_recv().is_err());
+        world.end();
+    });
 }

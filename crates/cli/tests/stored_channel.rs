@@ -1,4 +1,4 @@
-//! `deckwatch channel --store`: a channel that is killed and started again has its clients.
+//! `deckwatch channel --store`: a channel that is killed keeps its clients after a restart.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

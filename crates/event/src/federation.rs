@@ -5,12 +5,12 @@
 //! channel has a gateway to the other. The remote channel may be TAO's.
 //!
 //! [`Multicast`] puts a channel on a UDP multicast group, in the form of TAO's: one datagram, or some fragments, reach any
-//! number of channels. Nobody knows what is wanted there, and what the network loses is lost.
+//! number of channels. The sender does not know the subscriptions there, and a lost datagram is not sent again.
 //!
 //! # What ends an event's way
 //!
 //! * **The `ttl`.** Each way between two channels takes one off; an event with 0 reaches no other channel. A gateway
-//!   that is not one of these (TAO's) takes one off by itself, so that it gets the event as it is.
+//!   of another kind (TAO's) takes one off by itself, and therefore receives the event unchanged.
 //! * **The identity of the channel.** A gateway names its channel when it subscribes. A channel sends it no event that
 //!   came from there, directly or not.
 //! * **The identity of the event.** The first channel of Deckwatch that an event reaches gives it a number. A channel

@@ -10,7 +10,7 @@ use deckwatch_orb::{ObjectRef, Orb};
 use super::real_time;
 use crate::output::errln;
 
-/// A member, and what it has said of itself.
+/// A member, and the standing that it has printed last.
 pub(super) struct Member {
     member: RtGroupMember,
     addresses: Vec<String>,

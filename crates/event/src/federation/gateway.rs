@@ -31,7 +31,7 @@ pub struct GatewayOptions {
     /// Reference of the remote channel (IOR:, corbaloc: or corbaname:). It is resolved again for each connection.
     pub remote: String,
     /// Events that the gateway subscribes to even if no local consumer wants them: this channel passes them on to
-    /// others. Observers, as TAO's, are not told what gateways want.
+    /// others. The subscriptions of gateways are not reported to observers, as in TAO.
     pub transit: Vec<Header>,
     /// Interval at which the remote channel is asked whether it still has the connection.
     pub period: Duration,

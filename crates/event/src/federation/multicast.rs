@@ -38,7 +38,7 @@ pub struct MulticastOptions {
     pub interface: Ipv4Addr,
     /// Routers that a datagram may pass, and one.
     pub ttl: u8,
-    /// The events that are sent to the group. Empty: all. Whatever comes from the group is taken.
+    /// The events that are sent to the group; all if empty. Received events are not filtered.
     pub sent: Vec<Header>,
 }
 

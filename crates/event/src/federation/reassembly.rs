@@ -101,7 +101,7 @@ impl Reassembly {
     ) -> Taken<'a> {
         self.make_place(from, now_ns);
         let sender = self.senders.entry(from).or_insert_with(|| Sender {
-            // Numbers before the first that is heard are above 0.
+            // Offset, so that the numbers before the first one received do not fall below 0.
             done: Window::at((1 << 32) + u64::from(fragment.request)),
             pending: BTreeMap::new(),
             heard_ns: now_ns,
@@ -135,7 +135,7 @@ impl Reassembly {
         taken
     }
 
-    /// Gives up requests that are too old, and forgets senders that are quiet.
+    /// Drops requests that are too old, and removes senders without a recent datagram.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let is_over = |since_ns: u64, limit: std::time::Duration| {
             now_ns.saturating_sub(since_ns) >= limit.as_nanos() as u64

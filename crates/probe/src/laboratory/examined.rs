@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use deckwatch_meter::experiment::EndNote;
 use deckwatch_os::examine::{ConnectionState, ThreadState, connections, threads};
 use deckwatch_os::schedule::Class;
+use deckwatch_os::signal;
 
 use super::process::rest;
 use super::program::Place;
@@ -76,6 +77,11 @@ impl Examination {
         self.threads.values().filter(works).collect()
     }
 
+    /// Whether it has a connection, and a thread that has worked since the beginning.
+    fn has_worked(&self) -> bool {
+        !self.connections.is_empty() && !self.working().is_empty()
+    }
+
     /// What was read.
     pub(crate) fn note(&self) -> EndNote {
         let working = self.working();
@@ -107,18 +113,28 @@ impl Examination {
 }
 
 /// Reads all ends again and again until half of a run's time is over. A connection that lasts for one run is there
-/// then, and its buffers have grown.
+/// then, and its buffers have grown. An end that has not worked yet, because the machine has taken its processor away,
+/// is read until it has.
 pub(crate) fn examine(ends: &mut [Examination], run_time: Duration) {
-    let until = Instant::now() + run_time / 2;
-    loop {
+    let begun = Instant::now();
+    while signal::ending().is_none() {
         ends.iter_mut().for_each(Examination::read);
-        let left = until.saturating_duration_since(Instant::now());
+        let is_idle = ends.iter().any(|end| !end.has_worked());
+        let time = if is_idle {
+            run_time + IDLE_MAX
+        } else {
+            run_time / 2
+        };
+        let left = time.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return;
         }
         rest(left.min(READ_INTERVAL));
     }
 }
+
+/// How much longer than its run an end is read that does not work.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// The time between two readings.
 const READ_INTERVAL: Duration = Duration::from_millis(10);

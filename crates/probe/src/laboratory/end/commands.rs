@@ -2,11 +2,12 @@
 
 use std::io::{BufRead as _, Write as _};
 
+use deckwatch_meter::limits::SAMPLES_BEYOND_MIN;
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 
 use super::{greet, system};
 use crate::laboratory::error::LaboratoryError;
-use crate::limits::{BENCH_OCTETS_MAX, BENCH_SAMPLES_MAX};
+use crate::limits::{BENCH_OCTETS_MAX, BENCH_SAMPLES_MAX, END_PATIENCE};
 
 /// One run of a client.
 pub(super) struct Command {
@@ -110,21 +111,48 @@ impl Samples {
         self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
         let mut before_ns = begin_ns;
-        let mut due_ns = begin_ns;
-        while self.count < self.count_max && before_ns - begin_ns < self.budget_ns {
+        while self.awaits_next(begin_ns, before_ns) {
             if self.period_ns != 0 {
-                due_ns += self.period_ns;
-                sleep_until(due_ns);
                 before_ns = monotonic_ns();
             }
             one()?;
             let after_ns = monotonic_ns();
-            self.round_trips_ns[self.count] =
-                u32::try_from(after_ns - before_ns).unwrap_or(u32::MAX);
-            self.count += 1;
+            self.add(after_ns - before_ns);
             before_ns = after_ns;
         }
         Ok(())
+    }
+
+    /// Returns whether one more round trip follows, at `now_ns` in a run that began at `begin_ns`. With a period, waits
+    /// until it is due. All that are due within the time of a run belong to it, unless the run takes several times as
+    /// long: the system is then slower than the schedule.
+    ///
+    /// A machine that takes the processor away for most of a run leaves too few round trips for a median. So a run
+    /// has [`COUNT_MIN`] in any case, unless that takes [`LATE_MAX_NS`] longer.
+    fn awaits_next(&self, begin_ns: i64, now_ns: i64) -> bool {
+        let elapsed_ns = now_ns - begin_ns;
+        let is_late = match self.period_ns {
+            0 => elapsed_ns >= self.budget_ns,
+            _ => elapsed_ns >= self.budget_ns.saturating_mul(OVERTIME),
+        };
+        let is_short = self.count < COUNT_MIN && elapsed_ns < self.budget_ns + LATE_MAX_NS;
+        if self.count >= self.count_max || is_late && !is_short {
+            return false;
+        }
+        if self.period_ns == 0 {
+            return true;
+        }
+        let due_ns = self.period_ns.saturating_mul(self.count as i64 + 1);
+        if due_ns > self.budget_ns && !is_short {
+            return false;
+        }
+        sleep_until(begin_ns.saturating_add(due_ns));
+        true
+    }
+
+    fn add(&mut self, took_ns: i64) {
+        self.round_trips_ns[self.count] = u32::try_from(took_ns).unwrap_or(u32::MAX);
+        self.count += 1;
     }
 
     /// The load beside a scheduled run has an end too: slow calls get a shorter warm-up.
@@ -149,14 +177,9 @@ impl Samples {
     ) -> Result<(), String> {
         self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
-        let mut due_ns = begin_ns;
-        while self.count < self.count_max && monotonic_ns() - begin_ns < self.budget_ns {
-            if self.period_ns != 0 {
-                due_ns += self.period_ns;
-                sleep_until(due_ns);
-            }
-            self.round_trips_ns[self.count] = u32::try_from(one()?).unwrap_or(u32::MAX);
-            self.count += 1;
+        while self.awaits_next(begin_ns, monotonic_ns()) {
+            let took_ns = one()?;
+            self.add(took_ns);
         }
         Ok(())
     }
@@ -231,6 +254,16 @@ impl Samples {
 /// Round trips before the measured ones: they open connections and fill caches.
 pub(crate) const WARM_UP: usize = 64;
 
+/// The fewest round trips of a run: a median needs them.
+const COUNT_MIN: usize = 2 * SAMPLES_BEYOND_MIN as usize;
+
+/// How much longer than its time a run lasts for want of round trips, nanoseconds. The bench waits longer for this end.
+const LATE_MAX_NS: i64 = 10_000_000_000;
+const _: () = assert!((LATE_MAX_NS as u128) < END_PATIENCE.as_nanos());
+
+/// A scheduled run that takes so many times its time is ended: its calls are slower than the schedule.
+const OVERTIME: i64 = 2;
+
 /// The share of a scheduled run's time that the warm-up may take.
 const WARM_UP_SHARE: i64 = 32;
 
@@ -241,8 +274,9 @@ const MESSAGES_PER_CLOCK_READ: u64 = 16;
 mod tests {
     use super::*;
 
-    fn calls(period_ns: u64) -> (usize, usize) {
-        let line = format!("octets 1 1 100 64000000 {period_ns}");
+    /// Makes calls that take 4 ms in a run of `budget_ms`. Returns how many were made, and how many were taken.
+    fn calls(period_ms: u64, budget_ms: u64) -> (usize, usize) {
+        let line = format!("octets 1 1 100 {budget_ms}000000 {period_ms}000000");
         let mut samples = Samples::default();
         samples.prepare(&Command::parse(&line).expect("a command"));
         let mut calls = 0;
@@ -257,9 +291,34 @@ mod tests {
 
     #[test]
     fn slow_calls_by_a_schedule_warm_up_for_a_small_share_of_the_time() {
-        let (made, taken) = calls(1_000_000);
+        let (made, taken) = calls(1, 64);
         assert_eq!(made - taken, 1);
-        let (made, taken) = calls(0);
+        let (made, taken) = calls(0, 64);
         assert_eq!(made - taken, WARM_UP);
+    }
+
+    #[test]
+    fn a_run_has_enough_round_trips_for_a_median_however_short_its_time_is() {
+        for period_ms in [0, 1, 50] {
+            let (_, taken) = calls(period_ms, 1);
+            assert_eq!(taken, COUNT_MIN, "{period_ms}");
+        }
+    }
+
+    #[test]
+    fn a_stall_takes_no_call_from_a_schedule() {
+        let mut samples = Samples::default();
+        samples.prepare(&Command::parse("octets 1 1 100 200000000 5000000").expect("a command"));
+        let mut made = 0;
+        let once_slow = || {
+            made += 1;
+            // The stall is after the warm-up, and longer than the rest of the run.
+            if made == WARM_UP + 10 {
+                sleep_until(monotonic_ns() + 200_000_000);
+            }
+            Ok(())
+        };
+        samples.take(once_slow).expect("no call fails");
+        assert_eq!(samples.taken().len(), 40);
     }
 }

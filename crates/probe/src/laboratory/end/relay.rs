@@ -168,3 +168,34 @@ fn consume(mut connections: Vec<TcpStream>, size: usize, gate: &Gate) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_writes_each_message_once_to_every_consumer() {
+        const SIZE: u32 = 8;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its number");
+        let mut consumers = Vec::new();
+        let mut connect = |role: u32| {
+            let mut near = TcpStream::connect(address).expect("connected");
+            let header = [role, SIZE, 0, 0].map(u32::to_ne_bytes);
+            near.write_all(header.as_flattened()).expect("written");
+            let (far, _) = listener.accept().expect("accepted");
+            take_connection(far, None, &mut consumers).expect("taken");
+            near
+        };
+        let ends: Vec<TcpStream> = (0..35).map(|_| connect(CONSUMER)).collect();
+        let mut supplier = connect(SUPPLIER);
+        let messages: Vec<u8> = (0..3).flat_map(|number| [number; SIZE as usize]).collect();
+        supplier.write_all(&messages).expect("written");
+        drop(supplier);
+        for mut end in ends {
+            let mut received = Vec::new();
+            end.read_to_end(&mut received).expect("read");
+            assert_eq!(received, messages);
+        }
+    }
+}

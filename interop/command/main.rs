@@ -2,6 +2,7 @@
 
 #[path = "../common.rs"]
 mod common;
+mod event_examples;
 mod gateway;
 mod names;
 mod omnievents;

@@ -26,7 +26,6 @@ pub mod minor;
 mod open;
 pub mod own_minor;
 mod priority_context;
-mod priority_facts;
 mod reply;
 mod request;
 mod target;

@@ -1,9 +1,10 @@
-//! Minor codes of real-time CORBA in words, as the others in `explain`.
+//! The minor codes of real-time CORBA in words, those of the standard and our own.
 
+use super::Known;
 use crate::{SystemExceptionKind as Kind, minor, own_minor as own};
 
-/// Known minor codes, by kind and number.
-pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
+/// By kind and number.
+pub(super) const CODES: &[Known] = &[
     (
         Kind::DataConversion,
         minor::PRIORITY_UNMAPPABLE,

@@ -117,6 +117,7 @@ pub fn schema() -> &'static Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mission::schema::assert_published;
     use deckwatch_access::{Events, Subject};
 
     fn faults_of(text: &str) -> String {
@@ -127,19 +128,7 @@ mod tests {
 
     #[test]
     fn published_schema_is_current() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../docs/schema/access-1.json"
-        );
-        let current = serde_json::to_string_pretty(schema()).expect("plain data") + "\n";
-        if std::env::var_os("DECKWATCH_BLESS").is_some() {
-            std::fs::write(path, &current).expect("writable");
-        }
-        let published = std::fs::read_to_string(path).expect("the published schema");
-        assert!(
-            published == current,
-            "write it anew with: deckwatch schema access > docs/schema/access-1.json"
-        );
+        assert_published(schema(), "access");
     }
 
     #[test]

@@ -163,6 +163,7 @@ fn nanoseconds(text: DurationText) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mission::schema::assert_published;
 
     fn faults_of(text: &str) -> String {
         let file = ScheduleFile::parse(Path::new("s.toml"), text);
@@ -174,19 +175,7 @@ mod tests {
 
     #[test]
     fn published_schema_is_current() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../docs/schema/schedule-1.json"
-        );
-        let current = serde_json::to_string_pretty(schema()).expect("plain data") + "\n";
-        if std::env::var_os("DECKWATCH_BLESS").is_some() {
-            std::fs::write(path, &current).expect("writable");
-        }
-        let published = std::fs::read_to_string(path).expect("the published schema");
-        assert!(
-            published == current,
-            "write it anew with: deckwatch schema schedule > docs/schema/schedule-1.json"
-        );
+        assert_published(schema(), "schedule");
     }
 
     #[test]

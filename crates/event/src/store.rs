@@ -250,22 +250,7 @@ impl From<SystemException> for ChannelStoreError {
     }
 }
 
-macro_rules! from_redb {
-    ($($error:ty),*) => {$(
-        impl From<$error> for ChannelStoreError {
-            fn from(error: $error) -> Self {
-                Self::Database(Box::new(error.into()))
-            }
-        }
-    )*};
-}
-
-from_redb!(
-    redb::Error,
-    redb::TableError,
-    redb::StorageError,
-    redb::CommitError
-);
+deckwatch_store::from_database!(ChannelStoreError);
 
 #[cfg(test)]
 mod tests;

@@ -355,22 +355,7 @@ pub enum StoreError {
     Database(#[from] Box<redb::Error>),
 }
 
-macro_rules! from_redb {
-    ($($error:ty),*) => {$(
-        impl From<$error> for StoreError {
-            fn from(error: $error) -> Self {
-                Self::Database(Box::new(error.into()))
-            }
-        }
-    )*};
-}
-
-from_redb!(
-    redb::Error,
-    redb::TableError,
-    redb::StorageError,
-    redb::CommitError
-);
+deckwatch_store::from_database!(StoreError);
 
 #[cfg(test)]
 mod tests;

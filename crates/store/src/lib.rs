@@ -23,6 +23,21 @@ use redb::{
 
 pub use redb;
 
+/// Implements `From` for the errors of a transaction. The error type has a variant `Database(Box<redb::Error>)`.
+#[macro_export]
+macro_rules! from_database {
+    ($whole:ident: $($error:ident),+) => {$(
+        impl From<$crate::redb::$error> for $whole {
+            fn from(error: $crate::redb::$error) -> Self {
+                Self::Database(Box::new(error.into()))
+            }
+        }
+    )+};
+    ($whole:ident) => {
+        $crate::from_database!($whole: Error, TableError, StorageError, CommitError);
+    };
+}
+
 /// Octets that must be writable before a database is opened again: more than its repair needs.
 const PROBE_SIZE: usize = 1 << 20;
 

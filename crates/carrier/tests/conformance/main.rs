@@ -3,8 +3,6 @@
 mod queue;
 mod stand;
 
-use std::sync::atomic::Ordering;
-
 use deckwatch_carrier::carrier::Delivery;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::join::join;
@@ -116,7 +114,7 @@ fn a_peer_that_stops_taking_holds_up_neither_the_sender_nor_other_destinations()
         let stand = Stand::new(carrier, 64);
         let ends = [stand.listen(), stand.listen()];
         let mut senders = senders(&stand, &ends);
-        ends[0].taken.held.store(true, Ordering::Relaxed);
+        ends[0].taken.hold(true);
         let mut accepted = Vec::new();
         for sequence in 0..2 {
             // The call must return; it returns an error if it timed out. The end of the test checks the result.
@@ -129,7 +127,7 @@ fn a_peer_that_stops_taking_holds_up_neither_the_sender_nor_other_destinations()
         }
         let [held, other] = ends;
         other.taken.wait(2, may_lose(carrier));
-        held.taken.held.store(false, Ordering::Relaxed);
+        held.taken.hold(false);
         held.taken.wait(accepted.len(), may_lose(carrier));
         assert_delivered(carrier, &[0, 1], &other.stop());
         // A call that timed out may have been delivered; its message is neither lost nor out of order.

@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -231,7 +231,7 @@ pub(crate) struct End {
 impl End {
     /// Stops the receiver. Returns the sequence numbers that it received.
     pub(crate) fn stop(self) -> Vec<u64> {
-        self.taken.held.store(false, Ordering::Relaxed);
+        self.taken.hold(false);
         self.shared.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("no panic");
         assert_eq!(self.shared.malformed.load(Ordering::Relaxed), 0);
@@ -242,23 +242,37 @@ impl End {
 /// The messages that a receiver has received.
 #[derive(Default)]
 pub(crate) struct Taken {
-    sequences: Mutex<Vec<u64>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    sequences: Vec<u64>,
     /// While true, the handler blocks the receiver's thread.
-    pub(crate) held: AtomicBool,
+    is_held: bool,
 }
 
 impl Taken {
     pub(crate) fn sequences(&self) -> Vec<u64> {
-        self.sequences.lock().expect("no panic").clone()
+        self.state.lock().expect("no panic").sequences.clone()
+    }
+
+    /// Blocks the receiver's thread at its next message, or no more.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.state.lock().expect("no panic").is_held = is_held;
+        self.changed.notify_all();
     }
 
     /// Waits until `count` messages have arrived; for a carrier that may lose messages, for at most a second.
     pub(crate) fn wait(&self, count: usize, may_lose: bool) {
-        let mut looks = 0;
-        while self.sequences().len() < count && !(may_lose && looks > 1000) {
-            std::thread::sleep(Duration::from_millis(1));
-            looks += 1;
-        }
+        let limit = Duration::from_secs(if may_lose { 1 } else { 60 });
+        let state = self.state.lock().expect("no panic");
+        let is_short = |state: &mut State| state.sequences.len() < count;
+        let waited = self.changed.wait_timeout_while(state, limit, is_short);
+        let (state, result) = waited.expect("no panic");
+        let came = state.sequences.len();
+        assert!(may_lose || !result.timed_out(), "{came} of {count} came");
     }
 }
 
@@ -266,10 +280,10 @@ struct Taking(Arc<Taken>);
 
 impl Handler for Taking {
     fn handle(&mut self, arrival: Arrival) {
-        while self.0.held.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let mut sequences = self.0.sequences.lock().expect("no panic");
-        sequences.push(arrival.sequence);
+        let state = self.0.state.lock().expect("no panic");
+        let released = self.0.changed.wait_while(state, |state| state.is_held);
+        let mut state = released.expect("no panic");
+        state.sequences.push(arrival.sequence);
+        self.0.changed.notify_all();
     }
 }

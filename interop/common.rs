@@ -47,6 +47,7 @@ pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf>
         .collect();
     let folder = source.parent().expect("a source stands in a folder");
     let mut inputs = idl_files.clone();
+    inputs.push(root().join("interop/omniorb/program.h"));
     // A program in a directory of its own consists of all files there.
     if name.contains('/') {
         inputs.extend(files_of(folder));

@@ -12,6 +12,7 @@
 
 #include "CosEventChannelAdmin.hh"
 #include "nav.hh"
+#include "program.h"
 
 namespace {
 
@@ -60,11 +61,9 @@ class NavConsumer : public POA_CosEventComm::PushConsumer {
 };
 
 int consume(CORBA::ORB_ptr orb, const char* name, unsigned long count) {
-  CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-  PortableServer::POA_var poa = PortableServer::POA::_narrow(object);
-  PortableServer::POAManager_var(poa->the_POAManager())->activate();
+  PortableServer::POA_var poa = serving_adapter(orb);
 
-  object = orb->resolve_initial_references("NameService");
+  CORBA::Object_var object = orb->resolve_initial_references("NameService");
   CosNaming::NamingContext_var names = CosNaming::NamingContext::_narrow(object);
   if (CORBA::is_nil(names)) throw std::runtime_error("NameService is no naming context");
   CosNaming::Name path;
@@ -86,24 +85,14 @@ int consume(CORBA::ORB_ptr orb, const char* name, unsigned long count) {
   return complete ? 0 : 1;
 }
 
+int work(CORBA::ORB_ptr orb, int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: nav_consumer -ORBInitRef NameService=... NAME COUNT" << std::endl;
+    return 2;
+  }
+  return consume(orb, argv[1], std::strtoul(argv[2], nullptr, 10));
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    if (argc != 3) {
-      std::cerr << "usage: nav_consumer -ORBInitRef NameService=... NAME COUNT" << std::endl;
-      return 2;
-    }
-    int status = consume(orb, argv[1], std::strtoul(argv[2], nullptr, 10));
-    orb->destroy();
-    return status;
-  } catch (const CORBA::SystemException& e) {
-    std::cerr << "error: " << e._name() << " minor " << std::hex << e.minor() << std::endl;
-  } catch (const CORBA::Exception& e) {
-    std::cerr << "error: " << e._name() << std::endl;
-  } catch (const std::exception& e) {
-    std::cerr << "error: " << e.what() << std::endl;
-  }
-  return 1;
-}
+int main(int argc, char** argv) { return reported(work, argc, argv); }

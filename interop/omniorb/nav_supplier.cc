@@ -11,6 +11,7 @@
 
 #include "CosEventChannelAdmin.hh"
 #include "nav.hh"
+#include "program.h"
 
 namespace {
 
@@ -43,24 +44,14 @@ int supply(CORBA::ORB_ptr orb, const char* name, unsigned long count) {
   return 0;
 }
 
+int work(CORBA::ORB_ptr orb, int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: nav_supplier -ORBInitRef NameService=... NAME COUNT" << std::endl;
+    return 2;
+  }
+  return supply(orb, argv[1], std::strtoul(argv[2], nullptr, 10));
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    if (argc != 3) {
-      std::cerr << "usage: nav_supplier -ORBInitRef NameService=... NAME COUNT" << std::endl;
-      return 2;
-    }
-    int status = supply(orb, argv[1], std::strtoul(argv[2], nullptr, 10));
-    orb->destroy();
-    return status;
-  } catch (const CORBA::SystemException& e) {
-    std::cerr << "error: " << e._name() << " minor " << std::hex << e.minor() << std::endl;
-  } catch (const CORBA::Exception& e) {
-    std::cerr << "error: " << e._name() << std::endl;
-  } catch (const std::exception& e) {
-    std::cerr << "error: " << e.what() << std::endl;
-  }
-  return 1;
-}
+int main(int argc, char** argv) { return reported(work, argc, argv); }

@@ -12,6 +12,7 @@
 #include <omnithread.h>
 
 #include "CosEventChannelAdmin.hh"
+#include "program.h"
 
 namespace {
 
@@ -106,35 +107,23 @@ int consume(CosEventChannelAdmin::EventChannel_ptr channel, PortableServer::POA_
   }
 }
 
-int serve(CORBA::ORB_ptr orb, const char* mode, const char* reference, CORBA::ULong count) {
-  CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-  PortableServer::POA_var poa = PortableServer::POA::_narrow(object);
-  PortableServer::POAManager_var(poa->the_POAManager())->activate();
-  object = orb->string_to_object(reference);
+int run(CORBA::ORB_ptr orb, const char* mode, const char* reference, CORBA::ULong count) {
+  PortableServer::POA_var poa = serving_adapter(orb);
+  CORBA::Object_var object = orb->string_to_object(reference);
   CosEventChannelAdmin::EventChannel_var channel = CosEventChannelAdmin::EventChannel::_narrow(object);
   if (CORBA::is_nil(channel)) throw std::runtime_error("the reference leads to no event channel");
   if (strcmp(mode, "supply") == 0) return supply(channel, poa, count);
   return consume(channel, poa, count, strcmp(mode, "pull") == 0);
 }
 
+int work(CORBA::ORB_ptr orb, int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: pull_clients pull|try_pull|supply CHANNEL COUNT" << std::endl;
+    return 2;
+  }
+  return run(orb, argv[1], argv[2], std::strtoul(argv[3], nullptr, 10));
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    if (argc != 4) {
-      std::cerr << "usage: pull_clients pull|try_pull|supply CHANNEL COUNT" << std::endl;
-      return 2;
-    }
-    int status = serve(orb, argv[1], argv[2], std::strtoul(argv[3], nullptr, 10));
-    orb->destroy();
-    return status;
-  } catch (const CORBA::SystemException& e) {
-    std::cerr << "error: " << e._name() << " minor " << std::hex << e.minor() << std::endl;
-  } catch (const CORBA::Exception& e) {
-    std::cerr << "error: " << e._name() << std::endl;
-  } catch (const std::exception& e) {
-    std::cerr << "error: " << e.what() << std::endl;
-  }
-  return 1;
-}
+int main(int argc, char** argv) { return reported(work, argc, argv); }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 #include "berths.hh"
+#include "../program.h"
 
 using namespace Deckwatch::Berths;
 
@@ -86,30 +87,14 @@ public:
     }
 };
 
-int main(int argc, char** argv) {
-    try {
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        orb->register_value_factory("IDL:Deckwatch/Berths/Point:1.0", new Factory<PointValue>);
-        orb->register_value_factory("IDL:Deckwatch/Berths/Place:1.0", new Factory<PlaceValue>);
-        orb->register_value_factory("IDL:Deckwatch/Berths/Pair:1.0", new Factory<PairValue>);
-        orb->register_value_factory("IDL:Deckwatch/Berths/Crate:1.0", new Factory<CrateValue>);
-        orb->register_value_factory("IDL:Deckwatch/Berths/Chest:1.0", new Factory<ChestValue>);
-        CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-        PortableServer::POA_var root = PortableServer::POA::_narrow(object);
-        PortableServer::POAManager_var manager = root->the_POAManager();
-        manager->activate();
-        PortableServer::Servant_var<MirrorServant> mirror = new MirrorServant;
-        PortableServer::ObjectId_var id = root->activate_object(mirror);
-        CORBA::Object_var reference = root->id_to_reference(id);
-        CORBA::String_var text = orb->object_to_string(reference);
-        std::printf("%s\n", text.in());
-        std::fflush(stdout);
-        orb->run();
-        return 0;
-    } catch (const CORBA::SystemException& exception) {
-        std::fprintf(stderr, "%s minor %#x\n", exception._name(), exception.minor());
-    } catch (const CORBA::Exception& exception) {
-        std::fprintf(stderr, "%s\n", exception._name());
-    }
-    return 1;
+static int work(CORBA::ORB_ptr orb, int, char**) {
+    orb->register_value_factory("IDL:Deckwatch/Berths/Point:1.0", new Factory<PointValue>);
+    orb->register_value_factory("IDL:Deckwatch/Berths/Place:1.0", new Factory<PlaceValue>);
+    orb->register_value_factory("IDL:Deckwatch/Berths/Pair:1.0", new Factory<PairValue>);
+    orb->register_value_factory("IDL:Deckwatch/Berths/Crate:1.0", new Factory<CrateValue>);
+    orb->register_value_factory("IDL:Deckwatch/Berths/Chest:1.0", new Factory<ChestValue>);
+    PortableServer::Servant_var<MirrorServant> mirror = new MirrorServant;
+    return serve(orb, mirror);
 }
+
+int main(int argc, char** argv) { return reported(work, argc, argv); }

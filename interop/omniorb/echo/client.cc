@@ -1,6 +1,7 @@
 // An omniORB client of Deckwatch::Echo: calls every operation and exits with 1 at the first answer that is not as sent.
 // Usage: client REFERENCE [STRUCTS]; 2000 structs where no number is given.
 #include "echo.hh"
+#include "../program.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -86,23 +87,16 @@ static void call_all(Echo_ptr echo, CORBA::ULong structs) {
     check("_non_existent", !echo->_non_existent());
 }
 
-int main(int argc, char** argv) {
-    try {
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        if (argc != 2 && argc != 3) {
-            std::fprintf(stderr, "usage: client REFERENCE [STRUCTS]\n");
-            return 2;
-        }
-        CORBA::Object_var object = orb->string_to_object(argv[1]);
-        Echo_var echo = Echo::_narrow(object);
-        check("narrow", !CORBA::is_nil(echo));
-        call_all(echo, argc == 3 ? std::atoi(argv[2]) : 2000);
-        orb->destroy();
-        return 0;
-    } catch (const CORBA::SystemException& exception) {
-        std::fprintf(stderr, "%s minor %#x\n", exception._name(), exception.minor());
-    } catch (const CORBA::Exception& exception) {
-        std::fprintf(stderr, "%s\n", exception._name());
+static int work(CORBA::ORB_ptr orb, int argc, char** argv) {
+    if (argc != 2 && argc != 3) {
+        std::fprintf(stderr, "usage: client REFERENCE [STRUCTS]\n");
+        return 2;
     }
-    return 1;
+    CORBA::Object_var object = orb->string_to_object(argv[1]);
+    Echo_var echo = Echo::_narrow(object);
+    check("narrow", !CORBA::is_nil(echo));
+    call_all(echo, argc == 3 ? std::atoi(argv[2]) : 2000);
+    return 0;
 }
+
+int main(int argc, char** argv) { return reported(work, argc, argv); }

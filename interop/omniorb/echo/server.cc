@@ -1,5 +1,6 @@
 // An omniORB server of Deckwatch::Echo: prints its reference and serves until it is ended.
 #include "echo.hh"
+#include "../program.h"
 
 #include <atomic>
 #include <cstdio>
@@ -25,17 +26,9 @@ public:
     void send_complex_sequence(const ComplexSequence& data) override { count += data.length(); }
 };
 
-int main(int argc, char** argv) {
-    CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-    CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-    PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+static int work(CORBA::ORB_ptr orb, int, char**) {
     PortableServer::Servant_var<Mirror> mirror = new Mirror;
-    PortableServer::ObjectId_var id = root->activate_object(mirror);
-    CORBA::Object_var reference = root->id_to_reference(id);
-    CORBA::String_var text = orb->object_to_string(reference);
-    std::printf("%s\n", text.in());
-    std::fflush(stdout);
-    PortableServer::POAManager_var manager = root->the_POAManager();
-    manager->activate();
-    orb->run();
+    return serve(orb, mirror);
 }
+
+int main(int argc, char** argv) { return reported(work, argc, argv); }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 #include "values.hh"
+#include "../program.h"
 
 using namespace Deckwatch::Values;
 
@@ -70,21 +71,6 @@ public:
         value->name((std::string(value->name()) + "!").c_str());
     }
 };
-
-static int serve(CORBA::ORB_ptr orb) {
-    CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
-    PortableServer::POA_var root = PortableServer::POA::_narrow(object);
-    PortableServer::POAManager_var manager = root->the_POAManager();
-    manager->activate();
-    PortableServer::Servant_var<MirrorServant> mirror = new MirrorServant;
-    PortableServer::ObjectId_var id = root->activate_object(mirror);
-    CORBA::Object_var reference = root->id_to_reference(id);
-    CORBA::String_var text = orb->object_to_string(reference);
-    std::printf("%s\n", text.in());
-    std::fflush(stdout);
-    orb->run();
-    return 0;
-}
 
 static int wrong = 0;
 
@@ -163,20 +149,16 @@ static int call(CORBA::ORB_ptr orb, const char* reference) {
     return wrong;
 }
 
-int main(int argc, char** argv) {
-    try {
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        orb->register_value_factory("IDL:Deckwatch/Values/Point:1.0", new Factory<PointHeld>);
-        orb->register_value_factory("IDL:Deckwatch/Values/Place:1.0", new Factory<PlaceHeld>);
-        orb->register_value_factory("IDL:Deckwatch/Values/Berth:1.0", new Factory<BerthHeld>);
-        orb->register_value_factory("IDL:Deckwatch/Values/Node:1.0", new Factory<NodeHeld>);
-        orb->register_value_factory("IDL:Deckwatch/Values/Circle:1.0", new Factory<CircleHeld>);
-        orb->register_value_factory("IDL:Deckwatch/Values/Account:1.0", new Factory<AccountHeld>);
-        return argc > 1 ? call(orb, argv[1]) : serve(orb);
-    } catch (const CORBA::SystemException& exception) {
-        std::printf("%s minor %#x\n", exception._name(), exception.minor());
-    } catch (const CORBA::Exception& exception) {
-        std::printf("%s\n", exception._name());
-    }
-    return 1;
+static int work(CORBA::ORB_ptr orb, int argc, char** argv) {
+    orb->register_value_factory("IDL:Deckwatch/Values/Point:1.0", new Factory<PointHeld>);
+    orb->register_value_factory("IDL:Deckwatch/Values/Place:1.0", new Factory<PlaceHeld>);
+    orb->register_value_factory("IDL:Deckwatch/Values/Berth:1.0", new Factory<BerthHeld>);
+    orb->register_value_factory("IDL:Deckwatch/Values/Node:1.0", new Factory<NodeHeld>);
+    orb->register_value_factory("IDL:Deckwatch/Values/Circle:1.0", new Factory<CircleHeld>);
+    orb->register_value_factory("IDL:Deckwatch/Values/Account:1.0", new Factory<AccountHeld>);
+    if (argc > 1) return call(orb, argv[1]);
+    PortableServer::Servant_var<MirrorServant> mirror = new MirrorServant;
+    return serve(orb, mirror);
 }
+
+int main(int argc, char** argv) { return reported(work, argc, argv); }

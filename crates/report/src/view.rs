@@ -23,8 +23,6 @@ use crate::unit;
 /// Renders the whole page with the given detail.
 pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError> {
     let labels = run_labels(runs);
-    let mut environment = Environment::new();
-    environment.add_template("page.html", include_str!("../templates/page.html"))?;
     let sections = sections(runs, &labels, detail);
     let page = Page {
         style: palette::style() + include_str!("../templates/style.css"),
@@ -44,7 +42,19 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
             provenance::of(run, label, detail)
         }),
     };
-    Ok(environment.get_template("page.html")?.render(Serde(page))?)
+    render("page.html", include_str!("../templates/page.html"), page)
+}
+
+/// Renders a page. `body` is its template without the head and the tail, which all pages share; they show `title`,
+/// `style` and `script` of the values.
+fn render(name: &str, body: &str, values: impl serde::Serialize) -> Result<String, ReportError> {
+    let template = [
+        include_str!("../templates/head.html"),
+        body,
+        include_str!("../templates/tail.html"),
+    ];
+    let environment = Environment::new();
+    Ok(environment.render_named_str(name, &template.concat(), Serde(values))?)
 }
 
 /// The values for the template.

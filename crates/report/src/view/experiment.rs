@@ -2,11 +2,9 @@
 
 use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement, Ratio, Standing};
 use deckwatch_meter::result::Provenance;
-use minijinja::Environment;
-use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::{head, name, provenance};
+use super::{head, name, provenance, render};
 use crate::chart::plot;
 use crate::error::ReportError;
 use crate::limits::{EXPERIMENT_FIGURES_MAX, EXPERIMENT_ROWS_MAX, SENTENCE_CHARS_MAX};
@@ -15,11 +13,6 @@ use crate::unit;
 
 /// Renders the whole page.
 pub(crate) fn page(document: &ExperimentDocument) -> Result<String, ReportError> {
-    let mut environment = Environment::new();
-    environment.add_template(
-        "experiment.html",
-        include_str!("../../templates/experiment.html"),
-    )?;
     let left_out = document
         .figures
         .len()
@@ -65,8 +58,8 @@ pub(crate) fn page(document: &ExperimentDocument) -> Result<String, ReportError>
         groups: groups(&document.provenance),
         schema_version: document.schema_version,
     };
-    let template = environment.get_template("experiment.html")?;
-    Ok(template.render(Serde(page))?)
+    let body = include_str!("../../templates/experiment.html");
+    render("experiment.html", body, page)
 }
 
 /// The values for the template.

@@ -1,10 +1,8 @@
 //! The page of a schedule: whether it is feasible, its critical instant, and the numbers of each operation.
 
-use minijinja::Environment;
-use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::name;
+use super::{name, render};
 use crate::chart::gantt;
 use crate::error::ReportError;
 use crate::limits::{GANTT_ROWS_MAX, SCHEDULE_ROWS_MAX, SENTENCE_CHARS_MAX};
@@ -14,11 +12,6 @@ use crate::unit;
 
 /// Renders the whole page.
 pub(crate) fn page(schedule: &SchedulePage) -> Result<String, ReportError> {
-    let mut environment = Environment::new();
-    environment.add_template(
-        "schedule.html",
-        include_str!("../../templates/schedule.html"),
-    )?;
     let long = |text: &String| unit::cut(text, SENTENCE_CHARS_MAX);
     let rows_left_out = schedule.rows.len().saturating_sub(SCHEDULE_ROWS_MAX);
     let gantt = schedule.gantt.as_ref();
@@ -56,8 +49,8 @@ pub(crate) fn page(schedule: &SchedulePage) -> Result<String, ReportError> {
                 .collect(),
         }),
     };
-    let template = environment.get_template("schedule.html")?;
-    Ok(template.render(Serde(page))?)
+    let body = include_str!("../../templates/schedule.html");
+    render("schedule.html", body, page)
 }
 
 /// The values for the template.

@@ -36,6 +36,22 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
+/// The ids of this process's threads whose name is wanted. The kernel keeps the first 15 octets of a name.
+///
+/// # Panics
+/// Panics if the kernel does not list the threads.
+#[must_use]
+pub fn threads(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+    let threads = std::fs::read_dir("/proc/self/task").expect("the kernel lists them");
+    let named = threads.filter_map(|thread| {
+        let thread = thread.ok()?;
+        let comm = std::fs::read_to_string(thread.path().join("comm")).ok()?;
+        let id = thread.file_name().to_str()?.parse().ok()?;
+        is_wanted(comm.trim_end()).then_some(id)
+    });
+    named.collect()
+}
+
 /// The path of a program on PATH, or a counted skip.
 #[must_use]
 pub fn program(name: &str) -> Option<PathBuf> {

@@ -92,6 +92,13 @@ impl Gate {
         }
     }
 
+    /// The table, and the caller about which it is asked. `None` if the caller may do everything.
+    fn asked(&self) -> Option<(&Access, Caller, Subject)> {
+        let access = self.access.as_ref()?;
+        let caller = self.caller();
+        Some((access, caller, subject(caller)?))
+    }
+
     fn refuse(&self, refusal: Refusal) -> SystemException {
         self.refused.fetch_add(1, Relaxed);
         let mut recent = self.recent.lock("event.refusals");
@@ -106,11 +113,7 @@ impl Gate {
     /// # Errors
     /// NO_PERMISSION.
     fn check(&self, action: Action) -> Result<(), SystemException> {
-        let Some(access) = &self.access else {
-            return Ok(());
-        };
-        let caller = self.caller();
-        let Some(subject) = subject(caller) else {
+        let Some((access, caller, subject)) = self.asked() else {
             return Ok(());
         };
         let name = access.name.as_deref();
@@ -139,11 +142,7 @@ impl Gate {
         action: Action,
         mut events: impl Iterator<Item = (i32, i32)>,
     ) -> Result<(), SystemException> {
-        let Some(access) = &self.access else {
-            return Ok(());
-        };
-        let caller = self.caller();
-        let Some(subject) = subject(caller) else {
+        let Some((access, caller, subject)) = self.asked() else {
             return Ok(());
         };
         let name = access.name.as_deref();

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use crate::shares::stranger;
-use crate::support::{PATIENCE, World, number, pushed};
+use crate::support::{PATIENCE, World, number, pushed, seen_by};
 use deckwatch_access::{Action, Network, Range, Ranges, Rule, Table, Who};
 use deckwatch_event::cos_event_channel_admin::EventChannelRef;
 use deckwatch_event::{Access, ChannelOptions};
@@ -39,12 +39,9 @@ fn world(rules: Vec<Rule>) -> World {
     })
 }
 
-fn seen_by(orb: &Orb, world: &World) -> EventChannelRef {
-    let text = world
-        .server
-        .object_to_string(world.served.reference().object());
-    let object = orb.string_to_object(&text).expect("an IOR");
-    EventChannelRef::unchecked_narrow(object.expect("not nil"))
+fn channel_seen_by(orb: &Orb, world: &World) -> EventChannelRef {
+    let channel = seen_by(orb, &world.server, world.served.reference().object());
+    EventChannelRef::unchecked_narrow(channel)
 }
 
 #[test]
@@ -58,7 +55,7 @@ fn stranger_does_what_the_table_permits_and_nothing_else() {
         rule(STRANGER, &[Action::Consume], None),
     ]);
     let stranger = stranger();
-    let channel = seen_by(&stranger, &world);
+    let channel = channel_seen_by(&stranger, &world);
     let denied = channel.destroy().expect_err("not permitted");
     assert_eq!(
         (denied.kind, denied.minor),

@@ -1,5 +1,6 @@
 //! The scheduling service over connections: off-line schedules, admission at run time, and its exceptions.
 
+use crate::support::serving_orb;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
 use deckwatch_event::rtec_scheduler::{
     AnomalySeverity, CriticalityT, DispatchingTypeT, ImportanceT, InfoTypeT, NOTSCHEDULED,
@@ -19,17 +20,7 @@ struct Served {
 }
 
 fn served(options: SchedulerOptions) -> Served {
-    let server = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .build()
-        .unwrap();
-    server
-        .root_poa()
-        .unwrap()
-        .the_poa_manager()
-        .activate()
-        .unwrap();
+    let server = serving_orb();
     let service = SchedulingService::start(&server, options).unwrap();
     let client = Orb::builder().build().unwrap();
     let ior = server.object_to_string(service.reference().object());

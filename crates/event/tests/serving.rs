@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::counting;
 use crate::raw::{Answering, Supplier};
-use crate::support::{World, number, wait_for};
+use crate::support::{World, counted_orb, number, wait_for};
 use deckwatch_event::ChannelOptions;
-use deckwatch_orb::{Orb, Scheduling};
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_testkit::alone;
 
@@ -25,21 +24,7 @@ struct Served {
 
 impl Served {
     fn new(consumers: usize) -> Self {
-        let fixed = Orb::builder()
-            .listen("127.0.0.1:0")
-            .unwrap()
-            .threads(1)
-            .dynamic_threads(0)
-            .scheduling(Scheduling::Other)
-            .build()
-            .unwrap();
-        fixed
-            .root_poa()
-            .unwrap()
-            .the_poa_manager()
-            .activate()
-            .unwrap();
-        let world = World::of(fixed, ChannelOptions::default());
+        let world = World::of(counted_orb(), ChannelOptions::default());
         let taken = Arc::new(AtomicUsize::new(0));
         for _ in 0..consumers {
             let consumer = Answering::new();
@@ -103,14 +88,8 @@ fn channel_that_serves_allocates_nothing_and_an_allocation_is_counted() {
 /// Counters of the system calls of the threads that serve the channel; `None`: the host does not permit them.
 fn counts_of_threads() -> Option<Vec<EventCount>> {
     let mut counts = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task").unwrap() {
-        let thread = thread.unwrap();
-        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        if !name.starts_with("orb-") {
-            continue;
-        }
-        let number = thread.file_name().into_string().unwrap().parse().unwrap();
-        match EventCount::of_thread(Event::SystemCalls, number) {
+    for thread in deckwatch_testkit::threads(|name| name.starts_with("orb-")) {
+        match EventCount::of_thread(Event::SystemCalls, thread) {
             Ok(count) => counts.push(count),
             Err(error) => {
                 deckwatch_testkit::skip("perf events", &error.to_string());

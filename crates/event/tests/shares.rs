@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use crate::around::Around;
-use crate::support::{PATIENCE, World, connected, number, pushed, serving_orb_over};
+use crate::support::{PATIENCE, World, connected, number, pushed, seen_by, serving_orb_over};
 use deckwatch_event::ChannelOptions;
 use deckwatch_event::cos_event_channel_admin::{
     EventChannelRef, ProxyPullConsumerConnectPullSupplierError,
@@ -38,11 +38,8 @@ struct Stranger {
 impl Stranger {
     fn to(world: &World) -> Self {
         let orb = stranger();
-        let text = world
-            .server
-            .object_to_string(world.served.reference().object());
-        let object = orb.string_to_object(&text).expect("an IOR");
-        let channel = EventChannelRef::unchecked_narrow(object.expect("not nil"));
+        let channel = seen_by(&orb, &world.server, world.served.reference().object());
+        let channel = EventChannelRef::unchecked_narrow(channel);
         Self { orb, channel }
     }
 

@@ -4,16 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::raw::{Answering, CLOSE, reply};
-use crate::support::{PATIENCE, World, number, wait_for};
+use crate::support::{PATIENCE, World, number, serving_orb_at, wait_for};
 use deckwatch_cdr::{ByteOrder, Write as _, Writer};
-use deckwatch_orb::Orb;
-
-fn listening_at(endpoint: &str) -> Orb {
-    let orb = Orb::builder().listen(endpoint).unwrap().build().unwrap();
-    let root = orb.root_poa().unwrap();
-    root.the_poa_manager().activate().unwrap();
-    orb
-}
 
 #[test]
 fn consumers_are_reached_over_unix_sockets_and_shared_memory() {
@@ -21,7 +13,7 @@ fn consumers_are_reached_over_unix_sockets_and_shared_memory() {
     std::fs::create_dir_all(&folder).unwrap();
     for scheme in ["unix", "shm"] {
         let world = World::new();
-        let orb = listening_at(&format!("{scheme}:{}", folder.join(scheme).display()));
+        let orb = serving_orb_at(&format!("{scheme}:{}", folder.join(scheme).display()));
         let (consumer, events) = world.consumer_in(&orb);
         world.connect(consumer);
         let supplier = world.supplier();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::realtime::{Told, list, next};
-use crate::support::{PATIENCE, serving_orb};
+use crate::support::{PATIENCE, serving_orb, serving_orb_at};
 use deckwatch_event::federation::GatewayFailure;
 use deckwatch_event::filter::designator::CONJUNCTION;
 use deckwatch_event::rtec_event_comm::Event;
@@ -219,13 +219,7 @@ fn gateway_that_is_cut_off_connects_again_and_local_events_go_on() {
 
 /// A channel under a fixed key and port, as one that has been started anew.
 fn restarted(port: u16) -> (Orb, RtEventChannel) {
-    let orb = Orb::builder().listen(&format!("127.0.0.1:{port}")).unwrap();
-    let orb = orb.build().expect("the port is free");
-    orb.root_poa()
-        .unwrap()
-        .the_poa_manager()
-        .activate()
-        .unwrap();
+    let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
     let served = RtEventChannel::start(&orb, RtChannelOptions::default()).unwrap();
     orb.register_plain_key(b"NAV", served.reference().object())
         .expect("a new key");

@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::realtime::{Told, next};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, serving_orb_at};
 use deckwatch_cdr::{Write as _, Writer};
 use deckwatch_event::ChannelStore;
 use deckwatch_event::federation::{Multicast, MulticastCounts, MulticastError, MulticastOptions};
 use deckwatch_event::rtec_event_comm::Event;
-use deckwatch_orb::Orb;
 use deckwatch_os::multicast;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
@@ -234,13 +233,7 @@ fn channel_that_crashes_and_starts_from_its_store_keeps_no_dead_consumer_of_the_
     let file = folder.join("store");
     let mut port = 0;
     for life in 1..=3 {
-        let orb = Orb::builder().listen(&format!("127.0.0.1:{port}")).unwrap();
-        let orb = orb.build().expect("the port is free");
-        orb.root_poa()
-            .unwrap()
-            .the_poa_manager()
-            .activate()
-            .unwrap();
+        let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
         port = orb
             .endpoints()
             .iter()

@@ -28,7 +28,7 @@ use deckwatch_event::rtec_event_comm::{
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
 use deckwatch_os::schedule::{self, Class};
 
-use crate::support::{PATIENCE, serving_orb};
+use crate::support::{PATIENCE, seen_by, serving_orb};
 
 /// What a client is told. `None`: it is disconnected.
 pub(crate) type Told<T> = Receiver<Option<T>>;
@@ -54,10 +54,9 @@ impl World {
     pub(crate) fn of(server: Orb, options: RtChannelOptions) -> Self {
         let user = serving_orb();
         let served = RtEventChannel::start(&server, options).expect("a channel");
-        let text = server.object_to_string(served.reference().object());
-        let object = user.string_to_object(&text).expect("an IOR");
+        let channel = seen_by(&user, &server, served.reference().object());
         Self {
-            channel: EventChannelRef::unchecked_narrow(object.expect("not nil")),
+            channel: EventChannelRef::unchecked_narrow(channel),
             server,
             user,
             served,
@@ -231,14 +230,8 @@ fn real_time_as(class: Class, test: impl FnOnce() + Send + 'static) {
 
 /// The classes of this process's threads with this name.
 fn classes_of(name: &str) -> Vec<Class> {
-    let threads = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
-    let named = threads.filter_map(|thread| {
-        let thread = thread.ok()?;
-        let comm = std::fs::read_to_string(thread.path().join("comm")).ok()?;
-        let number = thread.file_name().to_str()?.parse().ok()?;
-        (comm.trim() == name).then_some(number)
-    });
-    named
-        .filter_map(|number| schedule::class_of(number).ok())
+    let threads = deckwatch_testkit::threads(|it| it == name).into_iter();
+    threads
+        .filter_map(|thread| schedule::class_of(thread).ok())
         .collect()
 }

@@ -190,6 +190,12 @@ fn each_event_has_the_urgency_of_the_dependency_that_matches_it() {
     world.end();
 }
 
+/// The event sets that each lane has dispatched.
+fn dispatched(world: &World) -> Vec<u64> {
+    let lanes = world.served.lanes();
+    lanes.iter().map(|lane| lane.dispatched).collect()
+}
+
 /// A lane with this priority and one thread.
 fn lane(priority: i16) -> LaneOptions {
     LaneOptions {
@@ -213,14 +219,7 @@ fn priority_of_a_push_chooses_the_lane_of_what_has_no_rt_info() {
     let world = laned(&[5, 9]);
     let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
     let supplier = world.supply(&[]);
-    let sent = || {
-        world
-            .served
-            .lanes()
-            .iter()
-            .map(|lane| lane.dispatched)
-            .collect::<Vec<_>>()
-    };
+    let sent = || dispatched(&world);
     supplier.push(&[event(1, 20, "plain")]).unwrap();
     assert_eq!(next(&sets), ["plain"]);
     wait_for(|| sent() == [1, 0]);
@@ -254,14 +253,7 @@ fn supplier_s_rt_info_chooses_the_lane_of_each_of_its_events() {
     supplier
         .connect_push_supplier(None, &published(&[(20, 1), (21, 2)]))
         .unwrap();
-    let sent = || {
-        world
-            .served
-            .lanes()
-            .iter()
-            .map(|lane| lane.dispatched)
-            .collect::<Vec<_>>()
-    };
+    let sent = || dispatched(&world);
     supplier.push(&[event(1, 20, "fast")]).unwrap();
     assert_eq!(next(&sets), ["fast"]);
     wait_for(|| sent() == [0, 1]);

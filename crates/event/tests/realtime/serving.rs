@@ -5,11 +5,11 @@
 use super::{World, any_of, event, next};
 use crate::counting;
 use crate::raw::{Answering, Supplier};
-use crate::support::wait_for;
+use crate::support::{counted_orb, wait_for};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
 use deckwatch_event::rt::RtChannelOptions;
 use deckwatch_event::rtec_event_comm::PushConsumerRef;
-use deckwatch_orb::{Orb, Priority, Scheduling};
+use deckwatch_orb::Priority;
 use deckwatch_testkit::alone;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,18 +26,8 @@ struct Served {
 
 impl Served {
     fn new(dispatching: Dispatching) -> Self {
-        let fixed = Orb::builder()
-            .listen("127.0.0.1:0")
-            .unwrap()
-            .threads(1)
-            .dynamic_threads(0)
-            .scheduling(Scheduling::Other)
-            .build()
-            .unwrap();
-        let root = fixed.root_poa().unwrap();
-        root.the_poa_manager().activate().unwrap();
         let world = World::of(
-            fixed,
+            counted_orb(),
             RtChannelOptions {
                 dispatching,
                 allow_priority_fallback: true,
@@ -108,7 +98,7 @@ fn real_time_channel_that_serves_allocates_nothing_and_an_allocation_is_counted(
 const IDLE_CONSUMER_SIZE_MAX: usize = 4 << 10;
 
 fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").expect("Linux").count()
+    deckwatch_testkit::threads(|_| true).len()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{World, any_of, event, next, publishing};
 use crate::shares::stranger;
-use crate::support::{serving_orb, wait_for};
+use crate::support::{seen_by, serving_orb, wait_for};
 use deckwatch_event::limits;
 use deckwatch_event::rt::RtChannelOptions;
 use deckwatch_event::rtec_event_channel_admin::{
@@ -22,12 +22,9 @@ fn world() -> World {
 }
 
 /// The channel from the view of another ORB.
-fn seen_by(orb: &Orb, world: &World) -> EventChannelRef {
-    let text = world
-        .server
-        .object_to_string(world.served.reference().object());
-    let object = orb.string_to_object(&text).expect("an IOR");
-    EventChannelRef::unchecked_narrow(object.expect("not nil"))
+fn channel_seen_by(orb: &Orb, world: &World) -> EventChannelRef {
+    let channel = seen_by(orb, &world.server, world.served.reference().object());
+    EventChannelRef::unchecked_narrow(channel)
 }
 
 fn supply(channel: &EventChannelRef) -> Result<ProxyPushConsumerRef, SystemException> {
@@ -56,7 +53,7 @@ fn consume(orb: &Orb, channel: &EventChannelRef) -> Result<(), SystemException> 
 fn stranger_that_takes_its_share_of_a_channel_leaves_others_served() {
     let world = world();
     let stranger = stranger();
-    let channel = seen_by(&stranger, &world);
+    let channel = channel_seen_by(&stranger, &world);
     let consumers = limits::CONSUMERS_MAX * usize::from(SHARE) / 100;
     for _ in 0..consumers {
         consume(&stranger, &channel).expect("a place");
@@ -91,7 +88,7 @@ fn stranger_that_takes_its_share_of_a_channel_leaves_others_served() {
 fn suppliers_whose_connection_is_closed_give_way_at_the_share_of_their_peer() {
     let world = world();
     let dead = serving_orb();
-    let channel = seen_by(&dead, &world);
+    let channel = channel_seen_by(&dead, &world);
     let suppliers = limits::SUPPLIERS_MAX * usize::from(SHARE) / 100;
     for _ in 1..suppliers {
         supply(&channel).expect("a place");

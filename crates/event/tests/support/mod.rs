@@ -25,9 +25,10 @@ use deckwatch_event::cos_event_comm::{
     PushConsumerSkeleton, PushSupplierRef,
 };
 use deckwatch_event::{ChannelOptions, EventChannel};
-use deckwatch_orb::transport::{SocketTransport, Transport};
+use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
-    Completion, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
+    Completion, ObjectRef, Orb, OrbBuilder, Scheduling, Servant, SystemException,
+    SystemExceptionKind as Kind,
 };
 
 /// Time limit of every step of a test, on a loaded machine.
@@ -64,17 +65,12 @@ impl World {
     pub fn of(server: Orb, options: ChannelOptions) -> Self {
         let user = serving_orb();
         let served = EventChannel::start(&server, options).expect("a channel");
-        let text = server.object_to_string(served.reference().object());
-        let channel = EventChannelRef::unchecked_narrow(
-            user.string_to_object(&text)
-                .expect("an IOR")
-                .expect("not nil"),
-        );
+        let channel = seen_by(&user, &server, served.reference().object());
         Self {
             server,
             user,
             served,
-            channel,
+            channel: EventChannelRef::unchecked_narrow(channel),
         }
     }
 
@@ -105,9 +101,7 @@ impl World {
             .unwrap()
             .servant_to_reference(&taker)
             .unwrap();
-        let text = orb.object_to_string(&object);
-        let object = self.user.string_to_object(&text).expect("an IOR");
-        (object.expect("not nil"), events)
+        (seen_by(&self.user, orb, &object), events)
     }
 
     fn taker(&self, leave: Option<Mutex<Receiver<()>>>) -> (ObjectRef, Receiver<Option<u32>>) {
@@ -191,6 +185,13 @@ impl World {
         self.server.shutdown(true).expect("it ends");
         self.user.shutdown(true).expect("it ends");
     }
+}
+
+/// A reference of one ORB, from the view of another.
+pub fn seen_by(other: &Orb, server: &Orb, object: &ObjectRef) -> ObjectRef {
+    let text = server.object_to_string(object);
+    let object = other.string_to_object(&text).expect("an IOR");
+    object.expect("not nil")
 }
 
 /// Pushes a number. Returns the kind of the system exception, if one was raised.
@@ -301,16 +302,27 @@ pub fn whole() -> ChannelOptions {
 }
 
 pub fn serving_orb() -> Orb {
-    serving_orb_over(Arc::new(SocketTransport::default()))
+    serving_orb_at("127.0.0.1:0")
+}
+
+pub fn serving_orb_at(endpoint: &str) -> Orb {
+    serving(Orb::builder().listen(endpoint).expect("an endpoint"))
 }
 
 pub fn serving_orb_over(transport: Arc<dyn Transport>) -> Orb {
-    let orb = Orb::builder()
-        .transport(transport)
-        .listen("127.0.0.1:0")
-        .expect("an endpoint")
-        .build()
-        .expect("an ORB");
+    let builder = Orb::builder().transport(transport);
+    serving(builder.listen("127.0.0.1:0").expect("an endpoint"))
+}
+
+/// An ORB with one thread and no more, in the time-sharing class: what it does can be counted.
+pub fn counted_orb() -> Orb {
+    let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+    let builder = builder.threads(1).dynamic_threads(0);
+    serving(builder.scheduling(Scheduling::Other))
+}
+
+fn serving(builder: OrbBuilder) -> Orb {
+    let orb = builder.build().expect("an ORB");
     orb.root_poa()
         .expect("a root adapter")
         .the_poa_manager()

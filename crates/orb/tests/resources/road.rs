@@ -234,15 +234,9 @@ const LOCK_BATCHES: u64 = 40;
 /// Counters of system calls of the server's threads. Returns `None` and counts a skip with its reason if the host does
 /// not permit them.
 fn counts_of_lanes() -> Option<Vec<EventCount>> {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let mut counts = Vec::new();
-    for thread in threads.map(|entry| entry.unwrap()) {
-        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        if !name.starts_with("orb-") {
-            continue;
-        }
-        let number = thread.file_name().into_string().unwrap().parse().unwrap();
-        match EventCount::of_thread(Event::SystemCalls, number) {
+    for thread in deckwatch_testkit::threads(|name| name.starts_with("orb-")) {
+        match EventCount::of_thread(Event::SystemCalls, thread) {
             Ok(count) => counts.push(count),
             Err(error) => {
                 deckwatch_testkit::skip("perf events", &error.to_string());

@@ -161,14 +161,7 @@ fn stack(object: &ObjectRef) -> usize {
 
 /// The number of threads of this process whose name begins with `name`.
 fn threads_named(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
-    let comm = |task: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks
-        .filter_map(comm)
-        .filter(|comm| comm.starts_with(name))
-        .count()
+    deckwatch_testkit::threads(|it| it.starts_with(name)).len()
 }
 
 /// Calls in another thread.
@@ -355,15 +348,9 @@ fn the_thread_of_deliveries_has_the_class_of_the_thread_that_starts_them() {
 
 /// The classes of this process's threads with this name.
 fn classes_of(name: &str) -> Vec<Class> {
-    let threads = std::fs::read_dir("/proc/self/task").expect("the kernel tells");
-    let named = threads.filter_map(|thread| {
-        let thread = thread.ok()?;
-        let comm = std::fs::read_to_string(thread.path().join("comm")).ok()?;
-        let number = thread.file_name().to_str()?.parse().ok()?;
-        (comm.trim() == name).then_some(number)
-    });
-    named
-        .filter_map(|number| schedule::class_of(number).ok())
+    let threads = deckwatch_testkit::threads(|it| it == name).into_iter();
+    threads
+        .filter_map(|thread| schedule::class_of(thread).ok())
         .collect()
 }
 

@@ -1,5 +1,6 @@
-// Cyclone DDS in the bench of events. The server has the readers, the client the writer: an event passes one hop, with no
-// channel between. The protocol is that of crates/probe/src/laboratory/end.rs. Shared memory tells the client of receipts.
+// Cyclone DDS in the bench of events. The server has the readers, the client the writer: an event passes one hop, with
+// no channel between. The protocol is that of crates/probe/src/laboratory/end.rs. Shared memory tells the client of
+// receipts.
 
 #define _GNU_SOURCE
 #include "event.h"
@@ -70,7 +71,8 @@ static void greet(const char* reference) {
 
 static void join(void) {
     setenv("CYCLONEDDS_URI",
-           "<General><Interfaces><NetworkInterface name='lo'/></Interfaces><AllowMulticast>false</AllowMulticast></General>"
+           "<General><Interfaces><NetworkInterface name='lo'/></Interfaces>"
+           "<AllowMulticast>false</AllowMulticast></General>"
            "<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>",
            0);
     participant = dds_create_participant(DDS_DOMAIN_DEFAULT, NULL, NULL);
@@ -210,7 +212,8 @@ static const char* command(const char* line) {
     unsigned consumers;
     size_t octets, back, count;
     long long budget_ns;
-    const int read = sscanf(line, "%31[^/]/%u/%*s %zu %zu %zu %lld", kind, &consumers, &octets, &back, &count, &budget_ns);
+    const char* const form = "%31[^/]/%u/%*s %zu %zu %zu %lld";
+    const int read = sscanf(line, form, kind, &consumers, &octets, &back, &count, &budget_ns);
     if (read != 6 || consumers == 0 || consumers > CONSUMERS_MAX || octets > 1 << 24) return "this is no command";
     struct run run = {.count = count < SAMPLES_MAX ? count : SAMPLES_MAX, .budget_ns = budget_ns};
     sample_count = 0;

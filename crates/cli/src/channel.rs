@@ -110,13 +110,13 @@ pub(crate) struct Args {
     /// again. With port 0 the channel listens at the port that it had before
     #[arg(long, value_name = "FILE", conflicts_with_all = ["factory", "typed"])]
     store: Option<PathBuf>,
-    /// Percent of the places for consumers, suppliers and waiting proxies that one address, or one user of this host, may
-    /// hold; beyond it IMP_LIMIT is raised
+    /// Percent of the places for consumers, suppliers and waiting proxies that one address, or one user of this host,
+    /// may hold; beyond it IMP_LIMIT is raised
     #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     share_per_peer: u8,
-    /// Who may supply, consume, observe and administer, by address or user: what no rule of this file allows is refused.
-    /// Without it, everybody on the addresses that the channel listens at
+    /// Who may supply, consume, observe and administer, by address or user: what no rule of this file allows is
+    /// refused. Without it, everybody on the addresses that the channel listens at
     #[arg(long, value_name = "FILE")]
     access: Option<PathBuf>,
     #[command(flatten)]

@@ -82,7 +82,8 @@ impl Shared {
     /// Makes the outlet of a consumer. The connection to it is begun, and not waited for.
     ///
     /// # Errors
-    /// NO_RESOURCES at the maximum of consumers, IMP_LIMIT at the share of the calling peer; OBJECT_NOT_EXIST if the channel or the proxy is gone.
+    /// NO_RESOURCES at the maximum of consumers, IMP_LIMIT at the share of the calling peer; OBJECT_NOT_EXIST if the
+    /// channel or the proxy is gone.
     pub(crate) fn connect_consumer(
         &self,
         proxy: u64,

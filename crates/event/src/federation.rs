@@ -4,8 +4,8 @@
 //! consumers want, and subscribes to just that: what nobody wants does not cross the network. For both directions each
 //! channel has a gateway to the other. The remote channel may be TAO's.
 //!
-//! [`Multicast`] puts a channel on a UDP multicast group, in the form of TAO's: one datagram, or some fragments, reach any
-//! number of channels. The sender does not know the subscriptions there, and a lost datagram is not sent again.
+//! [`Multicast`] puts a channel on a UDP multicast group, in the form of TAO's: one datagram, or some fragments, reach
+//! any number of channels. The sender does not know the subscriptions there, and a lost datagram is not sent again.
 //!
 //! # What ends an event's way
 //!
@@ -17,8 +17,8 @@
 //!   takes each number once, whatever the ways by which it arrives.
 //!
 //! Consumers of channels of Deckwatch get an event at most once, in any circle of channels. A channel of TAO does not
-//! pass identities on, and neither does a group: an event that has crossed one may come back, as often as its `ttl` allows. TAO's own rule, a
-//! `ttl` of 1, ends it after one way.
+//! pass identities on, and neither does a group: an event that has crossed one may come back, as often as its `ttl`
+//! allows. TAO's own rule, a `ttl` of 1, ends it after one way.
 
 mod counters;
 pub(crate) mod fragment;

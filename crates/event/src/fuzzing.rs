@@ -95,8 +95,8 @@ fn match_list(filter: &Filter, list: &[Entry]) {
     }));
 }
 
-/// Parses datagrams of a multicast group, each behind two octets with its length, and joins the requests of two senders.
-/// What is kept stays within its bounds, and a whole request is read as a set of events.
+/// Parses datagrams of a multicast group, each behind two octets with its length, and joins the requests of two
+/// senders. What is kept stays within its bounds, and a whole request is read as a set of events.
 ///
 /// # Panics
 /// When one of these does not hold.

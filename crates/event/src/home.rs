@@ -282,8 +282,8 @@ impl Home {
         }
     }
 
-    /// Removes the record of a client that is gone, with the next change that is written. If the channel crashes before,
-    /// it finds once more that the client is gone.
+    /// Removes the record of a client that is gone, with the next change that is written. If the channel crashes
+    /// before, it finds once more that the client is gone.
     pub(crate) fn forget_later(&self, number: u64) {
         if let Some(ledger) = &self.ledger
             && ledger.row(number).is_some()

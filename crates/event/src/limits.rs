@@ -179,8 +179,8 @@ pub const CONSUMERS_REPORTED_MAX: usize = 64;
 /// quiet longest is forgotten: 132 KiB in all.
 pub const ORIGINS_MAX: usize = 256;
 
-/// Events of one channel that are told apart, back from the latest: more than are under way at once by ways of different
-/// length. An older one counts as doubled.
+/// Events of one channel that are told apart, back from the latest: more than are under way at once by ways of
+/// different length. An older one counts as doubled.
 pub const ORIGIN_WINDOW: u64 = 4_096;
 
 /// Time limit of each call that a gateway makes, and of each connect. No event waits for it.
@@ -234,8 +234,8 @@ pub const MULTICAST_SEND_TIMEOUT: Duration = Duration::from_millis(100);
 /// How often the receiving thread looks for requests to give up, and for its end.
 pub const MULTICAST_TURN: Duration = Duration::from_millis(100);
 
-/// Pairs of a consumer and a supplier whose RT_Infos depend on each other, in one channel: 256 of each. Beyond it a client
-/// that names RT_Infos is refused.
+/// Pairs of a consumer and a supplier whose RT_Infos depend on each other, in one channel: 256 of each. Beyond it a
+/// client that names RT_Infos is refused.
 pub const ADMITTED_PAIRS_MAX: usize = 65_536;
 
 /// Refused connects that are kept in words for the operator. All are counted.

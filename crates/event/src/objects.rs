@@ -51,7 +51,8 @@ impl Objects {
         Ok(reference)
     }
 
-    /// Activates a proxy that waits for a client of the calling peer to connect. If too many wait, the oldest is retired.
+    /// Activates a proxy that waits for a client of the calling peer to connect. If too many wait, the oldest is
+    /// retired.
     ///
     /// # Errors
     /// As [`Objects::activate`].

@@ -41,8 +41,8 @@ pub struct ChannelOptions {
     pub push_timeout: Duration,
     /// Time between two `try_pull` calls to a supplier that had no event.
     pub pull_period: Duration,
-    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
-    /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
+    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is
+    /// an address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
     pub share_percent: u8,
     /// Who may use the channel; everybody without it. Events have no types here: a rule with types or sources does not
     /// permit to supply or consume.
@@ -315,8 +315,8 @@ impl Shared {
         self.retire(proxy);
     }
 
-    /// Removes a supplier that is gone, if the channel has its maximum of suppliers; or one of the calling peer, if that
-    /// holds its share. May call some suppliers and wait for their replies.
+    /// Removes a supplier that is gone, if the channel has its maximum of suppliers; or one of the calling peer, if
+    /// that holds its share. May call some suppliers and wait for their replies.
     pub(crate) fn make_room_for_supplier(&self) {
         let caller = self.shares.caller();
         let full = self.shares.suppliers.is_full_for(caller).then_some(caller);

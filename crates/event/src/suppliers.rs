@@ -100,9 +100,9 @@ impl SupplierList {
         references.flatten().collect()
     }
 
-    /// If the list is full, or a peer holds its share (`full`), removes one supplier, of that peer then, and returns the number of its proxy. The supplier has pushed nothing
-    /// for [`limits::SUPPLIER_QUIET_MIN`]. Either it no longer exists, or it gave no reference and may be disconnected
-    /// without notice (Event Service 1.2, clause 2.5.4).
+    /// If the list is full, or a peer holds its share (`full`), removes one supplier, of that peer then, and returns
+    /// the number of its proxy. The supplier has pushed nothing for [`limits::SUPPLIER_QUIET_MIN`]. Either it no longer
+    /// exists, or it gave no reference and may be disconnected without notice (Event Service 1.2, clause 2.5.4).
     pub(crate) fn let_one_go(&self, now: Instant64, full: Option<Peer>) -> Option<u64> {
         let quiet = self.look(now, full)?;
         let gone = quiet.asked.into_iter().find_map(|(proxy, reference)| {

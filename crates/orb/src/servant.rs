@@ -92,8 +92,8 @@ impl<'r> ServerRequest<'r> {
         self.request.contexts
     }
 
-    /// The CORBA priority that the request carries, if its reference says that callers propagate theirs. A malformed one
-    /// counts as none.
+    /// The CORBA priority that the request carries, if its reference says that callers propagate theirs. A malformed
+    /// one counts as none.
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
         contexts::read::priority(self.request).ok().flatten()

@@ -134,7 +134,8 @@ impl ScheduleFile {
         match error {
             SchedError::HyperperiodOverflow => (
                 0..0,
-                "reduce the utilisation below 1, or write periods with a common multiple, for example 50ms and 62.5ms for 20 and 16 Hz",
+                "reduce the utilisation below 1, or write periods with a common multiple, for \
+                 example 50ms and 62.5ms for 20 and 16 Hz",
             ),
             SchedError::TooLong => (
                 0..0,

@@ -2,7 +2,8 @@
 //!
 //! All else stays. Each number is found by bisection: response times grow with execution times and fall with periods.
 //! What is returned has been analysed itself, so that it fits even where a strategy's priorities make the search miss a
-//! better number. A set whose analysis takes too long does not fit. The greatest factor is Lehoczky, Sha and Ding's breakdown scaling (RTSS 1989).
+//! better number. A set whose analysis takes too long does not fit. The greatest factor is Lehoczky, Sha and Ding's
+//! breakdown scaling (RTSS 1989).
 
 use crate::error::SchedError;
 use crate::info::Handle;
@@ -97,8 +98,8 @@ const PERIOD_FACTOR_MAX: u64 = 64;
 /// A set that a thousandth of the processor's speed could run needs no factor.
 const FACTOR_MAX_MILLIONTHS: u64 = 1_000_000_000;
 
-/// Analyses of changed sets, under one bound on their work. Beyond it nothing fits any more, so that what was found until
-/// then is returned.
+/// Analyses of changed sets, under one bound on their work. Beyond it nothing fits any more, so that what was found
+/// until then is returned.
 struct Search {
     settings: Settings,
     left: Work,

@@ -20,7 +20,8 @@ fn what_blocks_one_operation_delays_the_others_of_its_queue() {
         blocking_ns: blocking * MS,
         ..info(name, cost, period)
     };
-    // The lowest operation holds a mutex of `t1` and inherits its priority: `t2` waits 5 ms with `t1`, then 2 ms for it.
+    // The lowest operation holds a mutex of `t1` and inherits its priority: `t2` waits 5 ms with `t1`, then 2 ms for
+    // it.
     let sets = [
         (
             Strategy::Rms,

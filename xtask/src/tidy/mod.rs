@@ -49,8 +49,8 @@ impl Source {
             .is_some_and(|extension| extension == "rs")
     }
 
-    /// Tests, benches, examples, fuzz targets and xtask: leaves, with laxer rules. The gateway is none: it is a product in
-    /// a workspace of its own.
+    /// Tests, benches, examples, fuzz targets and xtask: leaves, with laxer rules. The gateway is none: it is a product
+    /// in a workspace of its own.
     fn is_leaf(&self) -> bool {
         let first = self
             .path

@@ -22,12 +22,12 @@ pub(super) struct FederationArgs {
     /// reference, or a file that holds it
     #[arg(long, value_name = "REFERENCE", requires = "real_time")]
     federate: Vec<String>,
-    /// Get events of this type too, to pass them on to other channels, though no consumer of this one wants them; may be
-    /// repeated
+    /// Get events of this type too, to pass them on to other channels, though no consumer of this one wants them; may
+    /// be repeated
     #[arg(long, value_name = "TYPE", requires = "federate")]
     transit: Vec<i32>,
-    /// Send events to a UDP multicast group, and take those that come from it, as TAO's gateways do: all types, or these;
-    /// may be repeated
+    /// Send events to a UDP multicast group, and take those that come from it, as TAO's gateways do: all types, or
+    /// these; may be repeated
     #[arg(long, value_name = "GROUP:PORT[=TYPE,TYPE...]", requires = "real_time")]
     multicast: Vec<GroupArg>,
     /// Address of the interface for all groups; without it the routes choose
@@ -162,8 +162,9 @@ impl Federation {
         for gateway in &self.gateways {
             let counts = gateway.counts();
             errln!(
-                "gateway to {}: connected {} times, cut {}, failed attempts {}, subscriptions changed {}; events \
-                 received {}, doubled {}, came back {}, ttl expired {}, malformed pushes {}",
+                "gateway to {}: connected {} times, cut {}, failed attempts {}, subscriptions \
+                 changed {}; events received {}, doubled {}, came back {}, ttl expired {}, \
+                 malformed pushes {}",
                 short(gateway.remote()),
                 counts.connects,
                 counts.cuts,
@@ -179,8 +180,9 @@ impl Federation {
         for (group, joined) in &self.groups {
             let counts = joined.counts();
             errln!(
-                "group {group}: events sent {}, not sent {}, received {}; requests without all fragments {}, displaced \
-                 {}; datagrams doubled {}, malformed {}, with a wrong checksum {}, dropped for a full buffer {}, own {}",
+                "group {group}: events sent {}, not sent {}, received {}; requests without all \
+                 fragments {}, displaced {}; datagrams doubled {}, malformed {}, with a wrong \
+                 checksum {}, dropped for a full buffer {}, own {}",
                 counts.sent,
                 counts.unsent,
                 counts.received,

@@ -114,7 +114,8 @@ fn print_store_failures(failures: u64) {
 
 fn print_counts(counts: &ChannelCounts) {
     errln!(
-        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, consumers lost {}, suppliers lost {}, connects refused {}, requests denied {}",
+        "events received {}, delivered {}, displaced {}; failed pushes {}, pulls refused {}, \
+         consumers lost {}, suppliers lost {}, connects refused {}, requests denied {}",
         counts.received,
         counts.delivered,
         counts.displaced,

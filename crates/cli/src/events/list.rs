@@ -285,7 +285,8 @@ mod tests {
         };
         assert_eq!(
             state(&report, Some(rates)),
-            "1 consumer, 2 suppliers; 3 queued; 1,000 received, 998 delivered (20 in, 0 out a second), 2 dropped, 0 failed, 9 connects refused"
+            "1 consumer, 2 suppliers; 3 queued; 1,000 received, 998 delivered (20 in, 0 out a \
+             second), 2 dropped, 0 failed, 9 connects refused"
         );
     }
 }

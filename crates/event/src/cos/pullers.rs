@@ -93,8 +93,8 @@ impl<Q: Pulled> Pullers<Q> {
     }
 
     /// Adds a consumer if `admit` returns `Ok`. At the maximum, the consumer that has been quiet longest gives way, if
-    /// it has not called for [`limits::PULLER_QUIET_MIN`]; at the share of `peer`, one of that peer. Returns the number of
-    /// its proxy.
+    /// it has not called for [`limits::PULLER_QUIET_MIN`]; at the share of `peer`, one of that peer. Returns the number
+    /// of its proxy.
     ///
     /// # Errors
     /// NO_RESOURCES at the maximum, and IMP_LIMIT at the share, if all have called; the errors of `admit`.

@@ -310,8 +310,8 @@ impl Consumer {
 }
 
 impl Urgencies {
-    /// A part has the RT_Info of its own entry, else the most urgent one of its operands. Returns `None` if the schedule
-    /// gives no part a rate.
+    /// A part has the RT_Info of its own entry, else the most urgent one of its operands. Returns `None` if the
+    /// schedule gives no part a rate.
     fn of(filter: &Filter, handles: &[i32], table: &Table) -> Option<Self> {
         if handles.is_empty() {
             return None;

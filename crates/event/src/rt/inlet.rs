@@ -75,7 +75,8 @@ impl Inlet {
     /// Takes the arguments of `DeckwatchFederation::GatewayConsumer::forward`. The event is not decoded.
     ///
     /// # Errors
-    /// MARSHAL for malformed octets, BAD_PARAM unless there is one event; OBJECT_NOT_EXIST after the end of the channel.
+    /// MARSHAL for malformed octets, BAD_PARAM unless there is one event; OBJECT_NOT_EXIST after the end of the
+    /// channel.
     pub(crate) fn forward(&self, arguments: Reader<'_>) -> Result<Arrival, SystemException> {
         let shared = self.shared()?;
         let mut r = arguments;

@@ -27,8 +27,8 @@ pub struct RtChannelOptions {
     /// Where the priorities of RT_Infos come from, and where connects are admitted. The dispatching has
     /// [its lanes](Scheduling::lanes).
     pub scheduling: Option<Scheduling>,
-    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is an
-    /// address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
+    /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is
+    /// an address, or a user of this host over unix sockets and shared memory. Beyond its share it gets IMP_LIMIT.
     pub share_percent: u8,
     /// Who may use the channel; everybody without it. Each header that a consumer subscribes to must be permitted, each
     /// that a supplier publishes, and that of each event.

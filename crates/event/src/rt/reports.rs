@@ -36,8 +36,8 @@ impl Shared {
         }
     }
 
-    /// The state of the channel, for `deckwatch events list`. An event set that was lost on its way to a queue counts as
-    /// dropped.
+    /// The state of the channel, for `deckwatch events list`. An event set that was lost on its way to a queue counts
+    /// as dropped.
     pub(super) fn status(&self) -> Result<ChannelReport, SystemException> {
         self.check_alive()?;
         let counts = self.counts();

@@ -77,7 +77,8 @@ impl fmt::Display for SchedulingError {
                 faults.join("; ")
             ),
             Self::NothingScheduled => f.write_str(
-                "No operation of the schedule has a rate. Declare an operation with a period before the channel starts.",
+                "No operation of the schedule has a rate. Declare an operation with a period before \
+                 the channel starts.",
             ),
             Self::TooFewPriorities => f.write_str(
                 "The schedule has more priorities than the range of native priorities. Give a wider range.",

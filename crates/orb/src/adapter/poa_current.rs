@@ -85,8 +85,8 @@ impl PoaCurrent {
         Server::connection_served_here()
     }
 
-    /// The connections of the ORB that are open now, and that of collocated calls. A service finds out by it which of its
-    /// clients are gone. Takes time in proportion to their number.
+    /// The connections of the ORB that are open now, and that of collocated calls. A service finds out by it which of
+    /// its clients are gone. Takes time in proportion to their number.
     #[must_use]
     pub fn open_connections(&self) -> Vec<CallerConnection> {
         let mut open = vec![CallerConnection::THIS_PROCESS];

@@ -1,7 +1,8 @@
 //! A connection that carries the requests of all outlets of one endpoint and priority.
 //!
 //! The thread that offers an event writes it, under the connection's lock and without waiting. Events for which the
-//! socket has no room stay in the outlets' queues; the I/O thread writes them later. The I/O thread alone reads replies.
+//! socket has no room stay in the outlets' queues; the I/O thread writes them later. The I/O thread alone reads
+//! replies.
 //!
 //! Locks: a connection's lock is taken before that of an outlet, never the other way round.
 

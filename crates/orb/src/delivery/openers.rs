@@ -1,5 +1,5 @@
-//! Connects that may take time, away from the I/O threads: to resolve a host name, or to reach a local process that does
-//! not accept.
+//! Connects that may take time, away from the I/O threads: to resolve a host name, or to reach a local process that
+//! does not accept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

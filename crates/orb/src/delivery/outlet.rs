@@ -94,7 +94,8 @@ pub struct Outlet {
     pub(super) called: OnceLock<ObjectRef>,
     pub(super) options: OutletOptions,
     state: PiMutex<State>,
-    /// A one-way that was written changes the state: earlier ones have failed. Changes under the lock of the connection.
+    /// A one-way that was written changes the state: earlier ones have failed. Changes under the lock of the
+    /// connection.
     is_troubled: AtomicBool,
     totals: Arc<Counts>,
     counts: Counts,

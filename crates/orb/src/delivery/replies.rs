@@ -25,8 +25,8 @@ enum Fault {
 }
 
 impl Connection {
-    /// The I/O thread: reads until nothing more has arrived or others must have their turn, and writes what the replies have made ready. `has_ended`: the
-    /// poller has reported the end.
+    /// The I/O thread: reads until nothing more has arrived or others must have their turn, and writes what the replies
+    /// have made ready. `has_ended`: the poller has reported the end.
     pub(super) fn read(self: &Arc<Self>, has_ended: bool) {
         let Some((stream, number)) = self.stream() else {
             return;
@@ -194,8 +194,8 @@ impl Connection {
     }
 }
 
-/// Returns the outcome of a request that ended in a system exception. An exception of marshalling does not count against
-/// the receiver: the event was forwarded as its sender wrote it.
+/// Returns the outcome of a request that ended in a system exception. An exception of marshalling does not count
+/// against the receiver: the event was forwarded as its sender wrote it.
 pub(super) fn outcome_of(kind: SystemExceptionKind) -> Outcome {
     match kind {
         Kind::ObjectNotExist | Kind::InvObjref | Kind::BadOperation => Outcome::Final,

@@ -144,8 +144,8 @@ impl Worker {
         }
     }
 
-    /// Handles what each connection has to report now. A reply is not overdue that has arrived while the thread was held
-    /// up.
+    /// Handles what each connection has to report now. A reply is not overdue that has arrived while the thread was
+    /// held up.
     fn handle_arrived(&self) {
         for _ in 0..2 * self.count() {
             if !self.poller.is_pending() {

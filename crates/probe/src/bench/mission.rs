@@ -1,5 +1,6 @@
 //! Events from one supplier to one consumer in a mission: the carriers `event` and `rt-event` beside `corba`. The three
-//! take turns within one run of `deckwatch run`, an offset apart, so that what else the machine does falls on all alike.
+//! take turns within one run of `deckwatch run`, an offset apart, so that what else the machine does falls on all
+//! alike.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -216,8 +216,8 @@ impl Bench<'_> {
         Ok(is_whole)
     }
 
-    /// Events beside a raw fan-out, those of high priority beside a load, those of a mission, then the counts and the memory of our
-    /// channels.
+    /// Events beside a raw fan-out, those of high priority beside a load, those of a mission, then the counts and the
+    /// memory of our channels.
     fn events(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
         for is_loaded in [false, true] {
             if !self.contest(part, places, is_loaded)? {

@@ -16,8 +16,8 @@ use crate::rt::supplier::Supplier;
 
 impl Shared {
     /// # Errors
-    /// NO_PERMISSION for a publication that the access table refuses, NO_RESOURCES at the maximum of suppliers, or if an
-    /// operation would miss its deadline, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
+    /// NO_PERMISSION for a publication that the access table refuses, NO_RESOURCES at the maximum of suppliers, or if
+    /// an operation would miss its deadline, IMP_LIMIT at the share of the calling peer, OBJECT_NOT_EXIST after the
     /// end.
     pub(in crate::rt) fn connect_supplier(
         &self,

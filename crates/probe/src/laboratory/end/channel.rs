@@ -1,7 +1,7 @@
 //! Event channels of our own as a server, and the supplier and consumers of any event channel.
 //!
-//! The reference of a server is that of its COS channel, a comma, and that of its real-time channel. A channel of another
-//! product has the place of the other kind empty.
+//! The reference of a server is that of its COS channel, a comma, and that of its real-time channel. A channel of
+//! another product has the place of the other kind empty.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -30,8 +30,8 @@ pub(super) enum Traffic {
 }
 
 impl Fan {
-    /// Reads `KIND/CONSUMERS/SHAPE`. KIND is `push` or `push-stream`, with `rt-` before it for a real-time channel. SHAPE
-    /// is `together` or `apart`. Returns what follows it too.
+    /// Reads `KIND/CONSUMERS/SHAPE`. KIND is `push` or `push-stream`, with `rt-` before it for a real-time channel.
+    /// SHAPE is `together` or `apart`. Returns what follows it too.
     pub(super) fn of(command: &Command) -> Result<(Self, Traffic, Vec<&str>), String> {
         let mut words = command.kind.split('/');
         let unknown = || command.unknown();

@@ -5,6 +5,7 @@
 use super::{World, any_of, event, next};
 use crate::counting;
 use crate::raw::{Answering, Supplier};
+use crate::serving::assert_allocates_nothing;
 use crate::support::{counted_orb, wait_for};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
 use deckwatch_event::rt::RtChannelOptions;
@@ -82,13 +83,7 @@ fn real_time_channel_that_serves_allocates_nothing_and_an_allocation_is_counted(
         for dispatching in [Dispatching::Reactive, Dispatching::Lanes(vec![lane])] {
             let name = format!("{dispatching:?}");
             let mut served = Served::new(dispatching);
-            let before = counting::allocations();
-            served.push(EVENTS);
-            assert_eq!(counting::allocations() - before, 0, "{name}");
-            let before = counting::allocations();
-            served.push(EVENTS);
-            drop(std::hint::black_box(vec![1_u8]));
-            assert_eq!(counting::allocations() - before, 1);
+            assert_allocates_nothing(&name, || served.push(EVENTS));
             served.world.end();
         }
     });

@@ -25,8 +25,7 @@ use crate::serve::ServeArgs;
 use real_time::Started;
 use served::Served;
 
-/// Serve a COS event channel, push and pull model on both sides, a typed channel, a real-time channel, or a factory of
-/// channels
+/// Serve an event channel: COS, typed or real-time, or a factory of channels
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +46,8 @@ Examples:
   deckwatch channel --real-time --listen 0.0.0.0:0 --access nav-access.toml --bind NAV \\
       --names corbaloc::ship:2809/NameService
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
+
+A COS channel has the push and the pull model on both sides.
 
 A typed channel passes on the calls of interfaces that it knows from IDL files: their operations have `in` parameters \
 only, return nothing and raise nothing. Consumers that pull use an interface with `Pull` before its name, such as \

@@ -8,7 +8,10 @@ use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use crate::watched::{Folder, WatchedRun, signal, testbed_of, work_of};
+use crate::watched::{
+    Failure, Finished, Folder, WatchedRun, signal, testbed_of, up_to_three_times_if_disturbed,
+    work_of,
+};
 
 fn flow(carrier: &str, to: &str, rest: &str) -> String {
     format!(
@@ -97,14 +100,10 @@ fn deaths_are_told_other_flows_go_on_and_an_interrupt_keeps_the_result_and_leave
     assert_eq!(work_of(id), None);
 }
 
-#[test]
-fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
-    if let Some(reason) = Testbed::obstacle() {
-        return deckwatch_testkit::skip("namespaces", &reason);
-    }
-    // Ten megabytes per second to each consumer.
+/// Stops the consumers of four flows, of ten megabytes per second each, for one and a half seconds.
+fn stop_consumers() -> Result<Finished, Failure> {
     let rest = "octets = 50_000\nrate_hz = 200\ndeadline = \"200ms\"\nduration = \"2900ms\"\nchannel_queue_len = 20";
-    let flows = ["udp", "tcp", "corba-oneway", "event"].map(|carrier| flow(carrier, "SONAR", rest));
+    let flows = UNREAD.map(|carrier| flow(carrier, "SONAR", rest));
     let reader = flow(
         "corba",
         "PLOT",
@@ -122,43 +121,67 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     sleep_until(start_ns + 2_000_000_000);
     let after = resident_bytes(&senders);
     signal(&consumers, Signal::CONT);
-    assert!(monotonic_ns() - start_ns < 2_900_000_000, "held up itself");
-    let finished = run.finish();
-
+    let is_held_up = monotonic_ns() - start_ns >= 2_900_000_000;
     // Four flows sent 15 MB each in that time.
     let kept = after.saturating_sub(before);
     assert!(kept < 10_000_000, "{kept} octets kept for stopped peers");
-    for carrier in ["udp", "tcp", "event"] {
-        let counts = counts(finished.flow(&format!("NAV-{carrier}")));
-        assert!(counts.lost > 50, "{carrier} {counts:?}");
-        assert!(counts.lost + counts.received == counts.due, "{counts:?}");
+    let finished = run.finish();
+    if is_held_up {
+        let what = "the test was held up itself".to_owned();
+        let disturbance = finished.disturbance();
+        return Err(Failure { what, disturbance });
     }
-    // A call that blocks on its peer delays the calls after it, and loses none.
-    let oneway = counts(finished.flow("NAV-corba-oneway"));
-    assert!(oneway.late > 50, "{oneway:?}");
-    let tcp = counts(finished.flow("NAV-tcp"));
-    assert!(tcp.send_errors > 50, "{tcp:?}");
-    let udp = counts(finished.flow("NAV-udp"));
-    assert!(udp.receive_overflows > 50, "{udp:?}");
-    // Most messages waited for the stopped consumer: its wake-up is blamed, also for messages queued behind others. The
-    // middleware is blamed if a caller waited for room on the connection. Few messages may be blamed on other layers.
-    for carrier in ["udp", "tcp", "corba-oneway", "event"] {
+    Ok(finished)
+}
+
+const UNREAD: [&str; 4] = ["udp", "tcp", "corba-oneway", "event"];
+
+/// Most messages waited for the stopped consumer: its wake-up is blamed, also for messages queued behind others. The
+/// middleware is blamed if a caller waited for room on the connection. Few messages may be blamed on other layers. A
+/// supplier or a channel that a host gives no processor delays its own messages, and is blamed for them.
+fn check_blame(finished: &Finished) -> Result<(), Failure> {
+    for carrier in UNREAD {
         let destination = &finished.flow(&format!("NAV-{carrier}")).destinations[0];
         let blame = &destination.blame;
         let of = |layer: &str| blame.get(layer).copied().unwrap_or(0);
         let late = destination.counts.late;
-        assert!(of("wake-up") * 2 > late, "{carrier} {blame:?}");
         let of_both = of("wake-up") + of("middleware");
-        assert!(of_both * 4 > late * 3, "{carrier} {blame:?}");
+        if of("wake-up") * 2 <= late || of_both * 4 <= late * 3 {
+            return Err(Failure {
+                what: format!("{carrier} {blame:?}"),
+                disturbance: finished.disturbance(),
+            });
+        }
     }
-    let reader = counts(finished.flow("NAV-corba"));
-    assert_eq!((reader.lost, reader.due), (0, 145), "{reader:?}");
-    assert_eq!(finished.status, Some(finished.status_of_verdict()));
-    assert!(
-        finished.document.deaths.is_empty(),
-        "{:?}",
-        finished.document.deaths
-    );
+    Ok(())
+}
+
+#[test]
+fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
+    if let Some(reason) = Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    up_to_three_times_if_disturbed(|| {
+        let finished = stop_consumers()?;
+        for carrier in ["udp", "tcp", "event"] {
+            let counts = counts(finished.flow(&format!("NAV-{carrier}")));
+            assert!(counts.lost > 50, "{carrier} {counts:?}");
+            assert!(counts.lost + counts.received == counts.due, "{counts:?}");
+        }
+        // A call that blocks on its peer delays the calls after it, and loses none.
+        let oneway = counts(finished.flow("NAV-corba-oneway"));
+        assert!(oneway.late > 50, "{oneway:?}");
+        let tcp = counts(finished.flow("NAV-tcp"));
+        assert!(tcp.send_errors > 50, "{tcp:?}");
+        let udp = counts(finished.flow("NAV-udp"));
+        assert!(udp.receive_overflows > 50, "{udp:?}");
+        let reader = counts(finished.flow("NAV-corba"));
+        assert_eq!((reader.lost, reader.due), (0, 145), "{reader:?}");
+        assert_eq!(finished.status, Some(finished.status_of_verdict()));
+        let deaths = &finished.document.deaths;
+        assert!(deaths.is_empty(), "{deaths:?}");
+        check_blame(&finished)
+    });
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub struct LaneReport {
 pub(crate) trait Task: Send + 'static {
     /// Sends the event.
     fn run(self);
-    /// The queue was full, or the dispatching has ended.
+    /// The queue was full or held too many octets, or the dispatching has ended.
     fn drop_unsent(self, is_closed: bool);
 }
 
@@ -234,6 +234,14 @@ impl<T: Task> Dispatcher<T> {
     /// Returns true if no queue holds a task.
     pub(crate) fn is_idle(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is_idle())
+    }
+
+    /// Drops a task of the lowest lane that has one, if `may_drop` permits it: the first, or the last one due. Returns
+    /// whether it has dropped one.
+    pub(crate) fn drop_one(&self, may_drop: impl Fn(&T) -> bool) -> bool {
+        let mut lanes = self.lanes.iter();
+        let lowest = lanes.find(|lane| !lane.queue_is_empty());
+        lowest.is_some_and(|lane| lane.drop_one(may_drop))
     }
 
     /// Refuses further tasks. The threads send what is queued, and end.

@@ -56,7 +56,7 @@ mod worker;
 mod writing;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::{EncodeError, Reader, Version, Writer};
@@ -75,13 +75,13 @@ use outlet::Counts;
 use worker::Worker;
 
 pub use batch::Batch;
-pub use marshalled::{Form, MarshalError, Marshalled};
+pub use marshalled::{Charge, Form, MarshalError, Marshalled};
 pub use outlet::{End, Outlet, OutletOptions, OutletOwner, WhenFull};
 
 /// Options of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryOptions {
-    /// Octets of all bodies that are alive. At the bound the oldest queued event goes first.
+    /// Octets of all bodies and [`Charge`]s that are alive. At the bound the oldest queued event goes first.
     pub size_max: usize,
     /// How long a two-way request waits for its reply before it counts as failed. A connection whose peer takes nothing
     /// of a message for so long is closed.
@@ -108,6 +108,12 @@ pub struct DeliveryCounts {
     pub failed: u64,
 }
 
+/// Bodies that wait in front of outlets, such as in the queues of dispatching threads. They count against the bound.
+pub trait Backlog: Send + Sync {
+    /// Drops and counts the body that matters least, if `may_drop` permits it. Returns whether it has dropped one.
+    fn drop_one(&self, may_drop: &dyn Fn(&Marshalled) -> bool) -> bool;
+}
+
 /// The outlets of one service, their connections and their I/O threads. Dropping it closes them all.
 pub struct Deliveries(Arc<Engine>);
 
@@ -119,6 +125,7 @@ pub(crate) struct Engine {
     outlets: SlotTable<Arc<Outlet>>,
     callers: Callers,
     counts: Arc<Counts>,
+    backlog: OnceLock<Weak<dyn Backlog>>,
     /// Held by the thread that makes room.
     evicting: PiMutex<()>,
     is_closed: AtomicBool,
@@ -138,6 +145,7 @@ impl Deliveries {
             outlets: SlotTable::without_memory(),
             callers: Callers::default(),
             counts: Arc::default(),
+            backlog: OnceLock::new(),
             evicting: PiMutex::new(()),
             is_closed: AtomicBool::new(false),
         });
@@ -200,13 +208,25 @@ impl Deliveries {
         self.0.store.copy(form, octets, || self.0.evict()).map(Some)
     }
 
+    /// Charges octets that are kept beside the bodies to the bound. Returns `None` if they do not fit, although all that
+    /// could be dropped was dropped.
+    #[must_use]
+    pub fn charge(&self, size: usize) -> Option<Charge> {
+        Charge::new(&self.0.store, size, || self.0.evict())
+    }
+
+    /// At the bound, what waits in `backlog` is dropped, too. Only the first backlog counts.
+    pub fn set_backlog(&self, backlog: Weak<dyn Backlog>) {
+        let _ = self.0.backlog.set(backlog);
+    }
+
     /// The counters of all outlets together.
     #[must_use]
     pub fn counts(&self) -> DeliveryCounts {
         self.0.counts.read()
     }
 
-    /// Octets of all bodies that are alive.
+    /// Octets of all bodies and charges that are alive.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.store.held()
@@ -343,9 +363,9 @@ impl Engine {
         }
     }
 
-    /// Drops the oldest event that is queued, from all queues that begin with it. If none is queued, the oldest that a
-    /// connection holds: a copy of what is under way, or a write that its peer does not take, with the connection.
-    /// Returns false if there is none either.
+    /// Drops the oldest event that is queued, from all queues that begin with it, or one of the backlog that is as old.
+    /// If none is queued, the oldest that a connection holds: a copy of what is under way, or a write that its peer does
+    /// not take, with the connection. Returns false if there is none either.
     #[cold]
     fn evict(&self) -> bool {
         let _evicting = self.evicting.lock("delivery.evict");
@@ -353,6 +373,11 @@ impl Engine {
         self.outlets.for_each(|_, outlet| {
             oldest = oldest.into_iter().chain(outlet.oldest()).min();
         });
+        let backlog = self.backlog.get().and_then(Weak::upgrade);
+        let is_as_old = |event: &Marshalled| oldest.is_none_or(|oldest| event.number() <= oldest);
+        if backlog.is_some_and(|backlog| backlog.drop_one(&is_as_old)) {
+            return true;
+        }
         let workers = self.workers.lock("delivery.evict").clone();
         if let Some(number) = oldest {
             self.outlets.for_each(|_, outlet| outlet.evict(number));

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering as Rank;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use crate::PiMutex;
 use crate::primitive::{AtomicUsize, Ordering};
@@ -79,9 +80,7 @@ impl<T> OrderedQueue<T> {
         if heap.values.len() == heap.capacity {
             // The vector keeps its memory.
             let mut values = std::mem::take(&mut heap.values).into_vec();
-            // The least entry pops last.
-            let found = (0..values.len()).min_by(|a, b| values[*a].cmp(&values[*b]));
-            last = match found {
+            last = match last_of(&values) {
                 Some(index) if values[index] < entry => {
                     Some(std::mem::replace(&mut values[index], entry).value)
                 }
@@ -108,6 +107,33 @@ impl<T> OrderedQueue<T> {
         entry.map(|entry| entry.value)
     }
 
+    /// Takes out the value that is due first if `is_meant` returns true for it.
+    pub fn pop_if(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<T> {
+        let mut heap = self.heap.lock("ordered_queue.pop_if");
+        let first = heap
+            .values
+            .peek_mut()
+            .filter(|first| is_meant(&first.value));
+        let entry = PeekMut::pop(first?);
+        self.len.store(heap.values.len(), Ordering::SeqCst);
+        drop(heap);
+        Some(entry.value)
+    }
+
+    /// Takes out the value that would leave last if `is_meant` returns true for it. The search for it takes a time that
+    /// grows with the queue.
+    pub fn pop_last_if(&self, is_meant: impl FnOnce(&T) -> bool) -> Option<T> {
+        let mut heap = self.heap.lock("ordered_queue.pop_last_if");
+        // The vector keeps its memory.
+        let mut values = std::mem::take(&mut heap.values).into_vec();
+        let last = last_of(&values).filter(|last| is_meant(&values[*last].value));
+        let entry = last.map(|last| values.swap_remove(last));
+        heap.values = values.into();
+        self.len.store(heap.values.len(), Ordering::SeqCst);
+        drop(heap);
+        entry.map(|entry| entry.value)
+    }
+
     /// Number of values now.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -119,6 +145,12 @@ impl<T> OrderedQueue<T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// The index of the entry that would leave last.
+fn last_of<T>(values: &[Entry<T>]) -> Option<usize> {
+    // The least entry pops last.
+    (0..values.len()).min_by(|a, b| values[*a].cmp(&values[*b]))
 }
 
 /// `BinaryHeap` pops the greatest entry: the order is reversed.
@@ -178,6 +210,25 @@ mod tests {
             assert_eq!(queue.push_for_last(order, value), last, "{value}");
         }
         assert_eq!(drain(&queue), ["a", "b", "bc"]);
+        assert_eq!(queue.heap.lock("test").values.capacity(), room);
+    }
+
+    #[test]
+    fn the_first_and_the_last_value_leave_on_a_condition() {
+        let queue = OrderedQueue::with_capacity(4);
+        let room = queue.heap.lock("test").values.capacity();
+        for (order, value) in [(5, "b"), (9, "d"), (7, "c"), (1, "a")] {
+            queue.push(order, value).unwrap();
+        }
+        assert_eq!(queue.pop_if(|first| *first != "a"), None);
+        assert_eq!(queue.pop_last_if(|last| *last != "d"), None);
+        assert_eq!(queue.len(), 4);
+        assert_eq!(queue.pop_if(|first| *first == "a"), Some("a"));
+        assert_eq!(queue.pop_last_if(|last| *last == "d"), Some("d"));
+        assert_eq!(queue.len(), 2);
+        assert_eq!(drain(&queue), ["b", "c"]);
+        assert_eq!(queue.pop_if(|_| true), None);
+        assert_eq!(queue.pop_last_if(|_| true), None);
         assert_eq!(queue.heap.lock("test").values.capacity(), room);
     }
 

@@ -114,7 +114,19 @@ impl<T: Task> Lane<T> {
         self.queue.is_empty() && self.busy.load(SeqCst) == 0
     }
 
-    #[cfg(test)]
+    /// Drops what is lost first, if `may_drop` permits it.
+    pub(super) fn drop_one(&self, may_drop: impl Fn(&T) -> bool) -> bool {
+        let dropped = match self.options.order {
+            QueueOrder::Arrival => self.queue.pop_if(may_drop),
+            QueueOrder::Deadline | QueueOrder::Laxity => self.queue.pop_last_if(may_drop),
+        };
+        let has_dropped = dropped.is_some();
+        if let Some(task) = dropped {
+            task.drop_unsent(false);
+        }
+        has_dropped
+    }
+
     pub(super) fn queue_is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -208,6 +208,33 @@ fn a_full_queue_drops_by_its_policy_and_tells_whom() {
 }
 
 #[test]
+fn what_is_dropped_for_room_is_of_the_lowest_lane() {
+    for (order, low) in [
+        (QueueOrder::Arrival, [1, 2, 3]),
+        (QueueOrder::Deadline, [2, 3, 1]),
+    ] {
+        let lanes = [30, 10].map(|priority| lane(priority, queue(3, order, QueueFull::DropNew)));
+        let world = World::new(&Dispatching::Lanes(lanes.to_vec()));
+        let gates = [world.occupy(30), world.occupy(10)];
+        for (priority, due, number) in [(30, 5, 9), (10, 10, 1), (10, 90, 2), (10, 20, 3)] {
+            world.dispatch(priority, due, 0, number);
+        }
+        let refuse = |task: &Numbered| task.number == 9;
+        assert!(!world.dispatcher.drop_one(refuse), "the lowest lane first");
+        for lost in low.into_iter().chain([9]) {
+            assert!(world.dispatcher.drop_one(|_| true));
+            let (number, fate, _) = world.next();
+            assert_eq!((number, fate), (lost, "full"), "{order:?}");
+        }
+        assert!(!world.dispatcher.drop_one(|_| true));
+        for gate in gates {
+            gate.send(()).unwrap();
+        }
+        assert_eq!(world.numbers(2), [0, 0]);
+    }
+}
+
+#[test]
 fn a_full_queue_by_deadline_or_laxity_keeps_what_is_due_first() {
     const NONE: u64 = u64::MAX;
     for order in [QueueOrder::Deadline, QueueOrder::Laxity] {

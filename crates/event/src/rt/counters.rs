@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The queue of its lane was full.
+    /// The queue of its lane was full, or the channel's bound of octets was reached.
     QueueFull,
     /// It has suspended its connection.
     Suspended,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_access::Action;
 use deckwatch_orb::delivery::{
-    Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
+    Backlog, Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
 };
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
@@ -123,7 +123,7 @@ impl Shared {
         let timeouts = Timeouts::new(Box::new(move || prepare(highest)));
         let objects = Objects::new(home);
         let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
-        Ok(Arc::new_cyclic(|own| Self {
+        let shared = Arc::new_cyclic(|own| Self {
             own: own.clone(),
             options,
             objects,
@@ -142,7 +142,10 @@ impl Shared {
             counters,
             is_destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
-        }))
+        });
+        let backlog: Weak<Self> = shared.own();
+        shared.deliveries.set_backlog(backlog);
+        Ok(shared)
     }
 
     pub(super) fn own(&self) -> Weak<Self> {
@@ -582,6 +585,12 @@ impl Shared {
 
     pub(super) fn has_ended(&self) -> bool {
         self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
+    }
+}
+
+impl Backlog for Shared {
+    fn drop_one(&self, may_drop: &dyn Fn(&Marshalled) -> bool) -> bool {
+        self.dispatcher.drop_one(|delivery| may_drop(&delivery.body))
     }
 }
 

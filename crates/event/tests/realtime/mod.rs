@@ -1,8 +1,10 @@
 //! The real-time event channel from the view of suppliers, consumers and observers, over IIOP on loopback.
 
 mod access;
+mod bounds;
 mod connections;
 mod events;
+mod gated;
 mod hops;
 mod observers;
 mod scheduled;
@@ -75,6 +77,17 @@ impl World {
         let taker = PushConsumerSkeleton::new(Taker(Mutex::new(told)));
         let object = self.activate(Arc::new(taker));
         (PushConsumerRef::unchecked_narrow(object), sets)
+    }
+
+    /// As [`World::consumer`], in another ORB; the reference is the second ORB's.
+    fn consumer_in(&self, orb: &Orb) -> (PushConsumerRef, Told<Vec<Event>>) {
+        let (told, sets) = channel();
+        let taker: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(Taker(Mutex::new(told))));
+        let poa = orb.root_poa().unwrap();
+        let text = orb.object_to_string(&poa.servant_to_reference(&taker).unwrap());
+        let object = self.user.string_to_object(&text).expect("an IOR");
+        let consumer = PushConsumerRef::unchecked_narrow(object.expect("not nil"));
+        (consumer, sets)
     }
 
     pub(crate) fn proxy_supplier(&self) -> ProxyPushSupplierRef {

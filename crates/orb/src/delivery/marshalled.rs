@@ -48,10 +48,35 @@ struct Body {
 }
 
 /// Where the bodies of one engine come from.
+#[derive(Debug)]
 pub(super) struct Store {
     kept: Pool<Arc<Body>>,
     bound: Budget,
     numbers: AtomicU64,
+}
+
+/// Octets that are kept beside the bodies of an engine, and count against the same bound until this is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    store: Arc<Store>,
+    size: usize,
+}
+
+impl Charge {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        size: usize,
+        make_room: impl FnMut() -> bool,
+    ) -> Option<Self> {
+        let store = Arc::clone(store);
+        store.take(size, make_room).then_some(Self { store, size })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.store.bound.give(self.size);
+    }
 }
 
 /// Why there is no body.
@@ -199,7 +224,7 @@ impl Store {
     fn charge(
         self: &Arc<Self>,
         mut body: Arc<Body>,
-        mut make_room: impl FnMut() -> bool,
+        make_room: impl FnMut() -> bool,
     ) -> Result<Marshalled, MarshalError> {
         let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
         // Where octets become scarce, a small event does not keep the buffer of a large one.
@@ -208,19 +233,27 @@ impl Store {
             inside.octets.shrink_to_fit();
         }
         let size = inside.octets.capacity();
-        if size > self.bound.max() {
-            // Nothing that is dropped would help.
+        if !self.take(size, make_room) {
             return Err(MarshalError::NoRoom);
-        }
-        while !self.bound.take(size) {
-            if !make_room() {
-                return Err(MarshalError::NoRoom);
-            }
         }
         inside.charged = size;
         inside.number = self.numbers.fetch_add(1, Ordering::Relaxed);
         *inside.handles.get_mut() = 1;
         Ok(Marshalled(Some(body)))
+    }
+
+    /// Takes octets of the bound. Returns false if there is no room for them.
+    fn take(&self, size: usize, mut make_room: impl FnMut() -> bool) -> bool {
+        if size > self.bound.max() {
+            // Nothing that is dropped would help.
+            return false;
+        }
+        while !self.bound.take(size) {
+            if !make_room() {
+                return false;
+            }
+        }
+        true
     }
 
     /// A body that nothing else holds, without octets.

@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod gate;
 mod group;
 mod home;
+mod kept;
 pub mod limits;
 mod objects;
 mod peers;

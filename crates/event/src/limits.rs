@@ -36,9 +36,13 @@ pub const PROXIES_WAITING_MAX: usize = 1_024;
 /// by default. A quarter of the channel's bound, if that is less.
 pub const QUEUE_SIZE_MAX: usize = 64 << 20;
 
-/// Default bound on the octets of all events of one channel that are alive: queued for any consumer, or being written to
-/// one. All consumers share an event's octets.
+/// Default bound on the octets of all events of one channel that are alive: queued for any consumer, kept in a
+/// conjunction, or being written to one. All consumers share an event's octets.
 pub const CHANNEL_SIZE_DEFAULT: usize = 256 << 20;
+
+/// The part of that bound that all conjunctions of a channel may take together, and all consumers of one kind that pull:
+/// a quarter. They cannot take the room of the consumers that take their events at once.
+pub const KEPT_SHARE: usize = 4;
 
 /// The smallest such bound.
 pub const CHANNEL_SIZE_MIN: usize = 1 << 20;

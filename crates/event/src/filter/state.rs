@@ -48,7 +48,20 @@ impl<E: Clone> MatchState<E> {
     /// Number of events that conjunctions keep.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held.iter().map(Vec::len).sum()
+        self.kept().count()
+    }
+
+    /// The events that conjunctions keep.
+    pub fn kept(&self) -> impl Iterator<Item = &E> {
+        self.held.iter().flatten()
+    }
+
+    /// Has all conjunctions start anew. Returns the number of events that they kept. Timeouts go on.
+    pub fn restart(&mut self) -> usize {
+        let count = self.held();
+        self.held.iter_mut().for_each(|held| *held = Vec::new());
+        self.received.fill(0);
+        count
     }
 
     fn has(&self, bit: u32) -> bool {

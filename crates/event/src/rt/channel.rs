@@ -117,6 +117,12 @@ impl RtEventChannel {
         self.shared.counts()
     }
 
+    /// Octets of all events that are alive.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.shared.deliveries.size()
+    }
+
     /// Changes of the administration that the store did not take.
     #[must_use]
     pub fn store_failures(&self) -> u64 {

@@ -10,7 +10,7 @@ use deckwatch_sync::{PiMutex, Settable};
 
 use super::counters::{Loss, Losses};
 use super::hop::Hop;
-use super::pushed::{Pushed, lowered, write_set};
+use super::pushed::{HeldEvent, Pushed, keep, lowered, write_set};
 use super::qos::{self, RtInfo};
 use super::scheduling::Table;
 use super::shared::Shared;
@@ -33,7 +33,7 @@ pub(super) struct Consumer {
     pub(super) number: u64,
     pub(super) filter: Filter,
     /// `None` for a filter that needs none.
-    state: Option<PiMutex<MatchState<Arc<Event>>>>,
+    state: Option<PiMutex<MatchState<HeldEvent>>>,
     pub(super) outlet: Arc<Outlet>,
     pub(super) is_gateway: bool,
     pub(super) hop: Hop,
@@ -156,6 +156,19 @@ impl Consumer {
         state.next_due_ns()
     }
 
+    /// Octets of the events that its conjunctions keep.
+    pub(super) fn kept_size(&self) -> usize {
+        let Some(state) = &self.state else { return 0 };
+        let state = state.lock("rt.match");
+        state.kept().map(|event| event.size()).sum()
+    }
+
+    /// Has its conjunctions start anew. Returns the number of events that are lost by that.
+    pub(super) fn restart(&self) -> usize {
+        let state = self.state.as_ref();
+        state.map_or(0, |state| state.lock("rt.match").restart())
+    }
+
     /// What was queued for it is lost from now on. Returns false if it was gone before.
     pub(super) fn leave(&self) -> bool {
         !self.is_gone.swap(true, AcqRel)
@@ -205,25 +218,25 @@ impl Consumer {
         let body = match &self.state {
             None => pushed.body(shared, &self.outlet, self.hop),
             Some(state) => {
-                let Some(event) = pushed.event() else {
+                let Some(event) = pushed.held(shared) else {
                     return shared.lose(self, Loss::Unencodable);
                 };
                 let mut out = Vec::new();
                 let mut state = state.lock("rt.match");
                 let now_ns = shared.now_ns();
-                if !self
+                let emits = self
                     .filter
-                    .offer(&mut state, input, &event, now_ns, &mut out)
-                {
-                    return;
-                }
+                    .offer(&mut state, input, &event, now_ns, &mut out);
                 part = Some(state.part());
                 drop(state);
+                if !emits {
+                    return shared.limit_kept();
+                }
                 let is_alone = matches!(&out[..], [only] if Arc::ptr_eq(only, &event));
                 if is_alone {
                     pushed.body(shared, &self.outlet, self.hop)
                 } else {
-                    self.marshal(shared, out)
+                    self.marshal(shared, &out)
                 }
             }
         };
@@ -238,25 +251,31 @@ impl Consumer {
         };
         let mut batch = Batch::new();
         loop {
-            let mut state = state.lock("rt.match");
-            let Some(index) = self.filter.expired(&mut state, now_ns) else {
+            let expired = self.filter.expired(&mut state.lock("rt.match"), now_ns);
+            let Some(index) = expired else {
                 return;
             };
-            let event = Arc::new(timeout(self.filter.timers()[index as usize].kind, shared));
+            shared.count_timeout();
+            let event = timeout(self.filter.timers()[index as usize].kind, shared);
+            let Some(event) = keep(Arc::new(event), shared) else {
+                shared.lose(self, Loss::Unencodable);
+                continue;
+            };
             let mut out = Vec::new();
+            let mut state = state.lock("rt.match");
             let emits =
                 self.filter
                     .offer(&mut state, Input::Timer(index), &event, now_ns, &mut out);
             let part = state.part();
             drop(state);
-            shared.count_timeout();
             if !emits {
+                shared.limit_kept();
                 continue;
             }
             if self.is_suspended.load(Acquire) {
                 shared.lose(self, Loss::Suspended);
             } else {
-                let body = self.marshal(shared, out);
+                let body = self.marshal(shared, &out);
                 let info = self.info(|| Some(part));
                 self.send(shared, body, (info, None), &mut batch);
             }
@@ -264,18 +283,16 @@ impl Consumer {
     }
 
     /// Several events, or those of a timeout, as one set.
-    fn marshal(&self, shared: &Shared, mut events: Vec<Arc<Event>>) -> Option<Marshalled> {
-        if self.is_hop() {
-            for event in &mut events {
-                let ttl = &mut Arc::make_mut(event).header.ttl;
-                *ttl = match self.hop {
-                    Hop::Proxy => lowered(*ttl),
-                    _ => (*ttl).min(TTL_MAX),
-                };
-            }
-        }
+    fn marshal(&self, shared: &Shared, events: &[HeldEvent]) -> Option<Marshalled> {
+        let ttl = |ttl: i32| match self.hop {
+            Hop::None => ttl,
+            Hop::Proxy => lowered(ttl),
+            Hop::Gateway | Hop::Channel(_) => ttl.min(TTL_MAX),
+        };
         let form = self.outlet.form();
-        let body = shared.deliveries.marshal(form, |w| write_set(&events, w));
+        let body = shared
+            .deliveries
+            .marshal(form, |w| write_set(events, ttl, w));
         body.ok()
     }
 

@@ -17,16 +17,20 @@ pub enum Loss {
     TtlExpired,
     /// It left while the event was queued, or the channel ended.
     Gone,
+    /// Its conjunctions kept the event, and more octets than those of any other consumer, when all conjunctions
+    /// together had taken their share.
+    Unfinished,
 }
 
 impl Loss {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::QueueFull,
         Self::Suspended,
         Self::Unencodable,
         Self::TtlExpired,
         Self::Gone,
+        Self::Unfinished,
     ];
 
     /// The reason in words, for a report.
@@ -38,6 +42,7 @@ impl Loss {
             Self::Unencodable => "not encodable",
             Self::TtlExpired => "ttl expired",
             Self::Gone => "gone",
+            Self::Unfinished => "conjunction too large",
         }
     }
 }

@@ -9,6 +9,7 @@ use super::hop::Hop;
 use super::shared::Shared;
 use crate::deckwatch_federation::EventId;
 use crate::filter::Header;
+use crate::kept::Kept;
 use crate::limits::TTL_MAX;
 use crate::rtec_event_comm::{Event, EventHeader};
 
@@ -18,6 +19,8 @@ pub(super) struct Pushed<'r> {
     /// The arguments of a push of this event alone, and their octets once they were taken.
     came: Came<'r>,
     event: Option<Arc<Event>>,
+    /// The event for conjunctions.
+    held: Option<HeldEvent>,
     /// Bodies in other forms, and those for other channels.
     bodies: [Option<(Shape, Marshalled)>; FORMS],
     next: usize,
@@ -25,6 +28,16 @@ pub(super) struct Pushed<'r> {
     id: Option<EventId>,
     /// The identity of the channel or the group that it came from; 0 for a supplier.
     sender: u64,
+}
+
+/// An event that a conjunction may keep.
+pub(super) type HeldEvent = Arc<Kept<Arc<Event>>>;
+
+/// Charges an event to the channel's bound. Returns `None` without room.
+pub(super) fn keep(event: Arc<Event>, shared: &Shared) -> Option<HeldEvent> {
+    let data = &event.data;
+    let size = size_of::<Event>() + data.payload.len() + data.any_value.size();
+    Kept::new(event, size, &shared.kept, &shared.deliveries)
 }
 
 /// What stands in a body.
@@ -65,6 +78,7 @@ impl<'r> Pushed<'r> {
             header,
             came,
             event,
+            held: None,
             bodies: [const { None }; FORMS],
             next: 0,
             id: None,
@@ -113,6 +127,14 @@ impl<'r> Pushed<'r> {
             self.event = events.into_iter().next().map(Arc::new);
         }
         self.event.clone()
+    }
+
+    /// The whole event, as conjunctions keep it. `None` if its octets are malformed, or have no room.
+    pub(super) fn held(&mut self, shared: &Shared) -> Option<HeldEvent> {
+        if self.held.is_none() {
+            self.held = keep(self.event()?, shared);
+        }
+        self.held.clone()
     }
 
     /// The body for a consumer. `None` if there can be none.
@@ -190,8 +212,17 @@ pub(super) fn lowered(ttl: i32) -> i32 {
     ttl.saturating_sub(1).min(TTL_MAX)
 }
 
-/// Writes a set of several events.
-pub(super) fn write_set(events: &[Arc<Event>], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+/// Writes a set of several events, each with this `ttl` in place of its own.
+pub(super) fn write_set(
+    events: &[HeldEvent],
+    ttl: impl Fn(i32) -> i32,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
     w.write_u32(events.len() as u32)?;
-    events.iter().try_for_each(|event| event.write(w))
+    events.iter().try_for_each(|held| {
+        let mut header = held.event.header;
+        header.ttl = ttl(header.ttl);
+        header.write(w)?;
+        held.event.data.write(w)
+    })
 }

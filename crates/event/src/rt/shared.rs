@@ -32,6 +32,7 @@ use super::timeouts::Timeouts;
 use crate::dispatch::{Dispatcher, Dispatching, Urgency};
 use crate::filter::{Candidates, Filter, Header, Index};
 use crate::home::{Fixed, Home};
+use crate::kept::Share;
 use crate::limits;
 use crate::objects::Objects;
 use crate::peers::{Place, Shares, is_share};
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     timeouts: Arc<Timeouts>,
     observers: Arc<Observers>,
     pub(super) hops: Hops,
+    /// What all conjunctions keep.
+    pub(super) kept: Arc<Share>,
     pub(super) admission: Option<Admission>,
     pub(super) counters: Arc<Counters>,
     is_destroyed: AtomicBool,
@@ -122,6 +125,7 @@ impl Shared {
         let highest = dispatcher.highest();
         let timeouts = Timeouts::new(Box::new(move || prepare(highest)));
         let objects = Objects::new(home);
+        let kept = Share::of(options.size_max);
         let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
         let shared = Arc::new_cyclic(|own| Self {
             own: own.clone(),
@@ -138,6 +142,7 @@ impl Shared {
             timeouts: Arc::new(timeouts),
             observers: Arc::default(),
             hops: Hops::new(),
+            kept,
             admission,
             counters,
             is_destroyed: AtomicBool::new(false),
@@ -188,6 +193,25 @@ impl Shared {
     pub(super) fn lose(&self, consumer: &Consumer, why: Loss) {
         consumer.losses.count(why);
         self.counters.losses.count(why);
+    }
+
+    /// While all conjunctions keep more than their share, has those of the consumer that keeps most start anew.
+    pub(super) fn limit_kept(&self) {
+        while self.kept.is_exceeded() {
+            let largest = {
+                let clients = self.clients.lock("rt.clients");
+                let consumers = clients.consumers.values();
+                consumers.max_by_key(|each| each.kept_size()).cloned()
+            };
+            let Some(largest) = largest else { return };
+            let lost = largest.restart();
+            for _ in 0..lost {
+                self.lose(&largest, Loss::Unfinished);
+            }
+            if lost == 0 {
+                return;
+            }
+        }
     }
 
     /// Offers an event to the consumers in `reach` that may match it. `reach` is sorted; `None` is all.

@@ -143,3 +143,40 @@ fn flood_at_a_low_priority_costs_no_event_of_a_higher_one_and_its_losses_are_cou
     world.end();
     far.shutdown(true).unwrap();
 }
+
+#[test]
+fn conjunctions_that_never_end_keep_a_share_of_the_bound_and_cost_the_others_nothing() {
+    const EVENTS: i32 = 40;
+    let world = World::with(RtChannelOptions {
+        size_max: limits::CHANNEL_SIZE_MIN,
+        ..RtChannelOptions::default()
+    });
+    let (_small, sets) = world.connect(&list(&[(2, CONJUNCTION), (0, 20), (0, 21)]));
+    let supplier = world.supply(&[]);
+    supplier.push(&[event(1, 20, "first")]).unwrap();
+    let mut never = vec![(EVENTS + 1, CONJUNCTION)];
+    never.extend((100..=100 + EVENTS).map(|event_type| (0, event_type)));
+    let greedy = [(); 3].map(|()| world.connect(&list(&never)));
+    let large = "x".repeat(limits::CHANNEL_SIZE_MIN / 32);
+    for event_type in 100..100 + EVENTS {
+        let received = world.served.counts().received;
+        supplier.push(&[event(1, event_type, &large)]).unwrap();
+        wait_for(|| world.served.counts().received > received);
+        let size = world.served.size();
+        assert!(size <= limits::CHANNEL_SIZE_MIN / 2, "{size} octets");
+    }
+    // What the last push has exceeded is given up behind its count.
+    supplier.push(&[event(1, 21, "last")]).unwrap();
+    assert_eq!(next(&sets), ["first", "last"]);
+    let counts = world.served.counts();
+    let reports = world.served.consumers();
+    for greedy in &reports[1..] {
+        let lost: u64 = greedy.lost.iter().sum();
+        assert!(lost > EVENTS as u64 / 2, "{greedy:?}");
+        assert_eq!(lost, greedy.lost[Loss::Unfinished as usize]);
+    }
+    assert_eq!(reports[0].lost, [0; _]);
+    assert_eq!(3 * reports[1].lost[Loss::Unfinished as usize], counts.lost(Loss::Unfinished));
+    drop(greedy);
+    world.end();
+}

@@ -1,11 +1,13 @@
 //! What the servants of one channel share: its consumers' outlets, its suppliers, its objects and its end.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use deckwatch_cdr::Any;
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
 use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
@@ -22,6 +24,7 @@ use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
 use crate::gate::Access;
 use crate::home::{Client, Home, NoQos};
+use crate::kept::{Kept, Share};
 use crate::limits;
 use crate::peers::{Shares, WaitingProxies, is_share};
 use crate::raise::raise;
@@ -99,6 +102,8 @@ pub(crate) struct Shared {
     proxies: PiMutex<Proxies>,
     suppliers: SupplierList,
     pub(crate) shares: Shares,
+    /// What the queues of the consumers that pull keep.
+    kept: Arc<Share>,
     /// The consumers that pull.
     pub(crate) pullers: Pullers<PullQueue>,
     /// Shared with other channels of the same ORB.
@@ -135,6 +140,7 @@ impl Shared {
                 reply_timeout: options.push_timeout,
             },
         )?;
+        let kept = Share::of(options.size_max);
         let shares = Shares::new(orb, options.share_percent, built.pullers_max);
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
@@ -147,6 +153,7 @@ impl Shared {
             proxies: PiMutex::default(),
             suppliers: SupplierList::default(),
             shares,
+            kept,
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
             sources: Arc::default(),
@@ -268,11 +275,22 @@ impl Shared {
         }
         self.counters.received.fetch_add(1, Relaxed);
         self.consumers.offer(event);
-        self.pullers.for_each(|queue| match event.any() {
-            Ok(any) => queue.offer(any, &self.counters),
-            Err(_) => _ = self.counters.failed.fetch_add(1, Relaxed),
-        });
+        let kept = OnceCell::new();
+        self.pullers
+            .for_each(|queue| match kept.get_or_init(|| self.keep(event)) {
+                Ok(kept) => queue.offer(kept, &self.counters),
+                Err(lost) => _ = lost.fetch_add(1, Relaxed),
+            });
+        drop(kept);
+        self.pullers.limit(&self.kept, &self.counters);
         Ok(())
+    }
+
+    /// An event for the consumers that pull, or the counter of its loss.
+    fn keep(&self, event: &Event<'_>) -> Result<Arc<Kept<Any>>, &AtomicU64> {
+        let any = event.any().map_err(|_| &self.counters.failed)?;
+        let kept = Kept::new(any.clone(), any.size(), &self.kept, &self.deliveries);
+        kept.ok_or(&self.counters.displaced)
     }
 
     pub(crate) fn connect_supplier(

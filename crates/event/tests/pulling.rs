@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::around::Around;
+use deckwatch_cdr::Any;
 use crate::support::{PATIENCE, World, number, try_pulled, wait_for, whole};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullSupplierConnectPullConsumerError, ProxyPullSupplierRef,
 };
 use deckwatch_event::cos_event_comm::PullSupplierPullError;
-use deckwatch_event::{ChannelOptions, limits};
+use deckwatch_event::{ChannelOptions, WhenFull, limits};
 use deckwatch_orb::SystemExceptionKind as Kind;
 
 /// Calls `pull` in a thread. Returns once the call waits in the channel.
@@ -176,4 +177,63 @@ fn a_quiet_consumer_gives_way_where_there_is_room_for_no_other() {
     assert_eq!(all.iter().filter(gone).count(), 1);
     assert_eq!(world.served.counts().consumers_lost, 1);
     world.end();
+}
+
+#[test]
+fn events_that_nobody_pulls_take_a_share_of_the_bound_and_cost_the_others_nothing() {
+    const EVENTS: u64 = 40;
+    let world = World::with(ChannelOptions {
+        size_max: limits::CHANNEL_SIZE_MIN,
+        ..ChannelOptions::default()
+    });
+    let silent = [world.puller(), world.puller()];
+    let live = world.puller();
+    let (reference, pushed) = world.consumer();
+    let small = world.supplier();
+    let large = Any::from_value(&vec![7_u8; limits::CHANNEL_SIZE_MIN / 16]).expect("it fits");
+    let supplier = world.supplier();
+    for _ in 0..EVENTS {
+        supplier.push(&large).unwrap();
+        let (event, has_event) = live.try_pull().expect("an answer");
+        assert!(has_event && event == large);
+        let size = world.served.size();
+        assert!(size <= limits::CHANNEL_SIZE_MIN / 4, "{size} octets");
+    }
+    let counts = world.served.counts();
+    assert!(counts.displaced > 2 * (EVENTS - 5), "{counts:?}");
+    world.connect(reference);
+    small.push(&number(7)).unwrap();
+    assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Some(7)));
+    // The newest are kept, and nothing stays counted without an owner.
+    for puller in &silent {
+        let mut kept = 0;
+        while puller.try_pull().expect("an answer").1 {
+            kept += 1;
+        }
+        assert!(kept > 1, "{kept} events");
+    }
+    assert_eq!(live.try_pull().expect("an answer").0.extract::<u32>(), Ok(7));
+    wait_for(|| world.served.size() == 0);
+    world.end();
+}
+
+#[test]
+fn queue_of_a_puller_keeps_the_oldest_or_the_newest_by_the_policy() {
+    for (when_full, kept) in [(WhenFull::DropNewest, [0, 1]), (WhenFull::DropOldest, [3, 4])] {
+        let world = World::with(ChannelOptions {
+            queue_len: 2,
+            when_full,
+            ..ChannelOptions::default()
+        });
+        let puller = world.puller();
+        let supplier = world.supplier();
+        for value in 0..5 {
+            supplier.push(&number(value)).unwrap();
+        }
+        let pulled = [try_pulled(&puller), try_pulled(&puller)];
+        assert_eq!(pulled, kept.map(Some));
+        assert_eq!(try_pulled(&puller), None);
+        assert_eq!(world.served.counts().displaced, 3);
+        world.end();
+    }
 }

@@ -542,3 +542,37 @@ fn an_interface_that_is_none_of_events_is_refused_with_its_place() {
     assert!(told("interface I;", "IDL:I:1.0").contains("only declared"));
     assert!(told("struct S { long a; };", "S").contains("no interface `S`"));
 }
+
+#[test]
+fn typed_events_that_nobody_pulls_take_a_share_of_the_bound() {
+    const EVENTS: u64 = 40;
+    let world = World::with(ChannelOptions {
+        size_max: limits::CHANNEL_SIZE_MIN,
+        ..ChannelOptions::default()
+    });
+    let (_silent, live) = (world.pull_nav(), world.pull_nav());
+    let nav = world.nav();
+    let name = Call::Renamed("x".repeat(limits::CHANNEL_SIZE_MIN / 16));
+    let try_renamed = || {
+        let read = |r: &mut deckwatch_cdr::Reader<'_>| {
+            let has_event = bool::parse(r)?;
+            let name = Call::Renamed(String::parse(r)?);
+            Ok(has_event.then_some(name))
+        };
+        let called: Result<_, SystemException> =
+            live.invoke("try_renamed", |_| Ok(()), read, |_, _| Ok(None));
+        called.expect("an answer")
+    };
+    for knots in 0..EVENTS {
+        moved(knots as u32).push(&nav).unwrap();
+        name.push(&nav).unwrap();
+        assert_eq!(try_renamed().as_ref(), Some(&name));
+        let size = world.served.size();
+        assert!(size <= limits::CHANNEL_SIZE_MIN / 4, "{size} octets");
+    }
+    assert!(world.served.counts().displaced >= EVENTS - 4);
+    for knots in 0..EVENTS {
+        assert_eq!(try_moved(&live), Some(moved(knots as u32)), "small ones stay");
+    }
+    world.end();
+}

@@ -1,5 +1,6 @@
 //! The events that one consumer has not pulled yet.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,130 +10,85 @@ use deckwatch_orb::transport::Instant64;
 use deckwatch_sync::{BoundedQueue, Popped};
 
 use crate::counters::Counters;
-use crate::limits;
+use crate::kept::Kept;
 use crate::shared::ChannelOptions;
-
-/// An event that waits to be pulled. A clone shares its octets.
-pub(crate) trait Queued: Clone {
-    /// Its octets.
-    fn size(&self) -> usize;
-}
-
-impl Queued for Any {
-    fn size(&self) -> usize {
-        Self::size(self)
-    }
-}
 
 /// A bounded queue that a consumer empties by `pull` and `try_pull`.
 pub(crate) struct PullQueue<E = Any> {
-    queue: BoundedQueue<E>,
+    queue: BoundedQueue<Arc<Kept<E>>>,
     /// Octets of the queued events.
-    held: AtomicUsize,
+    size: AtomicUsize,
     drops_newest: bool,
 }
 
-impl<E: Queued> PullQueue<E> {
+impl<E: Clone> PullQueue<E> {
     /// A queue with the length and the policy of the channel. A consumer that pulls is not disconnected by the policy.
     pub(crate) fn new(options: &ChannelOptions) -> Self {
         Self {
             queue: BoundedQueue::with_capacity(options.queue_len),
-            held: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
             drops_newest: options.when_full == WhenFull::DropNewest,
         }
     }
 
-    /// Queues an event. A full queue drops its oldest events or this one, by the policy.
-    pub(crate) fn offer(&self, event: &E, counters: &Counters) {
-        let size = event.size();
-        let is_full = || {
-            self.queue.len() >= self.queue.capacity()
-                || self.held.load(Relaxed).saturating_add(size) > limits::QUEUE_SIZE_MAX
-        };
-        if self.drops_newest && is_full() {
+    /// Queues an event. A full queue drops its oldest event or this one, by the policy.
+    pub(crate) fn offer(&self, event: &Arc<Kept<E>>, counters: &Counters) {
+        if self.drops_newest && self.queue.len() >= self.queue.capacity() {
             counters.displaced.fetch_add(1, Relaxed);
             return;
         }
-        while self.held.load(Relaxed).saturating_add(size) > limits::QUEUE_SIZE_MAX {
-            let Some(oldest) = self.queue.try_pop() else {
-                break;
-            };
-            self.displace(&oldest, counters);
-        }
-        self.held.fetch_add(size, Relaxed);
-        match self.queue.push_displacing(event.clone()) {
+        self.size.fetch_add(event.size(), Relaxed);
+        match self.queue.push_displacing(Arc::clone(event)) {
             Ok(None) => {}
             Ok(Some(oldest)) => self.displace(&oldest, counters),
-            Err(_closed) => _ = self.held.fetch_sub(size, Relaxed),
+            Err(_closed) => self.release(event),
         }
     }
 
-    fn displace(&self, oldest: &E, counters: &Counters) {
-        self.held.fetch_sub(oldest.size(), Relaxed);
+    /// Drops the oldest event. Returns false if there is none.
+    pub(crate) fn drop_oldest(&self, counters: &Counters) -> bool {
+        let oldest = self.queue.try_pop();
+        oldest.is_some_and(|oldest| {
+            self.displace(&oldest, counters);
+            true
+        })
+    }
+
+    /// Octets of the queued events.
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Relaxed)
+    }
+
+    fn displace(&self, oldest: &Kept<E>, counters: &Counters) {
+        self.release(oldest);
         counters.displaced.fetch_add(1, Relaxed);
     }
 
     /// Takes the oldest event, if there is one.
     pub(crate) fn try_take(&self) -> Option<E> {
-        self.queue.try_pop().inspect(|event| self.release(event))
+        let taken = self.queue.try_pop()?;
+        self.release(&taken);
+        Some(taken.event.clone())
     }
 
     /// Takes the oldest event. Waits for one until `deadline`, or until the queue is closed.
     pub(crate) fn take_until(&self, deadline: Instant64) -> Popped<E> {
-        let popped = self.queue.pop(Some(deadline.0));
-        if let Popped::Value(event) = &popped {
-            self.release(event);
+        match self.queue.pop(Some(deadline.0)) {
+            Popped::Value(taken) => {
+                self.release(&taken);
+                Popped::Value(taken.event.clone())
+            }
+            Popped::TimedOut => Popped::TimedOut,
+            Popped::Closed => Popped::Closed,
         }
-        popped
     }
 
-    fn release(&self, event: &E) {
-        self.held.fetch_sub(event.size(), Relaxed);
+    fn release(&self, event: &Kept<E>) {
+        self.size.fetch_sub(event.size(), Relaxed);
     }
 
     /// Ends the pulls that wait.
     pub(crate) fn close(&self) {
         self.queue.close();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_of_a_consumer_that_does_not_pull_are_bounded_by_their_octets() {
-        const EVENT: usize = 16 << 20;
-        let (queue, counters) = (
-            PullQueue::new(&ChannelOptions::default()),
-            Counters::default(),
-        );
-        let event = Any::from_value(&vec![0_u8; EVENT]).unwrap();
-        for _ in 0..10 {
-            queue.offer(&event, &counters);
-        }
-        let kept = limits::QUEUE_SIZE_MAX / event.size();
-        assert_eq!(queue.queue.len(), kept);
-        assert_eq!(counters.displaced.load(Relaxed), 10 - kept as u64);
-        while queue.try_take().is_some() {}
-        assert_eq!(queue.held.load(Relaxed), 0, "octets stay counted");
-    }
-
-    #[test]
-    fn a_queue_that_drops_the_newest_keeps_the_first() {
-        let options = ChannelOptions {
-            queue_len: 2,
-            when_full: WhenFull::DropNewest,
-            ..ChannelOptions::default()
-        };
-        let (queue, counters) = (PullQueue::new(&options), Counters::default());
-        for value in 0..5_u32 {
-            queue.offer(&Any::from_value(&value).unwrap(), &counters);
-        }
-        let kept: Vec<_> = std::iter::from_fn(|| queue.try_take())
-            .map(|event| event.extract::<u32>().unwrap())
-            .collect();
-        assert_eq!(kept, [0, 1]);
-        assert_eq!(counters.displaced.load(Relaxed), 3);
     }
 }

@@ -9,10 +9,12 @@ use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{PiMutex, Popped, SlotKey, SlotTable};
 
 use super::notify;
-use super::pull_queue::{PullQueue, Queued};
+use super::pull_queue::PullQueue;
 use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::PullConsumerRef;
+use crate::counters::Counters;
 use crate::home::{Client, NoQos};
+use crate::kept::Share;
 use crate::limits;
 use crate::peers::{Peer, Place, Places};
 use crate::raise::raise;
@@ -28,11 +30,25 @@ pub(crate) struct Pullers<Q> {
 
 /// What a consumer pulls from.
 pub(crate) trait Pulled {
+    /// Octets of the queued events.
+    fn size(&self) -> usize;
+
+    /// Drops the oldest event of the largest queue. Returns false if there is none.
+    fn drop_oldest(&self, counters: &Counters) -> bool;
+
     /// Ends the pulls that wait.
     fn close(&self);
 }
 
 impl Pulled for PullQueue {
+    fn size(&self) -> usize {
+        self.size()
+    }
+
+    fn drop_oldest(&self, counters: &Counters) -> bool {
+        self.drop_oldest(counters)
+    }
+
     fn close(&self) {
         self.close();
     }
@@ -172,6 +188,24 @@ impl<Q: Pulled> Pullers<Q> {
         puller.source.queue.close();
     }
 
+    /// While all queued events take more than their share, drops the oldest events of the consumers that have most.
+    pub(crate) fn limit(&self, share: &Share, counters: &Counters) {
+        while share.is_exceeded() {
+            let mut most = 0;
+            self.for_each(|queue| most = most.max(queue.size()));
+            let mut has_dropped = false;
+            self.for_each(|queue| {
+                // One that has grown meanwhile is as good.
+                if most != 0 && queue.size() >= most {
+                    has_dropped |= queue.drop_oldest(counters);
+                }
+            });
+            if !has_dropped {
+                return;
+            }
+        }
+    }
+
     /// Calls `visit` with what each consumer pulls from.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Q)) {
         self.queues.for_each(|_, queue| visit(queue));
@@ -242,14 +276,14 @@ impl Shared {
     }
 
     /// Takes the oldest event of a queue, if there is one.
-    pub(super) fn try_pull<E: Queued>(&self, queue: &PullQueue<E>) -> Option<E> {
+    pub(super) fn try_pull<E: Clone>(&self, queue: &PullQueue<E>) -> Option<E> {
         let event = queue.try_take()?;
         self.counters.delivered.fetch_add(1, Relaxed);
         Some(event)
     }
 
     /// Takes the oldest event of a queue. Waits for one, at most for [`limits::PULL_WAIT`].
-    pub(super) fn pull<E: Queued>(&self, queue: &PullQueue<E>) -> Result<E, Unpulled> {
+    pub(super) fn pull<E: Clone>(&self, queue: &PullQueue<E>) -> Result<E, Unpulled> {
         if let Some(event) = self.try_pull(queue) {
             return Ok(event);
         }

@@ -1,6 +1,7 @@
 //! A typed event channel (Event Service 1.2, clauses 2.6 and 2.7): the events are calls of operations of interfaces
 //! that both sides agree on.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,6 +22,7 @@ use crate::cos_typed_event_channel_admin::{
 use crate::counters::ChannelCounts;
 use crate::gate::{Gate, Refusal};
 use crate::home::Home;
+use crate::kept::{Kept, Share};
 use crate::limits;
 use crate::raise::raise;
 use crate::shared::{ChannelOptions, Shared};
@@ -47,12 +49,14 @@ impl TypedEventChannel {
             return Err(raise(Kind::BadParam));
         }
         let gate = Gate::new(orb, options.access.clone(), false);
+        let kept = Share::of(options.size_max);
         let shared = Shared::new(Home::transient(orb, gate)?, orb, Built::of(options))?;
         let typed = Arc::new(Typed {
             shared: shared.clone(),
             interfaces,
             consumers: Arc::default(),
             pullers: Pullers::new(limits::PULLERS_MAX),
+            kept,
         });
         let consumers = TypedConsumerAdminSkeleton::new(TypedConsumerSide::new(typed.clone()));
         let consumers = shared.activate(shared.home.next_number(), Arc::new(consumers))?;
@@ -80,6 +84,12 @@ impl TypedEventChannel {
         self.typed.shared.counts()
     }
 
+    /// Octets of all events that are alive: queued for a consumer, or being written to one.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.typed.shared.deliveries.size()
+    }
+
     /// Takes what the access table has refused since the last call; the first refusals if there were many.
     #[must_use]
     pub fn take_refusals(&self) -> Vec<Refusal> {
@@ -100,6 +110,8 @@ pub(super) struct Typed {
     pub(super) interfaces: Vec<TypedInterface>,
     pub(super) consumers: Arc<TypedConsumers>,
     pub(super) pullers: Pullers<TypedQueues>,
+    /// What the queues of the pullers keep.
+    kept: Arc<Share>,
 }
 
 impl Typed {
@@ -115,8 +127,17 @@ impl Typed {
         let counters = &self.shared.counters;
         counters.received.fetch_add(1, Relaxed);
         self.consumers.offer(event, self.shared.options(), counters);
-        self.pullers
-            .for_each(|queues| queues.offer(event, counters));
+        let kept = OnceCell::new();
+        let keep = || {
+            let (arguments, deliveries) = (event.arguments.clone(), &self.shared.deliveries);
+            let size = arguments.size();
+            Kept::new(arguments, size, &self.kept, deliveries)
+        };
+        self.pullers.for_each(|queues| {
+            queues.offer(event, counters, || kept.get_or_init(keep).clone());
+        });
+        drop(kept);
+        self.pullers.limit(&self.kept, counters);
         Ok(())
     }
 }

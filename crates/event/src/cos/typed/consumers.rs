@@ -14,7 +14,6 @@ use deckwatch_sync::{Bell, PiMutex};
 use super::channel::Typed;
 use super::event::TypedEvent;
 use crate::cos::notify;
-use crate::cos::pull_queue::Queued as _;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::counters::Counters;
 use crate::limits;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Any;
 
-use crate::cos::pull_queue::Queued;
-
 /// The arguments of one call. Cheap to clone: all queues share them.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments(pub(super) Arc<[Any]>);
@@ -20,8 +18,9 @@ pub(super) struct TypedEvent {
     pub(super) arguments: Arguments,
 }
 
-impl Queued for Arguments {
-    fn size(&self) -> usize {
+impl Arguments {
+    /// Their octets.
+    pub(super) fn size(&self) -> usize {
         self.0.iter().map(Any::size).sum()
     }
 }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_cdr::{Any, Write as _};
 use deckwatch_orb::{
@@ -25,6 +26,7 @@ use crate::cos_event_comm::{
 use crate::cos_typed_event_channel_admin::TypedProxyPullSupplier;
 use crate::cos_typed_event_comm::TypedPullSupplier;
 use crate::counters::Counters;
+use crate::kept::Kept;
 use crate::raise::raise;
 
 /// The events that one consumer has not pulled yet: a queue for each operation of the interface.
@@ -34,14 +36,33 @@ pub(super) struct TypedQueues {
 }
 
 impl TypedQueues {
-    pub(super) fn offer(&self, event: &TypedEvent, counters: &Counters) {
-        if event.interface == self.interface {
-            self.queues[event.operation].offer(&event.arguments, counters);
+    /// Queues an event of its interface; `keep` makes what is queued.
+    pub(super) fn offer(
+        &self,
+        event: &TypedEvent,
+        counters: &Counters,
+        keep: impl FnOnce() -> Option<Arc<Kept<Arguments>>>,
+    ) {
+        if event.interface != self.interface {
+            return;
+        }
+        match keep() {
+            Some(kept) => self.queues[event.operation].offer(&kept, counters),
+            None => _ = counters.displaced.fetch_add(1, Relaxed),
         }
     }
 }
 
 impl Pulled for TypedQueues {
+    fn size(&self) -> usize {
+        self.queues.iter().map(PullQueue::size).sum()
+    }
+
+    fn drop_oldest(&self, counters: &Counters) -> bool {
+        let largest = self.queues.iter().max_by_key(|queue| queue.size());
+        largest.is_some_and(|largest| largest.drop_oldest(counters))
+    }
+
     fn close(&self) {
         self.queues.iter().for_each(PullQueue::close);
     }

@@ -63,6 +63,10 @@ pub const QUEUE_LEN_MAX: usize = 65_536;
 /// removed within a few periods.
 pub const FAILURES_MAX: u32 = 3;
 
+/// Time between two questions to a consumer of a real-time channel whether it still exists. Its pushes have no replies:
+/// without a question, a consumer whose process lives is never missed, and an idle one that died keeps its place.
+pub const CONSUMER_ASK_PERIOD: Duration = Duration::from_secs(30);
+
 /// Default time limit of one push to a consumer. A consumer that was stopped for some seconds is still served; one that
 /// never answers delays its own events only.
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);

@@ -138,6 +138,7 @@ impl Shared {
             DeliveryOptions {
                 size_max: options.size_max,
                 reply_timeout: options.push_timeout,
+                ask_period: None,
             },
         )?;
         let kept = Share::of(options.size_max);

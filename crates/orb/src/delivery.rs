@@ -86,6 +86,8 @@ pub struct DeliveryOptions {
     /// How long a two-way request waits for its reply before it counts as failed. A connection whose peer takes nothing
     /// of a message for so long is closed.
     pub reply_timeout: Duration,
+    /// How often the receiver of one-ways is asked whether it still exists: it sends no replies. `None`: never.
+    pub ask_period: Option<Duration>,
 }
 
 impl Default for DeliveryOptions {
@@ -93,6 +95,7 @@ impl Default for DeliveryOptions {
         Self {
             size_max: DELIVERY_SIZE_MAX,
             reply_timeout: REPLY_TIMEOUT,
+            ask_period: None,
         }
     }
 }
@@ -347,6 +350,18 @@ impl Engine {
             connection.open_first();
         }
         Ok(outlet)
+    }
+
+    /// Asks the receivers of one-ways whose connections are those of this worker, once in each period.
+    fn ask(&self, worker: &Worker, now: Instant64) {
+        let Some(period) = self.options.ask_period else {
+            return;
+        };
+        self.outlets.for_each(|_, outlet| {
+            if std::ptr::eq(&*outlet.connection.worker, worker) {
+                outlet.ask_after(period, now);
+            }
+        });
     }
 
     /// An outlet has ended by itself.

@@ -91,6 +91,7 @@ impl Shared {
         }
         let deliveries = DeliveryOptions {
             size_max: options.size_max,
+            ask_period: Some(limits::CONSUMER_ASK_PERIOD),
             ..DeliveryOptions::default()
         };
         let deliveries = Deliveries::start(orb, deliveries)?;

@@ -1,7 +1,10 @@
 //! Connecting, suspending, reconnecting and the ends of clients.
 
+use std::sync::Arc;
+
 use super::{World, any_of, event, giver, list, next, publishing};
-use crate::support::{PATIENCE, wait_for};
+use crate::around::Around;
+use crate::support::{PATIENCE, serving_orb_over, wait_for};
 use deckwatch_event::client::Connected;
 use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_event::filter::designator::{CONJUNCTION, NEGATION};
@@ -242,5 +245,44 @@ fn supplier_that_pushes_and_disconnects_at_once_loses_no_event() {
         }
     }
     assert_eq!(world.served.counts().received, SUPPLIERS);
+    world.end();
+}
+
+#[test]
+fn consumer_whose_object_is_gone_is_removed_although_its_process_lives() {
+    let clock = Arc::new(Around::default());
+    let world = World::of(
+        serving_orb_over(clock.clone()),
+        RtChannelOptions::default(),
+    );
+    let (_live, sets) = world.connect(&any_of(&[(0, 20)]));
+    let (gone, _) = world.consumer();
+    world
+        .proxy_supplier()
+        .connect_push_consumer(Some(&gone), &any_of(&[(0, 20)]))
+        .unwrap();
+    let nobody = world.user.string_to_object("corbaloc::127.0.0.1:1/nobody");
+    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
+    world
+        .proxy_supplier()
+        .connect_push_consumer(Some(&nobody), &any_of(&[(0, 30)]))
+        .unwrap();
+    let supplier = world.supply(&[]);
+    supplier.push(&[event(1, 20, "before")]).unwrap();
+    assert_eq!(next(&sets), ["before"]);
+    let poa = world.user.root_poa().unwrap();
+    let id = poa.reference_to_id(gone.object()).unwrap();
+    poa.deactivate_object(&id).unwrap();
+    clock.pass(limits::CONSUMER_ASK_PERIOD);
+    wait_for(|| world.served.counts().consumers_lost == 1);
+    // No event was ever sent to the one without a process.
+    wait_for(|| {
+        clock.pass(limits::CONSUMER_ASK_PERIOD);
+        world.served.counts().consumers_lost == 2
+    });
+    assert_eq!(world.served.consumers().len(), 1);
+    supplier.push(&[event(1, 20, "after")]).unwrap();
+    assert_eq!(next(&sets), ["after"]);
+    assert_eq!(world.served.counts().failed, 0, "a question is no event");
     world.end();
 }

@@ -14,7 +14,7 @@ use deckwatch_sync::{Bell, PiMutex};
 use super::outlet::{Next, Outcome, Outlet};
 use super::replies::outcome_of;
 use super::{Engine, Marshalled};
-use crate::{SystemException, SystemExceptionKind as Kind};
+use crate::{ObjectRef, SystemException, SystemExceptionKind as Kind};
 
 /// Outlets whose requests go by calls.
 #[derive(Default)]
@@ -84,6 +84,15 @@ impl Callers {
                 outlet.call(engine, None, operation);
                 Outcome::Parted
             }
+            Next::Question => {
+                let settled = outlet.settle_answer(outlet.ask(engine));
+                if let Err(end) = settled {
+                    outlet.connection.worker.tell(&outlet, end);
+                } else if is_ready {
+                    self.ready.lock("delivery.call").outlets.push_back(outlet);
+                }
+                return true;
+            }
             Next::Nothing => return true,
             Next::Ended(end) => {
                 outlet.connection.worker.tell(&outlet, end);
@@ -115,6 +124,24 @@ impl Outlet {
         }
     }
 
+    /// The object with the time limit of a call.
+    fn called(&self, engine: &Engine) -> &ObjectRef {
+        self.called.get_or_init(|| {
+            let limit = engine.options.reply_timeout;
+            self.object.with_round_trip_timeout(Some(limit))
+        })
+    }
+
+    /// Asks the receiver whether it exists.
+    fn ask(&self, engine: &Engine) -> Outcome {
+        match self.called(engine).non_existent() {
+            Ok(true) => Outcome::Final,
+            Ok(false) => Outcome::Delivered,
+            Err(exception) if exception.kind == Kind::Transient => Outcome::Failed,
+            Err(_) => Outcome::Blameless,
+        }
+    }
+
     fn call(&self, engine: &Engine, event: Option<&Marshalled>, operation: &str) -> Outcome {
         let is_unwritten = std::cell::Cell::new(false);
         let write = |w: &mut Writer<'_>| {
@@ -127,10 +154,7 @@ impl Outlet {
             }
             w.write_octets(event.octets())
         };
-        let object = self.called.get_or_init(|| {
-            let limit = engine.options.reply_timeout;
-            self.object.with_round_trip_timeout(Some(limit))
-        });
+        let object = self.called(engine);
         let called = if self.options.window == 0 {
             object
                 .invoke_oneway(operation, write)

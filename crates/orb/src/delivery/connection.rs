@@ -78,10 +78,12 @@ impl Sending {
     fn abandon(&mut self) -> Vec<Lost> {
         let mut lost = self.writing.abandon();
         let lose = |flight: Flight| {
-            lost.push(Lost {
-                outlet: flight.outlet,
-                is_farewell: false,
-            });
+            if !flight.is_question() {
+                lost.push(Lost {
+                    outlet: flight.outlet,
+                    is_farewell: false,
+                });
+            }
         };
         self.flights.end_where(|_| true, lose);
         lost
@@ -393,7 +395,11 @@ impl Connection {
 
     /// A two-way request has ended.
     pub(super) fn settle_flight(&self, sending: &mut Sending, flight: Flight, outcome: Outcome) {
-        let settled = flight.outlet.settle(outcome, flight.event);
+        let settled = if flight.is_question() {
+            flight.outlet.settle_answer(outcome)
+        } else {
+            flight.outlet.settle(outcome, flight.event)
+        };
         self.go_on(sending, &flight.outlet, settled);
     }
 
@@ -453,9 +459,15 @@ impl Connection {
         let limit = self.worker.reply_timeout;
         sending
             .flights
-            .end_late(now, limit, |flight| late.push(flight.outlet));
-        for outlet in late {
-            self.settle_in(&mut sending, &outlet, Outcome::Failed);
+            .end_late(now, limit, |flight| late.push(flight));
+        for flight in late {
+            // A receiver of one-ways may take its time.
+            let outcome = if flight.is_question() {
+                Outcome::Blameless
+            } else {
+                Outcome::Failed
+            };
+            self.settle_flight(&mut sending, flight, outcome);
         }
         let is_unmade = |since: Instant64| now.since(since) >= CONNECT_TIMEOUT;
         if let Link::Unproven(since) = sending.link

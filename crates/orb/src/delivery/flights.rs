@@ -28,6 +28,13 @@ pub(super) struct Flight {
     since: Instant64,
 }
 
+impl Flight {
+    /// It is the question whether the receiver of one-ways exists.
+    pub(super) fn is_question(&self) -> bool {
+        self.outlet.is_oneway()
+    }
+}
+
 impl Flights {
     /// Returns the id of a new request; `None` at [`DELIVERIES_UNDER_WAY_MAX`].
     pub(super) fn begin(

@@ -97,6 +97,8 @@ pub struct Outlet {
     /// A one-way that was written changes the state: earlier ones have failed. Changes under the lock of the
     /// connection.
     is_troubled: AtomicBool,
+    /// When its receiver was last asked whether it exists.
+    asked_ns: AtomicU64,
     totals: Arc<Counts>,
     counts: Counts,
 }
@@ -127,6 +129,8 @@ struct State {
     under_way: u16,
     /// It is in its connection's list of outlets with something to write.
     is_ready: bool,
+    /// Its receiver is to be asked whether it exists, behind the queue.
+    asks: bool,
     failures: u32,
     /// Since when the queue is full.
     full_since: Option<Instant64>,
@@ -150,6 +154,8 @@ enum Stage {
 pub(super) enum Next {
     Event(Marshalled),
     Farewell(&'static str),
+    /// Whether the receiver of one-ways still exists.
+    Question,
     Nothing,
     /// It was closing, and nothing is left.
     Ended(End),
@@ -196,6 +202,7 @@ impl Outlet {
             options,
             state: PiMutex::default(),
             is_troubled: AtomicBool::new(false),
+            asked_ns: AtomicU64::new(engine.now().0),
             totals: Arc::clone(&engine.counts),
             counts: Counts::default(),
         }
@@ -265,6 +272,22 @@ impl Outlet {
         }
         state.stage = Stage::Closing;
         let is_new = !state.is_ready && state.under_way == 0;
+        state.is_ready |= is_new;
+        drop(state);
+        if is_new {
+            self.connection.add_ready(self, None);
+        }
+    }
+
+    /// Asks the receiver of one-ways whether it exists, if it was not asked for so long.
+    pub(super) fn ask_after(self: &Arc<Self>, period: Duration, now: Instant64) {
+        if !self.is_oneway() || now.since(Instant64(self.asked_ns.load(Relaxed))) < period {
+            return;
+        }
+        self.asked_ns.store(now.0, Relaxed);
+        let mut state = self.state.lock("outlet.ask");
+        state.asks = state.stage == Stage::Open;
+        let is_new = state.asks && !state.is_ready;
         state.is_ready |= is_new;
         drop(state);
         if is_new {
@@ -353,6 +376,8 @@ impl Outlet {
             state.size -= event.size();
             state.full_since = None;
             Next::Event(event)
+        } else if std::mem::take(&mut state.asks) && state.stage == Stage::Open {
+            Next::Question
         } else if state.stage == Stage::Closing && state.under_way == 0 {
             match self.options.farewell {
                 Some(farewell) => {
@@ -367,7 +392,7 @@ impl Outlet {
         let is_sent = matches!(next, Next::Event(_) | Next::Farewell(_));
         state.under_way += u16::from(is_sent && window != 0);
         let may_write = window == 0 || state.under_way < window;
-        let is_left = !state.queue.is_empty() || state.stage == Stage::Closing;
+        let is_left = !state.queue.is_empty() || state.asks || state.stage == Stage::Closing;
         state.is_ready = is_sent && may_write && is_left;
         (next, state.is_ready)
     }
@@ -375,7 +400,7 @@ impl Outlet {
     /// One request has ended. Returns whether the outlet is ready again, or how it has ended. `event`: what the request
     /// carried, to be sent again if the receiver has not served it.
     pub(super) fn settle(&self, outcome: Outcome, event: Option<Marshalled>) -> Result<bool, End> {
-        let is_oneway = self.options.window == 0;
+        let is_oneway = self.is_oneway();
         if is_oneway && outcome == Outcome::Delivered && !self.is_troubled.load(Relaxed) {
             // What is queued behind it has put the outlet into its connection's list already.
             self.count_delivered();
@@ -431,6 +456,28 @@ impl Outlet {
         Ok(is_new)
     }
 
+    /// What has become of the question whether the receiver exists.
+    pub(super) fn settle_answer(&self, outcome: Outcome) -> Result<bool, End> {
+        let mut state = self.state.lock("outlet.answer");
+        match outcome {
+            _ if state.stage == Stage::Ended => {}
+            Outcome::Final => return Err(End::Gone),
+            Outcome::Delivered => {
+                state.failures = 0;
+                self.is_troubled.store(false, Relaxed);
+            }
+            Outcome::Failed => {
+                state.failures += 1;
+                self.is_troubled.store(true, Relaxed);
+                if state.failures >= self.options.failures_max {
+                    return Err(End::Failed);
+                }
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
     /// Its connection could not be made: what it would write next is lost.
     pub(super) fn fail_next(&self) -> Result<bool, End> {
         self.state.lock("outlet.fail").is_ready = false;
@@ -442,6 +489,7 @@ impl Outlet {
                 self.settle(Outcome::Failed, None)
             }
             Next::Farewell(_) => self.settle(Outcome::Parted, None),
+            Next::Question => self.settle_answer(Outcome::Failed),
         }
     }
 
@@ -460,6 +508,11 @@ impl Outlet {
             drop(state);
             self.count_dropped(1);
         }
+    }
+
+    /// Its requests have no replies.
+    pub(super) const fn is_oneway(&self) -> bool {
+        self.options.window == 0
     }
 
     /// What a request asks of its receiver.

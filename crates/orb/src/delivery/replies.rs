@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use deckwatch_cdr::{Divided, Parse};
-use deckwatch_giop::{Message, ProtocolError, ReplyStatus};
+use deckwatch_cdr::{Divided, Parse, Reader};
+use deckwatch_giop::{Message, ProtocolError, Reply, ReplyStatus};
 
 use super::connection::{Connection, Sending};
 use super::outlet::{Outcome, Outlet};
@@ -95,8 +95,14 @@ impl Connection {
             client
                 .trace
                 .message(number, CallNumber::default(), Direction::In, octets);
-            if let Some(id) = deckwatch_giop::Reply::plain_id(octets) {
-                self.end_flight(sending, id, |_| Outcome::Delivered)?;
+            if let Some(id) = Reply::plain_id(octets) {
+                self.end_flight(sending, id, |outlet| {
+                    if outlet.is_oneway() && octets.get(Reply::PLAIN_BODY) == Some(&1) {
+                        Outcome::Final
+                    } else {
+                        Outcome::Delivered
+                    }
+                })?;
             } else if wire::is_fragmented(octets) {
                 if let Some(joined) = inbound.join(place, &client.slab).map_err(misread)? {
                     let taken = self.take_message(sending, &joined.message());
@@ -132,6 +138,9 @@ impl Connection {
         let ended = self.end_flight(sending, reply.id, |outlet| {
             let codec = outlet.form().codec.with_version(reply.version);
             let mut body = reply.body.with_codec(codec);
+            if outlet.is_oneway() {
+                return answer_of(reply.status, &mut body);
+            }
             match reply.status {
                 ReplyStatus::NoException => Outcome::Delivered,
                 ReplyStatus::UserException => {
@@ -191,6 +200,26 @@ impl Connection {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the outcome of the question whether the receiver exists. A server that does not know the operation does not
+/// count.
+fn answer_of(status: ReplyStatus, body: &mut Reader<'_>) -> Outcome {
+    let is_gone = match status {
+        ReplyStatus::NoException => bool::parse(body) == Ok(true),
+        ReplyStatus::SystemException => {
+            let raised = SystemException::parse(body);
+            raised.is_ok_and(|raised| raised.kind == Kind::ObjectNotExist)
+        }
+        _ => false,
+    };
+    if is_gone {
+        Outcome::Final
+    } else if status == ReplyStatus::NoException {
+        Outcome::Delivered
+    } else {
+        Outcome::Blameless
     }
 }
 

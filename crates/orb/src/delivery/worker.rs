@@ -125,6 +125,7 @@ impl Worker {
                 .store(now.after(self.check_interval()).0, Ordering::Relaxed);
             self.handle_arrived();
             self.check(now);
+            engine.ask(self, now);
         }
         self.take_notices(engine) || !events.is_empty()
     }

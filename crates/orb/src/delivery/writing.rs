@@ -150,9 +150,10 @@ impl Connection {
                 continue;
             }
             let (next, is_ready) = outlet.take();
-            let (event, operation) = match next {
-                Next::Event(event) => (Some(event), outlet.options.operation),
-                Next::Farewell(operation) => (None, operation),
+            let (event, operation, response) = match next {
+                Next::Event(event) => (Some(event), outlet.options.operation, outlet.response()),
+                Next::Farewell(operation) => (None, operation, outlet.response()),
+                Next::Question => (None, "_non_existent", Response::Outcome),
                 Next::Nothing => continue,
                 Next::Ended(end) => {
                     self.worker.tell(&outlet, end);
@@ -162,7 +163,7 @@ impl Connection {
             if is_ready {
                 sending.ready.push_back(Arc::clone(&outlet));
             }
-            size += self.begin(sending, outlet, (operation, event), now);
+            size += self.begin(sending, outlet, (operation, response), event, now);
         }
         if !sending.flights.is_empty() {
             self.note_busy();
@@ -178,10 +179,11 @@ impl Connection {
         &self,
         sending: &mut Sending,
         outlet: Arc<Outlet>,
-        (operation, event): (&str, Option<Marshalled>),
+        (operation, response): (&str, Response),
+        event: Option<Marshalled>,
         now: Instant64,
     ) -> usize {
-        let is_two_way = outlet.response() == Response::Outcome;
+        let is_two_way = response == Response::Outcome;
         let id = if is_two_way {
             sending.flights.begin(&outlet, event.clone(), now)
         } else {
@@ -189,10 +191,14 @@ impl Connection {
             Some(sending.writing.oneways)
         };
         let head = id.ok_or(EncodeError::LengthTooLarge);
-        let head = head.and_then(|id| write_head(self, sending, &outlet, (id, operation), &event));
+        let head = head.and_then(|id| write_head(self, sending, &outlet, (id, operation, response), &event));
         let Ok(head_len) = head else {
             if let Some(id) = id.filter(|_| is_two_way) {
                 sending.flights.end(id);
+            }
+            if is_two_way && outlet.is_oneway() {
+                // It is asked again after the next period.
+                return 0;
             }
             let outcome = match event {
                 Some(_) => Outcome::Blameless,
@@ -247,7 +253,7 @@ fn write_head(
     connection: &Connection,
     sending: &mut Sending,
     outlet: &Outlet,
-    (id, operation): (u32, &str),
+    (id, operation, response): (u32, &str, Response),
     event: &Option<Marshalled>,
 ) -> Result<usize, EncodeError> {
     let client = &connection.worker.calls.client;
@@ -269,7 +275,7 @@ fn write_head(
     }
     let head = RequestHead {
         id,
-        response: outlet.response(),
+        response,
         operation,
         contexts: &contexts[..count],
     };

@@ -25,6 +25,17 @@ impl Share {
         })
     }
 
+    /// While the kept events take more than their share, drops events. `largest` returns what the largest holder keeps;
+    /// `drop_oldest` drops the oldest event of all that keep so much, and returns false if there is none.
+    pub(crate) fn limit(&self, largest: impl Fn() -> usize, drop_oldest: impl Fn(usize) -> bool) {
+        while self.is_exceeded() {
+            let most = largest();
+            if most == 0 || !drop_oldest(most) {
+                return;
+            }
+        }
+    }
+
     /// Returns true if the kept events take more than their share.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.size.load(Relaxed) > self.size_max

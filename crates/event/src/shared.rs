@@ -283,7 +283,10 @@ impl Shared {
                 Err(lost) => _ = lost.fetch_add(1, Relaxed),
             });
         drop(kept);
-        self.pullers.limit(&self.kept, &self.counters);
+        self.kept.limit(
+            || self.pullers.largest(),
+            |most| self.pullers.drop_oldest_of(most, &self.counters),
+        );
         Ok(())
     }
 

@@ -576,3 +576,46 @@ fn typed_events_that_nobody_pulls_take_a_share_of_the_bound() {
     }
     world.end();
 }
+
+/// An object of the interface `Ship::Nav` that answers no call before the test ends.
+struct StuckNav(std::sync::Mutex<Receiver<()>>);
+
+impl Servant for StuckNav {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[NAV, "IDL:Ship/Named:1.0"]
+    }
+
+    fn dispatch(&self, _: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let _ = self.0.lock().expect("whole").recv(); // The test drops the sender.
+        Ok(())
+    }
+}
+
+#[test]
+fn typed_events_for_a_consumer_that_does_not_answer_take_a_share_of_the_bound() {
+    const EVENTS: u64 = 40;
+    let world = World::with(ChannelOptions {
+        size_max: limits::CHANNEL_SIZE_MIN,
+        ..ChannelOptions::default()
+    });
+    let (release, released) = channel();
+    let (calls, _ended) = channel();
+    let object = world.activate(Arc::new(StuckNav(std::sync::Mutex::new(released))));
+    let stuck = TypedPushConsumerSkeleton::new(Consumer { object, calls });
+    let stuck = PushConsumerRef::unchecked_narrow(world.activate(Arc::new(stuck)));
+    let proxy = world.consumers().obtain_typed_push_supplier(NAV).unwrap();
+    let proxy = proxy.expect("not nil");
+    proxy.connect_push_consumer(Some(&stuck)).unwrap();
+    let (nav, live) = (world.nav(), world.pull_nav());
+    let name = Call::Renamed("x".repeat(limits::CHANNEL_SIZE_MIN / 16));
+    for knots in 0..EVENTS {
+        name.push(&nav).unwrap();
+        moved(knots as u32).push(&nav).unwrap();
+        assert_eq!(try_moved(&live), Some(moved(knots as u32)));
+        let size = world.served.size();
+        assert!(size <= limits::CHANNEL_SIZE_MIN / 4, "{size} octets");
+    }
+    assert!(world.served.counts().displaced >= EVENTS - 4);
+    drop(release);
+    world.end();
+}

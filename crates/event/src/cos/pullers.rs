@@ -14,7 +14,6 @@ use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::PullConsumerRef;
 use crate::counters::Counters;
 use crate::home::{Client, NoQos};
-use crate::kept::Share;
 use crate::limits;
 use crate::peers::{Peer, Place, Places};
 use crate::raise::raise;
@@ -188,22 +187,22 @@ impl<Q: Pulled> Pullers<Q> {
         puller.source.queue.close();
     }
 
-    /// While all queued events take more than their share, drops the oldest events of the consumers that have most.
-    pub(crate) fn limit(&self, share: &Share, counters: &Counters) {
-        while share.is_exceeded() {
-            let mut most = 0;
-            self.for_each(|queue| most = most.max(queue.size()));
-            let mut has_dropped = false;
-            self.for_each(|queue| {
-                // One that has grown meanwhile is as good.
-                if most != 0 && queue.size() >= most {
-                    has_dropped |= queue.drop_oldest(counters);
-                }
-            });
-            if !has_dropped {
-                return;
+    /// Octets that the consumer with most of them has queued.
+    pub(crate) fn largest(&self) -> usize {
+        let mut most = 0;
+        self.for_each(|queue| most = most.max(queue.size()));
+        most
+    }
+
+    /// Drops the oldest events of the consumers that have so many octets queued. Returns false if there is none.
+    pub(crate) fn drop_oldest_of(&self, size: usize, counters: &Counters) -> bool {
+        let mut has_dropped = false;
+        self.for_each(|queue| {
+            if queue.size() >= size {
+                has_dropped |= queue.drop_oldest(counters);
             }
-        }
+        });
+        has_dropped
     }
 
     /// Calls `visit` with what each consumer pulls from.

@@ -1,7 +1,6 @@
 //! A typed event channel (Event Service 1.2, clauses 2.6 and 2.7): the events are calls of operations of interfaces
 //! that both sides agree on.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -110,7 +109,7 @@ pub(super) struct Typed {
     pub(super) interfaces: Vec<TypedInterface>,
     pub(super) consumers: Arc<TypedConsumers>,
     pub(super) pullers: Pullers<TypedQueues>,
-    /// What the queues of the pullers keep.
+    /// What the queues of all consumers keep, and the calls under way.
     kept: Arc<Share>,
 }
 
@@ -122,22 +121,28 @@ impl Typed {
     }
 
     /// Queues an event for every consumer of its interface; never waits.
-    pub(super) fn push(&self, event: &TypedEvent) -> Result<(), SystemException> {
+    ///
+    /// # Errors
+    /// NO_RESOURCES if the octets of all events would exceed their bound; OBJECT_NOT_EXIST after the end.
+    pub(super) fn push(&self, event: TypedEvent) -> Result<(), SystemException> {
         self.shared.check_alive()?;
         let counters = &self.shared.counters;
+        let size = event.arguments.size();
+        let event = Kept::new(event, size, &self.kept, &self.shared.deliveries);
+        let event = event.ok_or_else(|| raise(Kind::NoResources))?;
         counters.received.fetch_add(1, Relaxed);
-        self.consumers.offer(event, self.shared.options(), counters);
-        let kept = OnceCell::new();
-        let keep = || {
-            let (arguments, deliveries) = (event.arguments.clone(), &self.shared.deliveries);
-            let size = arguments.size();
-            Kept::new(arguments, size, &self.kept, deliveries)
-        };
-        self.pullers.for_each(|queues| {
-            queues.offer(event, counters, || kept.get_or_init(keep).clone());
-        });
-        drop(kept);
-        self.pullers.limit(&self.kept, counters);
+        self.consumers
+            .offer(&event, self.shared.options(), counters);
+        self.pullers
+            .for_each(|queues| queues.offer(&event, counters));
+        drop(event);
+        self.kept.limit(
+            || self.consumers.largest().max(self.pullers.largest()),
+            |most| {
+                let has_dropped = self.consumers.drop_oldest_of(most, counters);
+                self.pullers.drop_oldest_of(most, counters) || has_dropped
+            },
+        );
         Ok(())
     }
 }

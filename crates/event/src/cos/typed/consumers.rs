@@ -12,7 +12,7 @@ use deckwatch_orb::{AsynchronousReply, ObjectRef, SystemException, SystemExcepti
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::channel::Typed;
-use super::event::TypedEvent;
+use super::event::{KeptEvent, TypedEvent};
 use crate::cos::notify;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::counters::Counters;
@@ -46,10 +46,11 @@ struct Consumer {
     /// Notified of the end.
     reference: PushConsumerRef,
     _place: Place,
-    queue: VecDeque<TypedEvent>,
+    queue: VecDeque<KeptEvent>,
     /// Octets of the queued events.
     held: usize,
-    is_called: bool,
+    /// The event of the call under way. Its octets count until the reply.
+    called: Option<KeptEvent>,
     /// Calls in a row that have failed.
     failures: u32,
 }
@@ -104,7 +105,7 @@ impl TypedConsumers {
             _place: place,
             queue: VecDeque::new(),
             held: 0,
-            is_called: false,
+            called: None,
             failures: 0,
         });
         Ok(())
@@ -119,15 +120,34 @@ impl TypedConsumers {
 
     /// Queues an event for each consumer of its interface. A full queue drops its oldest events or this one, by the
     /// policy; no consumer is disconnected by it.
-    pub(super) fn offer(&self, event: &TypedEvent, options: &ChannelOptions, counters: &Counters) {
+    pub(super) fn offer(&self, event: &KeptEvent, options: &ChannelOptions, counters: &Counters) {
         let mut list = self.list.lock("event.typed");
         let interested = list.all.iter_mut();
-        for consumer in interested.filter(|it| it.interface == event.interface) {
+        for consumer in interested.filter(|it| it.interface == event.event.interface) {
             let dropped = consumer.offer(event, options);
             counters.displaced.fetch_add(dropped, Relaxed);
         }
         drop(list);
         self.changed.ring();
+    }
+
+    /// Octets that the consumer with most of them has queued.
+    pub(super) fn largest(&self) -> usize {
+        let list = self.list.lock("event.typed");
+        list.all.iter().map(|it| it.held).max().unwrap_or(0)
+    }
+
+    /// Drops the oldest events of the consumers that have so many octets queued. Returns false if there is none.
+    pub(super) fn drop_oldest_of(&self, size: usize, counters: &Counters) -> bool {
+        let mut list = self.list.lock("event.typed");
+        let mut has_dropped = false;
+        for consumer in list.all.iter_mut().filter(|it| it.held >= size) {
+            if consumer.drop_oldest() {
+                counters.displaced.fetch_add(1, Relaxed);
+                has_dropped = true;
+            }
+        }
+        has_dropped
     }
 
     /// Ends the channel. Each consumer is notified after its queued events.
@@ -170,13 +190,13 @@ impl TypedConsumers {
         let (mut due, mut ended) = (Vec::new(), Vec::new());
         let goes_on = {
             let mut list = self.list.lock("event.typed");
-            for consumer in list.all.iter_mut().filter(|it| !it.is_called) {
+            for consumer in list.all.iter_mut().filter(|it| it.called.is_none()) {
                 if let Some(event) = consumer.take() {
                     due.push((consumer.proxy, consumer.object.clone(), event));
                 }
             }
             if list.is_closed {
-                let is_done = |it: &mut Consumer| !it.is_called && it.queue.is_empty();
+                let is_done = |it: &mut Consumer| it.called.is_none() && it.queue.is_empty();
                 ended.extend(list.all.extract_if(.., is_done));
             }
             !(list.is_closed && list.all.is_empty())
@@ -185,7 +205,7 @@ impl TypedConsumers {
             notify(consumer.reference.object(), "disconnect_push_consumer");
         }
         for (proxy, object, event) in due {
-            call(typed, proxy, &object, &event);
+            call(typed, proxy, &object, &event.event);
         }
         goes_on
     }
@@ -197,7 +217,7 @@ impl TypedConsumers {
             return false;
         };
         let consumer = &mut list.all[place];
-        consumer.is_called = false;
+        consumer.called = None;
         match outcome {
             Outcome::Taken => consumer.failures = 0,
             Outcome::Unwritten => {}
@@ -222,31 +242,33 @@ impl List {
 
 impl Consumer {
     /// Queues an event. Returns the number of events that it has dropped.
-    fn offer(&mut self, event: &TypedEvent, options: &ChannelOptions) -> u64 {
-        let size = event.arguments.size();
+    fn offer(&mut self, event: &KeptEvent, options: &ChannelOptions) -> u64 {
         let mut dropped = 0;
-        while self.queue.len() >= options.queue_len
-            || self.held.saturating_add(size) > limits::QUEUE_SIZE_MAX
-        {
+        if self.queue.len() >= options.queue_len {
             if options.when_full == WhenFull::DropNewest {
                 return 1;
             }
-            let Some(oldest) = self.queue.pop_front() else {
-                break;
-            };
-            self.held -= oldest.arguments.size();
-            dropped += 1;
+            dropped = u64::from(self.drop_oldest());
         }
-        self.held += size;
-        self.queue.push_back(event.clone());
+        self.held += event.size();
+        self.queue.push_back(Arc::clone(event));
         dropped
     }
 
+    /// Returns false if no event is queued.
+    fn drop_oldest(&mut self) -> bool {
+        let Some(oldest) = self.queue.pop_front() else {
+            return false;
+        };
+        self.held -= oldest.size();
+        true
+    }
+
     /// Takes the oldest event for a call.
-    fn take(&mut self) -> Option<TypedEvent> {
+    fn take(&mut self) -> Option<KeptEvent> {
         let event = self.queue.pop_front()?;
-        self.held -= event.arguments.size();
-        self.is_called = true;
+        self.held -= event.size();
+        self.called = Some(Arc::clone(&event));
         Some(event)
     }
 }

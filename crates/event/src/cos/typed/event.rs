@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Any;
 
+use crate::kept::Kept;
+
 /// The arguments of one call. Cheap to clone: all queues share them.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments(pub(super) Arc<[Any]>);
+
+/// One call of a supplier, as all queues share it.
+pub(super) type KeptEvent = Arc<Kept<TypedEvent>>;
 
 /// One call of a supplier.
 #[derive(Clone, Debug)]

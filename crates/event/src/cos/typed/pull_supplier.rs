@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_cdr::{Any, Write as _};
 use deckwatch_orb::{
@@ -12,7 +11,7 @@ use deckwatch_orb::{
 use deckwatch_sync::PiMutex;
 
 use super::channel::Typed;
-use super::event::{Arguments, TypedEvent};
+use super::event::{Arguments, KeptEvent, TypedEvent};
 use super::push_consumer::{ProxyState, unknown_operation};
 use crate::admin::State;
 use crate::cos::pull_queue::PullQueue;
@@ -26,29 +25,18 @@ use crate::cos_event_comm::{
 use crate::cos_typed_event_channel_admin::TypedProxyPullSupplier;
 use crate::cos_typed_event_comm::TypedPullSupplier;
 use crate::counters::Counters;
-use crate::kept::Kept;
 use crate::raise::raise;
 
 /// The events that one consumer has not pulled yet: a queue for each operation of the interface.
 pub(super) struct TypedQueues {
     interface: usize,
-    queues: Vec<PullQueue<Arguments>>,
+    queues: Vec<PullQueue<TypedEvent>>,
 }
 
 impl TypedQueues {
-    /// Queues an event of its interface; `keep` makes what is queued.
-    pub(super) fn offer(
-        &self,
-        event: &TypedEvent,
-        counters: &Counters,
-        keep: impl FnOnce() -> Option<Arc<Kept<Arguments>>>,
-    ) {
-        if event.interface != self.interface {
-            return;
-        }
-        match keep() {
-            Some(kept) => self.queues[event.operation].offer(&kept, counters),
-            None => _ = counters.displaced.fetch_add(1, Relaxed),
+    pub(super) fn offer(&self, event: &KeptEvent, counters: &Counters) {
+        if event.event.interface == self.interface {
+            self.queues[event.event.operation].offer(event, counters);
         }
     }
 }
@@ -104,7 +92,8 @@ impl PullObject {
         let connected = self.connected()?;
         let pulled = self.typed.shared.pull(&connected.queue.queues[operation]);
         connected.note_call(self.typed.shared.now());
-        pulled.map_err(|error| match error {
+        let arguments = pulled.map(|event| event.arguments);
+        arguments.map_err(|error| match error {
             Unpulled::Disconnected => raise(Kind::ObjectNotExist),
             Unpulled::Transient => raise(Kind::Transient),
         })
@@ -134,7 +123,7 @@ impl Servant for PullObject {
         let nothing = &interface.operations[operation].nothing;
         request.reply_with(|w| {
             event.is_some().write(w)?;
-            let values = event.as_ref().map_or(nothing.as_slice(), |event| &event.0);
+            let values = event.as_ref().map_or(nothing.as_slice(), |event| &event.arguments.0);
             values.iter().try_for_each(|value| value.write_value(w))
         })
     }

@@ -73,7 +73,7 @@ impl Servant for PushObject {
         }
         let types = interface.operations[operation].parameters.iter();
         let values = Any::read_all(types, &mut request.arguments())?;
-        self.typed.push(&TypedEvent {
+        self.typed.push(TypedEvent {
             interface: self.interface,
             operation,
             arguments: Arguments(values.into()),

@@ -19,7 +19,7 @@ use crate::channel::Built;
 use crate::channel_group::ProxyKind;
 use crate::consumers::Consumers;
 use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
-use crate::cos_event_comm::PushSupplierRef;
+use crate::cos_event_comm::{PullConsumerRef, PushSupplierRef};
 use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
 use crate::gate::Access;
@@ -360,12 +360,21 @@ impl Shared {
     /// Ends the channel and deactivates all its objects. Each consumer is notified after its queued events. The
     /// suppliers are notified by a separate thread that no caller waits for.
     pub(crate) fn destroy(&self) -> Result<(), SystemException> {
+        self.destroy_with(Vec::new)
+    }
+
+    /// As [`Shared::destroy`]. `others` returns more consumers that pull, which are notified, too.
+    pub(crate) fn destroy_with(
+        &self,
+        others: impl FnOnce() -> Vec<PullConsumerRef>,
+    ) -> Result<(), SystemException> {
         if self.destroyed.swap(true, AcqRel) {
             return Err(raise(Kind::ObjectNotExist));
         }
         self.consumers.close();
         let suppliers = self.suppliers.take();
-        let (pullers, sources) = (self.pullers.take(), self.sources.close());
+        let (mut pullers, sources) = (self.pullers.take(), self.sources.close());
+        pullers.extend(others());
         let active: Vec<u64> = {
             let mut proxies = self.proxies.lock("event.proxies");
             proxies.waiting.clear();

@@ -488,27 +488,25 @@ impl Shared {
         }
     }
 
-    /// Calls suppliers back in a thread that no caller waits for.
-    /// Returns false without a thread: nobody is called.
-    fn say_farewell(
-        &self,
-        suppliers: Vec<PushSupplierRef>,
-        then: impl FnOnce() + Send + 'static,
-    ) -> bool {
-        let farewell = move || {
-            for reference in suppliers {
-                let hurried = reference
-                    .object()
-                    .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
-                // A supplier that does not answer is gone already.
-                let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
-            }
-            then();
-        };
-        std::thread::Builder::new()
-            .name("rt-farewell".to_owned())
-            .spawn(farewell)
-            .is_ok()
+    /// Calls suppliers back, one after the other.
+    fn say_farewell(suppliers: Vec<PushSupplierRef>) {
+        for reference in suppliers {
+            let hurried = reference
+                .object()
+                .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
+            // A supplier that does not answer is gone already.
+            let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+        }
+    }
+
+    /// Has consumers called back after their queued events.
+    fn close_consumers(&self) {
+        let clients = self.clients.lock("rt.clients");
+        let consumers: Vec<_> = clients.consumers.values().cloned().collect();
+        drop(clients);
+        for consumer in consumers {
+            consumer.outlet.close();
+        }
     }
 
     /// What all consumers but gateways subscribe to.
@@ -574,35 +572,29 @@ impl Shared {
         self.timeouts.close();
         self.observers.close();
         // A concurrent connect has either finished or will find the channel destroyed.
-        let clients = {
+        let suppliers: Vec<_> = {
             let clients = self.clients.lock("rt.clients");
-            let consumers: Vec<_> = clients.consumers.values().cloned().collect();
             let suppliers = clients.suppliers.values();
-            let suppliers: Vec<_> = suppliers
-                .filter_map(|each| each.reference.clone())
-                .collect();
-            (consumers, suppliers)
+            suppliers.filter_map(|each| each.reference.clone()).collect()
         };
-        let (consumers, suppliers) = clients;
         self.dispatcher.close();
         let own = self.own();
-        let all = consumers.clone();
-        let is_told = self.say_farewell(suppliers, move || {
+        let farewell = move || {
             if let Some(shared) = own.upgrade() {
                 // The lanes send what is queued before the farewell.
                 while !shared.dispatcher.is_idle() {
                     std::thread::yield_now();
                 }
-                for consumer in consumers {
-                    consumer.outlet.close();
-                }
+                shared.close_consumers();
+            }
+            // The consumers do not wait for suppliers that are gone.
+            Self::say_farewell(suppliers);
+            if let Some(shared) = own.upgrade() {
                 shared.suppliers_told.store(true, Release);
             }
-        });
-        if !is_told {
-            for consumer in all {
-                consumer.outlet.close();
-            }
+        };
+        if !in_thread(farewell) {
+            self.close_consumers();
             self.suppliers_told.store(true, Release);
         }
         Ok(())
@@ -627,4 +619,10 @@ impl OutletOwner for Shared {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
         }
     }
+}
+
+/// Runs `work` in a thread that no caller waits for. Returns false without a thread.
+fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name("rt-farewell".to_owned());
+    thread.spawn(work).is_ok()
 }

@@ -1,6 +1,8 @@
 //! Connecting, suspending, reconnecting and the ends of clients.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 
 use super::{World, any_of, event, giver, list, next, publishing};
 use crate::around::Around;
@@ -15,8 +17,10 @@ use deckwatch_event::rtec_event_channel_admin::{
     ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError as ConsumerError,
     SupplierAdminRef,
 };
-use deckwatch_event::rtec_event_comm::PushConsumerRef;
-use deckwatch_orb::SystemExceptionKind as Kind;
+use deckwatch_event::rtec_event_comm::{
+    PushConsumerRef, PushSupplier, PushSupplierRef, PushSupplierSkeleton,
+};
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 #[track_caller]
 fn kind<T: std::fmt::Debug>(outcome: Result<T, ConsumerError>) -> Kind {
@@ -284,5 +288,49 @@ fn consumer_whose_object_is_gone_is_removed_although_its_process_lives() {
     supplier.push(&[event(1, 20, "after")]).unwrap();
     assert_eq!(next(&sets), ["after"]);
     assert_eq!(world.served.counts().failed, 0, "a question is no event");
+    world.end();
+}
+
+/// A supplier that does not answer its end before the test does.
+struct Stuck {
+    called: Arc<AtomicUsize>,
+    release: Mutex<Receiver<()>>,
+}
+
+impl PushSupplier for Stuck {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        self.called.fetch_add(1, SeqCst);
+        // Until the end of the test.
+        let _ = self.release.lock().expect("whole").recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn the_end_reaches_consumers_before_suppliers_that_do_not_answer() {
+    const SUPPLIERS: usize = 8;
+    let world = World::new();
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let called = Arc::new(AtomicUsize::new(0));
+    let mut releases = Vec::new();
+    for _ in 0..SUPPLIERS {
+        let (release, released) = channel();
+        releases.push(release);
+        let stuck = PushSupplierSkeleton::new(Stuck {
+            called: Arc::clone(&called),
+            release: Mutex::new(released),
+        });
+        let reference = PushSupplierRef::unchecked_narrow(world.activate(Arc::new(stuck)));
+        world
+            .proxy_consumer()
+            .connect_push_supplier(Some(&reference), &publishing(&[]))
+            .unwrap();
+    }
+    world.channel.destroy().unwrap();
+    assert_eq!(sets.recv_timeout(PATIENCE), Ok(None));
+    // Each that does not answer takes a second.
+    assert!(called.load(SeqCst) < SUPPLIERS);
+    drop(releases);
+    wait_for(|| world.served.has_ended());
     world.end();
 }

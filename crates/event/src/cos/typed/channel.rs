@@ -172,11 +172,9 @@ impl Channel for ChannelServant {
     }
 
     fn destroy(&self) -> Result<(), SystemException> {
-        self.typed.shared.destroy()?;
-        self.typed.consumers.close();
-        for puller in self.typed.pullers.take() {
-            crate::cos::notify(puller.object(), "disconnect_pull_consumer");
-        }
-        Ok(())
+        self.typed.shared.destroy_with(|| {
+            self.typed.consumers.close();
+            self.typed.pullers.take()
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use deckwatch_access::Action;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
-use super::Shared;
+use super::{Shared, in_thread};
 use crate::limits;
 use crate::peers::Peer;
 use crate::raise::raise;
@@ -107,7 +107,8 @@ impl Shared {
         }
         if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
             // Without a thread the supplier is not called back; it has left by itself.
-            let _ = self.say_farewell(vec![reference.clone()], || {});
+            let suppliers = vec![reference.clone()];
+            let _ = in_thread(move || Self::say_farewell(suppliers));
         }
     }
 }

@@ -260,6 +260,7 @@ impl ProxyPushSupplier for SupplierProxy {
                     kind: ProxyKind::PushSupplier,
                     reference: Some(consumer.object()),
                     qos: None,
+                    is_suspended: false,
                 };
                 let connected = self.shared.home.record(&client, || {
                     self.shared.connect_consumer(self.number, consumer)

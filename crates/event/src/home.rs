@@ -75,6 +75,7 @@ pub(crate) struct Client<'a, Q> {
     pub(crate) kind: ProxyKind,
     pub(crate) reference: Option<&'a ObjectRef>,
     pub(crate) qos: Option<&'a Q>,
+    pub(crate) is_suspended: bool,
 }
 
 /// The type of [`Client::qos`] in a channel without one.
@@ -236,7 +237,7 @@ impl Home {
                         .reference
                         .map_or_else(String::new, ToString::to_string),
                     qos: client.qos.map(encapsulate).transpose()?.unwrap_or_default(),
-                    is_suspended: false,
+                    is_suspended: client.is_suspended,
                 };
                 let before = ledger.row(client.number);
                 ledger.write(client.number, Some(encapsulate(&record)?.into()))?;

@@ -308,6 +308,7 @@ impl Shared {
             kind: ProxyKind::PushConsumer,
             reference: reference.map(PushSupplierRef::object),
             qos: None,
+            is_suspended: false,
         };
         self.home.record(&client, || {
             self.suppliers

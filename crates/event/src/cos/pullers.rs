@@ -250,6 +250,7 @@ impl Shared {
             kind: ProxyKind::PullSupplier,
             reference: reference.map(PullConsumerRef::object),
             qos: None,
+            is_suspended: false,
         };
         let place = (&self.shares.pullers, self.shares.caller());
         let gone = self.home.record(&client, || {

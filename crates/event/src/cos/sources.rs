@@ -311,6 +311,7 @@ impl Shared {
             kind: ProxyKind::PullConsumer,
             reference: Some(reference.object()),
             qos: None,
+            is_suspended: false,
         };
         self.home.record(&client, || {
             self.sources

@@ -1,7 +1,7 @@
 //! A connected consumer: its filter, the state of its match, its outlet and its losses; and its proxy.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 
 use deckwatch_orb::delivery::{Batch, Marshalled, Outlet};
@@ -114,7 +114,7 @@ impl Consumer {
         qos: &ConsumerQOS,
         hop: Hop,
         priority: Option<Priority>,
-        now_ns: u64,
+        (is_suspended, now_ns): (bool, u64),
     ) -> Self {
         let state =
             (!filter.is_stateless()).then(|| PiMutex::new(MatchState::new(&filter, now_ns)));
@@ -128,7 +128,7 @@ impl Consumer {
             priority,
             handles: qos::consumer_handles(qos),
             urgencies: Settable::empty(),
-            is_suspended: AtomicBool::new(false),
+            is_suspended: AtomicBool::new(is_suspended),
             is_gone: AtomicBool::new(false),
             losses: Losses::default(),
         }
@@ -373,6 +373,8 @@ fn timeout(kind: TimerKind, shared: &Shared) -> Event {
 pub(super) struct SupplierProxy {
     shared: Weak<Shared>,
     number: u64,
+    /// Before the connect, too, and for every consumer that connects again. Changes under the lock of the state.
+    is_suspended: AtomicBool,
     state: PiMutex<State>,
 }
 
@@ -388,6 +390,7 @@ impl SupplierProxy {
         Self {
             shared,
             number,
+            is_suspended: AtomicBool::new(false),
             state: PiMutex::new(State::Waiting),
         }
     }
@@ -398,19 +401,21 @@ impl SupplierProxy {
     }
 
     /// # Errors
-    /// BAD_INV_ORDER before a consumer has connected, OBJECT_NOT_EXIST after it has left.
+    /// PERSIST_STORE if that cannot be recorded, OBJECT_NOT_EXIST after the consumer has left.
     fn suspend(&self, is_suspended: bool) -> Result<(), SystemException> {
-        match &*self.state.lock("rt.proxy") {
+        let state = self.state.lock("rt.proxy");
+        match &*state {
             State::Connected(consumer) => {
                 let shared = self.shared()?;
                 let home = &shared.objects.home;
                 home.record_suspended(self.number, is_suspended)?;
                 consumer.is_suspended.store(is_suspended, Release);
-                Ok(())
             }
-            State::Waiting => Err(raise(Kind::BadInvOrder)),
-            State::Disconnected => Err(raise(Kind::ObjectNotExist)),
+            State::Waiting => {}
+            State::Disconnected => return Err(raise(Kind::ObjectNotExist)),
         }
+        self.is_suspended.store(is_suspended, Relaxed);
+        Ok(())
     }
 }
 
@@ -447,14 +452,16 @@ impl ProxyPushSupplier for SupplierProxy {
             State::Connected(_) => return Err(AlreadyConnected {}.into()),
             State::Disconnected => return Err(raise(Kind::ObjectNotExist).into()),
         };
+        let is_suspended = self.is_suspended.load(Relaxed);
         let client = Client {
             number: self.number,
             kind: ProxyKind::PushSupplier,
             reference: Some(consumer.object()),
             qos: Some(qos),
+            is_suspended,
         };
         let connected = shared.objects.home.record(&client, || {
-            shared.connect_consumer(self.number, consumer, qos, before)
+            shared.connect_consumer(self.number, consumer, qos, (before, is_suspended))
         })?;
         *state = State::Connected(connected);
         Ok(())

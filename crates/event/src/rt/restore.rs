@@ -66,10 +66,10 @@ fn restore_one(
                 return Ok(false);
             }
             let client = client.map(PushConsumerRef::unchecked_narrow);
-            let connected = proxy.connect_push_consumer(client.as_ref(), &qos);
-            if record.is_suspended && connected.is_ok() {
+            if record.is_suspended {
                 proxy.suspend_connection()?;
             }
+            let connected = proxy.connect_push_consumer(client.as_ref(), &qos);
             Ok(connected.is_ok())
         }
         ProxyKind::PushConsumer => {

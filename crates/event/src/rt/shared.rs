@@ -268,7 +268,7 @@ impl Shared {
         }
     }
 
-    /// Connects a consumer, in place of `before`.
+    /// Connects a consumer, in place of `before`, suspended or not.
     ///
     /// # Errors
     /// BAD_PARAM for a malformed filter, or one with a state for another channel; NO_RESOURCES at the maximum of
@@ -278,7 +278,7 @@ impl Shared {
         number: u64,
         reference: &PushConsumerRef,
         qos: &ConsumerQOS,
-        before: Option<&Arc<Consumer>>,
+        before: (Option<&Arc<Consumer>>, bool),
     ) -> Result<Arc<Consumer>, SystemException> {
         let filter = Filter::build(&qos::entries(qos)).map_err(|_| raise(Kind::BadParam))?;
         self.check_alive()?;
@@ -317,9 +317,10 @@ impl Shared {
         reference: &PushConsumerRef,
         qos: &ConsumerQOS,
         (filter, hop): (Filter, Hop),
-        before: Option<&Arc<Consumer>>,
+        before: (Option<&Arc<Consumer>>, bool),
         table: Option<&Table>,
     ) -> Result<Arc<Consumer>, SystemException> {
+        let (before, is_suspended) = before;
         let rt_info = table.and_then(|table| qos::most_urgent(qos, table));
         let priority = rt_info.map(|info| info.priority);
         let same = before.filter(|before| {
@@ -338,7 +339,7 @@ impl Shared {
             qos,
             hop,
             priority,
-            self.now_ns(),
+            (is_suspended, self.now_ns()),
         );
         let consumer = Arc::new(consumer);
         if let Some(table) = table {

@@ -253,6 +253,7 @@ impl ProxyPushConsumer for ConsumerProxy {
             kind: ProxyKind::PushConsumer,
             reference: push_supplier.map(PushSupplierRef::object),
             qos: Some(qos),
+            is_suspended: false,
         };
         let home = &shared.objects.home;
         home.record(&client, || shared.connect_supplier(self.number, &supplier))?;

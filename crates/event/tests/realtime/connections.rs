@@ -33,9 +33,6 @@ fn kind<T: std::fmt::Debug>(outcome: Result<T, ConsumerError>) -> Kind {
 #[test]
 fn suspended_consumer_gets_nothing_and_its_losses_are_counted() {
     let world = World::new();
-    let fresh = world.proxy_supplier();
-    let raised = fresh.suspend_connection().expect_err("not connected");
-    assert_eq!(raised.kind, Kind::BadInvOrder);
     let (proxy, sets) = world.connect(&any_of(&[(0, 20)]));
     let supplier = world.supply(&[]);
     proxy.suspend_connection().unwrap();
@@ -332,5 +329,32 @@ fn the_end_reaches_consumers_before_suppliers_that_do_not_answer() {
     assert!(called.load(SeqCst) < SUPPLIERS);
     drop(releases);
     wait_for(|| world.served.has_ended());
+    world.end();
+}
+
+#[test]
+fn consumer_stays_suspended_from_before_its_connect_until_it_resumes() {
+    let world = World::with(RtChannelOptions {
+        reconnect: true,
+        ..RtChannelOptions::default()
+    });
+    let (proxy, supplier) = (world.proxy_supplier(), world.supply(&[]));
+    // As TAO's proxy takes it.
+    proxy.suspend_connection().unwrap();
+    let [first, second] = [world.consumer(), world.consumer()];
+    for (consumer, lost) in [(&first.0, 1), (&first.0, 2), (&second.0, 3)] {
+        proxy
+            .connect_push_consumer(Some(consumer), &any_of(&[(0, 20)]))
+            .unwrap();
+        supplier.push(&[event(1, 20, "lost")]).unwrap();
+        wait_for(|| world.served.counts().lost(Loss::Suspended) == lost);
+    }
+    proxy.resume_connection().unwrap();
+    supplier.push(&[event(1, 20, "kept")]).unwrap();
+    assert_eq!(next(&second.1), ["kept"]);
+    assert!(first.1.try_recv().is_err());
+    proxy.disconnect_push_supplier().unwrap();
+    let raised = proxy.suspend_connection().expect_err("retired");
+    assert_eq!(raised.kind, Kind::ObjectNotExist);
     world.end();
 }

@@ -8,6 +8,7 @@ use deckwatch_orb::delivery::{Batch, End, Outlet, OutletOptions, OutletOwner};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
+use crate::cos::notify;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::event::Event;
 use crate::limits;
@@ -143,10 +144,12 @@ impl Shared {
         }
     }
 
+    /// Removes a consumer, and notifies it. Its queued events are dropped.
     pub(crate) fn disconnect_consumer(&self, proxy: u64, outlet: &Arc<Outlet>) {
         self.consumers.remove(proxy);
         outlet.leave();
         self.retire(proxy);
+        notify(outlet.object(), "disconnect_push_consumer");
     }
 }
 

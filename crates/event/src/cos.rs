@@ -25,7 +25,7 @@ use crate::limits;
 
 /// Notifies a client that its communication has ended, and does not wait for the reply (clause 2.3.3). Connecting to
 /// the client may take [`limits::FAREWELL_TIMEOUT`].
-fn notify(client: &ObjectRef, operation: &str) {
+pub(crate) fn notify(client: &ObjectRef, operation: &str) {
     let hurried = client.with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
     let _ = hurried.send_callback(operation, |_| Ok(()), None); // A client that is gone needs no notice.
 }

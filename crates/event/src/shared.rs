@@ -18,7 +18,7 @@ use deckwatch_sync::PiMutex;
 use crate::channel::Built;
 use crate::channel_group::ProxyKind;
 use crate::consumers::Consumers;
-use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls};
+use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls, notify};
 use crate::cos_event_comm::{PullConsumerRef, PushSupplierRef};
 use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
@@ -333,9 +333,13 @@ impl Shared {
         self.suppliers.len()
     }
 
+    /// Removes a supplier, and notifies it if it gave a reference.
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
-        self.suppliers.disconnect(proxy);
+        let reference = self.suppliers.disconnect(proxy);
         self.retire(proxy);
+        if let Some(reference) = reference {
+            notify(reference.object(), "disconnect_push_supplier");
+        }
     }
 
     /// Removes a supplier that is gone, if the channel has its maximum of suppliers; or one of the calling peer, if

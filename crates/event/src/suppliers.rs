@@ -87,10 +87,11 @@ impl SupplierList {
         self.0.lock("event.suppliers").len()
     }
 
-    pub(crate) fn disconnect(&self, proxy: u64) {
-        self.0
-            .lock("event.suppliers")
-            .retain(|supplier| supplier.proxy != proxy);
+    /// Removes a supplier. Returns its reference, if it gave one.
+    pub(crate) fn disconnect(&self, proxy: u64) -> Option<PushSupplierRef> {
+        let mut suppliers = self.0.lock("event.suppliers");
+        let place = suppliers.iter().position(|it| it.proxy == proxy)?;
+        suppliers.remove(place)?.reference
     }
 
     /// Removes all suppliers. Returns the references of those that gave one.

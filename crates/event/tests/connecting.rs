@@ -135,3 +135,32 @@ fn what_is_disconnected_is_no_object_any_more() {
     assert_eq!(gone.kind, Kind::ObjectNotExist);
     world.end();
 }
+
+/// Tells the test of its end.
+struct Giver(Mutex<Sender<()>>);
+
+impl PushSupplier for Giver {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        let _ = self.0.lock().expect("whole").send(()); // The test may have ended.
+        Ok(())
+    }
+}
+
+#[test]
+fn client_that_disconnects_is_called_back() {
+    let world = World::new();
+    let (consumer, events) = world.consumer();
+    let proxy = world.connect(consumer);
+    let (told, ended) = channel();
+    let giver = PushSupplierSkeleton::new(Giver(Mutex::new(told)));
+    let supplier = world.connect_supplier(Some(&world.activate(Arc::new(giver))));
+    let supplier = supplier.unwrap();
+    supplier.push(&number(1)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    supplier.disconnect_push_consumer().unwrap();
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(()));
+    proxy.disconnect_push_supplier().unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(None));
+    world.end();
+    assert!(events.try_recv().is_err() && ended.try_recv().is_err());
+}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
@@ -29,8 +29,6 @@ const BOTH: u8 = 3;
 #[derive(Default)]
 pub(super) struct Observers {
     list: PiMutex<List>,
-    /// [`Change`]s that no observer has been told.
-    changes: AtomicU8,
     bell: Bell,
     has_thread: AtomicBool,
     is_closed: AtomicBool,
@@ -45,8 +43,8 @@ struct List {
 #[derive(Clone)]
 struct Observer {
     reference: ObserverRef,
-    /// It has been told nothing yet.
-    is_new: bool,
+    /// [`Change`]s that it has not been told.
+    owed: u8,
     failures: u32,
 }
 
@@ -82,7 +80,7 @@ impl Observers {
             let handle = list.last;
             let observer = Observer {
                 reference: ObserverRef::unchecked_narrow(object),
-                is_new: true,
+                owed: BOTH,
                 failures: 0,
             };
             list.observers.insert(handle, observer);
@@ -101,7 +99,10 @@ impl Observers {
     /// Queues a change for the observers.
     pub(super) fn note(&self, change: Change) {
         if self.has_thread.load(Acquire) {
-            self.changes.fetch_or(change as u8, AcqRel);
+            let mut list = self.list.lock("rt.observers");
+            let observers = list.observers.values_mut();
+            observers.for_each(|observer| observer.owed |= change as u8);
+            drop(list);
             self.bell.ring();
         }
     }
@@ -117,58 +118,67 @@ impl Observers {
             if self.is_closed.load(Acquire) {
                 return;
             }
-            let changes = self.changes.swap(0, AcqRel);
-            let observers = self.list.lock("rt.observers").observers.clone();
-            for (handle, observer) in observers {
-                let changes = if observer.is_new { BOTH } else { changes };
+            let mut retry_ns = None;
+            for (handle, observer, owed) in self.take_owed() {
                 let Some(shared) = shared.upgrade() else {
                     return;
                 };
-                if changes != 0 {
-                    let answered = tell(&shared, &observer.reference, changes);
-                    self.settle(&shared, handle, answered);
+                let left = tell(&shared, &observer, owed);
+                if self.settle(&shared, handle, left) {
+                    let pause_ns = OBSERVER_TIMEOUT.as_nanos() as u64;
+                    retry_ns = Some(shared.now_ns().saturating_add(pause_ns));
                 }
             }
-            if self.changes.load(Acquire) == 0 {
-                self.bell.wait(turn);
-            }
+            self.bell.wait_until(turn, retry_ns);
         }
     }
 
-    /// Counts the failures of an observer; too many in a row remove it.
-    fn settle(&self, shared: &Shared, handle: u32, answered: Result<(), SystemException>) {
+    /// The observers that are owed changes, and these changes.
+    fn take_owed(&self) -> Vec<(u32, ObserverRef, u8)> {
+        let mut list = self.list.lock("rt.observers");
+        let owed = list
+            .observers
+            .iter_mut()
+            .filter(|(_, observer)| observer.owed != 0);
+        owed.map(|(handle, observer)| {
+            let owed = std::mem::take(&mut observer.owed);
+            (*handle, observer.reference.clone(), owed)
+        })
+        .collect()
+    }
+
+    /// Counts the failures of an observer; too many in a row remove it. `left`: the changes that it was not told, and
+    /// why. Returns whether it is to be told again.
+    fn settle(&self, shared: &Shared, handle: u32, left: Result<(), (u8, SystemException)>) -> bool {
         let mut list = self.list.lock("rt.observers");
         let Some(observer) = list.observers.get_mut(&handle) else {
-            return;
+            return false;
         };
-        let is_gone = match answered {
-            Ok(()) => {
-                observer.is_new = false;
-                observer.failures = 0;
-                false
-            }
-            Err(error) => {
-                observer.failures += 1;
-                let is_final = matches!(error.kind, Kind::ObjectNotExist | Kind::BadOperation);
-                is_final || observer.failures >= FAILURES_MAX
-            }
+        let Err((owed, error)) = left else {
+            observer.failures = 0;
+            return false;
         };
-        if is_gone {
+        observer.owed |= owed;
+        observer.failures += 1;
+        let is_final = matches!(error.kind, Kind::ObjectNotExist | Kind::BadOperation);
+        if is_final || observer.failures >= FAILURES_MAX {
             list.observers.remove(&handle);
             shared.count_observer_lost();
-        } else if list.observers[&handle].failures > 0 {
-            // It is told again, with the next change or at once if it is new.
-            self.bell.ring();
+            return false;
         }
+        true
     }
 }
 
-fn tell(shared: &Shared, observer: &ObserverRef, changes: u8) -> Result<(), SystemException> {
-    if changes & Change::Consumers as u8 != 0 {
-        observer.update_consumer(&shared.subscriptions())?;
+/// Tells an observer what it is owed. Returns what is left if it fails.
+fn tell(shared: &Shared, observer: &ObserverRef, owed: u8) -> Result<(), (u8, SystemException)> {
+    if owed & Change::Consumers as u8 != 0 {
+        let told = observer.update_consumer(&shared.subscriptions());
+        told.map_err(|error| (owed, error))?;
     }
-    if changes & Change::Suppliers as u8 != 0 {
-        observer.update_supplier(&shared.publications())?;
+    if owed & Change::Suppliers as u8 != 0 {
+        let told = observer.update_supplier(&shared.publications());
+        told.map_err(|error| (Change::Suppliers as u8, error))?;
     }
     Ok(())
 }

@@ -7,17 +7,26 @@ use deckwatch_event::rtec_event_channel_admin::{
     ConsumerQOS, EventChannelRemoveObserverError, Observer, ObserverRef, ObserverSkeleton,
     SupplierQOS,
 };
-use deckwatch_orb::SystemException;
+use deckwatch_orb::{Completion, SystemException, SystemExceptionKind as Kind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 /// What an observer is told: "C" or "S", and (source, type) of each header.
 type Update = (char, Vec<(i32, i32)>);
 
-struct Watcher(Mutex<Sender<Update>>);
+/// Raises an exception in place of the next so many answers.
+#[derive(Default)]
+struct Failing(AtomicUsize);
+
+struct Watcher(Mutex<Sender<Update>>, Arc<Failing>);
 
 impl Watcher {
     fn tell(&self, update: Update) -> Result<(), SystemException> {
+        let left = |count: usize| count.checked_sub(1);
+        if self.1.0.fetch_update(SeqCst, SeqCst, left).is_ok() {
+            return Err(SystemException::new(Kind::Internal, 0, Completion::No));
+        }
         let _ = self.0.lock().expect("whole").send(update);
         Ok(())
     }
@@ -51,7 +60,10 @@ fn observer_is_told_the_state_and_each_change_but_not_of_gateways() {
     let world = World::new();
     let (early, _) = world.connect(&any_of(&[(1, 20), (0, 21)]));
     let (sender, updates) = channel();
-    let watcher = world.activate(Arc::new(ObserverSkeleton::new(Watcher(Mutex::new(sender)))));
+    let watcher = world.activate(Arc::new(ObserverSkeleton::new(Watcher(
+        Mutex::new(sender),
+        Arc::default(),
+    ))));
     let watcher = ObserverRef::unchecked_narrow(watcher);
     let handle = world.channel.append_observer(Some(&watcher)).unwrap();
     let next = || updates.recv_timeout(PATIENCE).expect("an update");
@@ -76,5 +88,27 @@ fn observer_is_told_the_state_and_each_change_but_not_of_gateways() {
         again,
         Err(EventChannelRemoveObserverError::CANTREMOVEOBSERVER(_))
     ));
+    world.end();
+}
+
+#[test]
+fn observer_that_fails_once_is_told_the_change_again() {
+    let world = World::new();
+    let (sender, updates) = channel();
+    let failing = Arc::<Failing>::default();
+    let watcher = Watcher(Mutex::new(sender), Arc::clone(&failing));
+    let watcher = world.activate(Arc::new(ObserverSkeleton::new(watcher)));
+    let watcher = ObserverRef::unchecked_narrow(watcher);
+    world.channel.append_observer(Some(&watcher)).unwrap();
+    let next = || updates.recv_timeout(PATIENCE).expect("an update");
+    assert_eq!(next(), ('C', vec![]));
+    assert_eq!(next(), ('S', vec![]));
+    for (failures, event_type) in [(1, 20), (2, 21)] {
+        failing.0.store(failures, SeqCst);
+        let _supplier = world.supply(&[(1, event_type)]);
+        let published = (20..=event_type).map(|event_type| (1, event_type));
+        assert_eq!(next(), ('S', published.collect()));
+    }
+    assert_eq!(world.served.counts().observers_lost, 0);
     world.end();
 }

@@ -56,9 +56,10 @@ fn every_consumer_gets_every_event_in_order() {
     supplier.push(&number(100)).unwrap();
     assert_eq!(takers[1].1.recv_timeout(PATIENCE), Ok(Some(100)));
     assert_eq!(takers[2].1.recv_timeout(PATIENCE), Ok(Some(100)));
+    assert_eq!(takers[0].1.recv_timeout(PATIENCE), Ok(None));
     assert!(
         takers[0].1.try_recv().is_err(),
-        "who has disconnected gets nothing"
+        "who has disconnected gets nothing but the call back"
     );
     world.channel.destroy().unwrap();
     assert_eq!(

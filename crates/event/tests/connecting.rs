@@ -1,12 +1,17 @@
 //! Connecting to an event channel and leaving it, over IIOP on loopback.
 
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
 use crate::support::{PATIENCE, World, connected, number, wait_for, whole};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPushConsumerConnectPushSupplierError, ProxyPushSupplierConnectPushConsumerError,
 };
-use deckwatch_event::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
+use deckwatch_event::cos_event_comm::{
+    PushConsumerPushError, PushConsumerRef, PushSupplier, PushSupplierSkeleton,
+};
 use deckwatch_event::limits;
-use deckwatch_orb::SystemExceptionKind as Kind;
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 #[test]
 fn protocol_of_connecting_is_kept() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::around::Around;
-use deckwatch_cdr::Any;
 use crate::support::{PATIENCE, World, number, try_pulled, wait_for, whole};
+use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullSupplierConnectPullConsumerError, ProxyPullSupplierRef,
 };
@@ -212,14 +212,20 @@ fn events_that_nobody_pulls_take_a_share_of_the_bound_and_cost_the_others_nothin
         }
         assert!(kept > 1, "{kept} events");
     }
-    assert_eq!(live.try_pull().expect("an answer").0.extract::<u32>(), Ok(7));
+    assert_eq!(
+        live.try_pull().expect("an answer").0.extract::<u32>(),
+        Ok(7)
+    );
     wait_for(|| world.served.size() == 0);
     world.end();
 }
 
 #[test]
 fn queue_of_a_puller_keeps_the_oldest_or_the_newest_by_the_policy() {
-    for (when_full, kept) in [(WhenFull::DropNewest, [0, 1]), (WhenFull::DropOldest, [3, 4])] {
+    for (when_full, kept) in [
+        (WhenFull::DropNewest, [0, 1]),
+        (WhenFull::DropOldest, [3, 4]),
+    ] {
         let world = World::with(ChannelOptions {
             queue_len: 2,
             when_full,

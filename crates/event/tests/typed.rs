@@ -572,7 +572,11 @@ fn typed_events_that_nobody_pulls_take_a_share_of_the_bound() {
     }
     assert!(world.served.counts().displaced >= EVENTS - 4);
     for knots in 0..EVENTS {
-        assert_eq!(try_moved(&live), Some(moved(knots as u32)), "small ones stay");
+        assert_eq!(
+            try_moved(&live),
+            Some(moved(knots as u32)),
+            "small ones stay"
+        );
     }
     world.end();
 }

@@ -4,8 +4,8 @@
 //! are sent as one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Weak};
 
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
@@ -149,7 +149,12 @@ impl Observers {
 
     /// Counts the failures of an observer; too many in a row remove it. `left`: the changes that it was not told, and
     /// why. Returns whether it is to be told again.
-    fn settle(&self, shared: &Shared, handle: u32, left: Result<(), (u8, SystemException)>) -> bool {
+    fn settle(
+        &self,
+        shared: &Shared,
+        handle: u32,
+        left: Result<(), (u8, SystemException)>,
+    ) -> bool {
         let mut list = self.list.lock("rt.observers");
         let Some(observer) = list.observers.get_mut(&handle) else {
             return false;

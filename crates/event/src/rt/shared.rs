@@ -1,15 +1,17 @@
 //! What the servants of one real-time channel share.
 
+mod ends;
 mod suppliers;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
 use deckwatch_access::Action;
 use deckwatch_orb::delivery::{
-    Backlog, Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions, OutletOwner,
+    Backlog, Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions,
+    OutletOwner,
 };
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
@@ -38,7 +40,7 @@ use crate::objects::Objects;
 use crate::peers::{Place, Shares, is_share};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
-use crate::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
+use crate::rtec_event_comm::PushConsumerRef;
 
 /// The state that the servants of one channel share.
 pub(super) struct Shared {
@@ -149,8 +151,7 @@ impl Shared {
             is_destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
         });
-        let backlog: Weak<Self> = shared.own();
-        shared.deliveries.set_backlog(backlog);
+        shared.deliveries.set_backlog(shared.own());
         Ok(shared)
     }
 
@@ -489,27 +490,6 @@ impl Shared {
         }
     }
 
-    /// Calls suppliers back, one after the other.
-    fn say_farewell(suppliers: Vec<PushSupplierRef>) {
-        for reference in suppliers {
-            let hurried = reference
-                .object()
-                .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
-            // A supplier that does not answer is gone already.
-            let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
-        }
-    }
-
-    /// Has consumers called back after their queued events.
-    fn close_consumers(&self) {
-        let clients = self.clients.lock("rt.clients");
-        let consumers: Vec<_> = clients.consumers.values().cloned().collect();
-        drop(clients);
-        for consumer in consumers {
-            consumer.outlet.close();
-        }
-    }
-
     /// What all consumers but gateways subscribe to.
     pub(super) fn subscriptions(&self) -> ConsumerQOS {
         let consumers: Vec<_> = {
@@ -551,64 +531,12 @@ impl Shared {
         let number = self.objects.home.fixed_number(object);
         self.objects.activate(number, servant)
     }
-
-    /// Ends the threads. Clients are not notified.
-    pub(super) fn stop(&self) {
-        if self.is_destroyed.swap(true, AcqRel) {
-            return;
-        }
-        self.timeouts.close();
-        self.observers.close();
-        self.dispatcher.close();
-        self.deliveries.close();
-    }
-
-    /// Ends the channel: all objects are deactivated, what is queued is sent, and all clients are notified.
-    pub(super) fn destroy(&self) -> Result<(), SystemException> {
-        if self.is_destroyed.swap(true, AcqRel) {
-            return Err(raise(Kind::ObjectNotExist));
-        }
-        self.objects.retire_all();
-        self.objects.home.forget_all();
-        self.timeouts.close();
-        self.observers.close();
-        // A concurrent connect has either finished or will find the channel destroyed.
-        let suppliers: Vec<_> = {
-            let clients = self.clients.lock("rt.clients");
-            let suppliers = clients.suppliers.values();
-            suppliers.filter_map(|each| each.reference.clone()).collect()
-        };
-        self.dispatcher.close();
-        let own = self.own();
-        let farewell = move || {
-            if let Some(shared) = own.upgrade() {
-                // The lanes send what is queued before the farewell.
-                while !shared.dispatcher.is_idle() {
-                    std::thread::yield_now();
-                }
-                shared.close_consumers();
-            }
-            // The consumers do not wait for suppliers that are gone.
-            Self::say_farewell(suppliers);
-            if let Some(shared) = own.upgrade() {
-                shared.suppliers_told.store(true, Release);
-            }
-        };
-        if !in_thread(farewell) {
-            self.close_consumers();
-            self.suppliers_told.store(true, Release);
-        }
-        Ok(())
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
-    }
 }
 
 impl Backlog for Shared {
     fn drop_one(&self, may_drop: &dyn Fn(&Marshalled) -> bool) -> bool {
-        self.dispatcher.drop_one(|delivery| may_drop(&delivery.body))
+        self.dispatcher
+            .drop_one(|delivery| may_drop(&delivery.body))
     }
 }
 
@@ -620,10 +548,4 @@ impl OutletOwner for Shared {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
         }
     }
-}
-
-/// Runs `work` in a thread that no caller waits for. Returns false without a thread.
-fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name("rt-farewell".to_owned());
-    thread.spawn(work).is_ok()
 }

@@ -252,10 +252,7 @@ fn supplier_that_pushes_and_disconnects_at_once_loses_no_event() {
 #[test]
 fn consumer_whose_object_is_gone_is_removed_although_its_process_lives() {
     let clock = Arc::new(Around::default());
-    let world = World::of(
-        serving_orb_over(clock.clone()),
-        RtChannelOptions::default(),
-    );
+    let world = World::of(serving_orb_over(clock.clone()), RtChannelOptions::default());
     let (_live, sets) = world.connect(&any_of(&[(0, 20)]));
     let (gone, _) = world.consumer();
     world

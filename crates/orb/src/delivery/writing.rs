@@ -191,7 +191,8 @@ impl Connection {
             Some(sending.writing.oneways)
         };
         let head = id.ok_or(EncodeError::LengthTooLarge);
-        let head = head.and_then(|id| write_head(self, sending, &outlet, (id, operation, response), &event));
+        let head = head
+            .and_then(|id| write_head(self, sending, &outlet, (id, operation, response), &event));
         let Ok(head_len) = head else {
             if let Some(id) = id.filter(|_| is_two_way) {
                 sending.flights.end(id);

@@ -1,9 +1,10 @@
 //! How the channel pulls from a typed supplier: by the `try_` operations of the object that the supplier returns.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::{Any, DecodeError, Parse as _, Reader};
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::SystemExceptionKind as Kind;
 
 use super::channel::Typed;
 use super::event::{Arguments, TypedEvent};
@@ -78,14 +79,20 @@ impl Questions for TryOperations {
         Ok(has_event.then_some(values))
     }
 
-    fn offer(&self, _shared: &Shared, place: usize, values: Vec<Any>) {
+    fn offer(&self, shared: &Shared, place: usize, values: Vec<Any>) {
         if let Some(typed) = self.typed.upgrade() {
             let event = TypedEvent {
                 interface: self.interface,
                 operation: place,
                 arguments: Arguments(values.into()),
             };
-            let _: Result<(), SystemException> = typed.push(&event); // It may be destroyed meanwhile.
+            // The channel may be destroyed meanwhile; the event is lost with it.
+            if typed
+                .push(event)
+                .is_err_and(|error| error.kind == Kind::NoResources)
+            {
+                shared.counters.displaced.fetch_add(1, Relaxed);
+            }
         }
     }
 }

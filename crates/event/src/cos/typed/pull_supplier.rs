@@ -123,7 +123,9 @@ impl Servant for PullObject {
         let nothing = &interface.operations[operation].nothing;
         request.reply_with(|w| {
             event.is_some().write(w)?;
-            let values = event.as_ref().map_or(nothing.as_slice(), |event| &event.arguments.0);
+            let values = event
+                .as_ref()
+                .map_or(nothing.as_slice(), |event| &event.arguments.0);
             values.iter().try_for_each(|value| value.write_value(w))
         })
     }

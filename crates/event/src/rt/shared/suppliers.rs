@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use deckwatch_access::Action;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
-use super::{Shared, in_thread};
+use super::Shared;
+use super::ends::in_thread;
 use crate::limits;
 use crate::peers::Peer;
 use crate::raise::raise;

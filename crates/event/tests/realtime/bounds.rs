@@ -11,7 +11,7 @@ use deckwatch_orb::{Orb, Priority, Scheduling};
 
 use super::gated::Gated;
 use super::{World, any_of, event, list, next};
-use crate::support::{serving_orb, serving_orb_over, wait_for};
+use crate::support::{seen_by, serving_orb, serving_orb_over, wait_for};
 
 const LOW: i16 = 5;
 const HIGH: i16 = 9;
@@ -37,8 +37,7 @@ fn supplier(world: &World) -> (Orb, ProxyPushConsumerRef) {
     // In the time-sharing class a priority takes no rights: it selects lanes all the same.
     let orb = Orb::builder().scheduling(Scheduling::Other).build();
     let orb = orb.expect("an ORB");
-    let text = world.user.object_to_string(world.supply(&[]).object());
-    let object = orb.string_to_object(&text).unwrap().expect("not nil");
+    let object = seen_by(&orb, &world.user, world.supply(&[]).object());
     (orb, ProxyPushConsumerRef::unchecked_narrow(object))
 }
 

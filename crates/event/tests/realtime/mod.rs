@@ -84,10 +84,8 @@ impl World {
         let (told, sets) = channel();
         let taker: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(Taker(Mutex::new(told))));
         let poa = orb.root_poa().unwrap();
-        let text = orb.object_to_string(&poa.servant_to_reference(&taker).unwrap());
-        let object = self.user.string_to_object(&text).expect("an IOR");
-        let consumer = PushConsumerRef::unchecked_narrow(object.expect("not nil"));
-        (consumer, sets)
+        let object = seen_by(&self.user, orb, &poa.servant_to_reference(&taker).unwrap());
+        (PushConsumerRef::unchecked_narrow(object), sets)
     }
 
     pub(crate) fn proxy_supplier(&self) -> ProxyPushSupplierRef {

@@ -21,5 +21,6 @@ fn main() {
         .file(format!("{idl}/rtec/RtecEventChannelAdmin.idl"))
         .file(format!("{idl}/rtec/RtecScheduler.idl"))
         .file(format!("{idl}/rtec/event_federation.idl"))
+        .file(format!("{idl}/rtec/execution_times.idl"))
         .compile();
 }

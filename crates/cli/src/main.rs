@@ -12,6 +12,7 @@ mod laboratory;
 mod live;
 mod mission_args;
 mod output;
+mod overruns;
 mod reference;
 mod serve;
 mod verdict_table;

@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
+use deckwatch_event::handler_times::reported;
 use deckwatch_probe::dispatch;
 use deckwatch_scenario::mission::DurationText;
-use deckwatch_scenario::schedule::{Document, ScheduleFile, factor_in_words, page, response};
+use deckwatch_scenario::schedule::{
+    Document, ScheduleFile, factor_in_words, longest_measured, page, response,
+};
 use deckwatch_sched::limits::SENSITIVITY_OPERATIONS_MAX;
-use deckwatch_sched::{Strategy, in_words};
+use deckwatch_sched::{Measurements, Strategy, in_words};
 
 use crate::exit::INFEASIBLE;
 use crate::output::{errln, outln};
+use crate::serve::client_orb;
 
 /// Compute the priorities of operations, and whether each meets its deadline
 #[derive(clap::Args)]
@@ -21,8 +26,10 @@ Examples:
   deckwatch schedule scenarios/schedule-nav.toml
   deckwatch schedule nav.toml --strategy edf --overhead measured --report nav.html
   deckwatch schedule nav.toml --json
+  deckwatch schedule nav.toml --measured corbaloc::ship:10015/ScheduleService
 
-Exit status: 0 if every deadline is met, 1 if one can be missed, 2 for a malformed file.
+Exit status: 0 if every deadline is met, 1 if one can be missed (with the measured times, if asked for), 2 for a
+malformed file.
 `deckwatch schema schedule` prints the schema of the file. The chapter docs/book/scheduling.md explains each number.")]
 pub(crate) struct Args {
     /// The schedule file (TOML)
@@ -33,6 +40,10 @@ pub(crate) struct Args {
     /// Processor time of each dispatch, instead of the file's: a duration, or `measured` on this machine
     #[arg(long, value_name = "DURATION")]
     overhead: Option<String>,
+    /// Compare with the execution times that consumers have measured and reported to a scheduling service of Deckwatch:
+    /// its reference, or a file that holds it
+    #[arg(long, value_name = "REFERENCE")]
+    measured: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -64,7 +75,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => "none given; --overhead measured takes this machine's".to_owned(),
     };
     let schedule = file.schedule(settings)?;
-    let document = Document::of(&file, &schedule, &source)?;
+    let mut document = Document::of(&file, &schedule, &source)?;
+    if let Some(reference) = &args.measured {
+        let measurements = measurements(&file, reference)?;
+        document = document.with_measured(&file, &schedule, &measurements);
+    }
     if let Some(path) = &args.report {
         let html = deckwatch_report::schedule_page(&page(&file, &schedule, &document)?)?;
         deckwatch_report::write_page(path, &html)?;
@@ -75,18 +90,44 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&document)?;
     }
-    if document.is_feasible {
+    if document.is_feasible && document.is_feasible_as_measured != Some(false) {
         Ok(ExitCode::SUCCESS)
     } else {
         Ok(INFEASIBLE.into())
     }
 }
 
+/// Returns what consumers have reported to a scheduling service of the operations of a file. Operations that the file
+/// does not have are named on standard error.
+fn measurements(file: &ScheduleFile, reference: &str) -> anyhow::Result<Measurements> {
+    let orb = client_orb(false)?;
+    let scheduler = crate::reference::target(&orb, reference)?;
+    let all = reported(&scheduler).with_context(|| {
+        format!("`{reference}` returns no measured execution times; only a scheduling service of Deckwatch has them")
+    })?;
+    let mut measurements = Measurements::default();
+    for (name, measured) in all {
+        match file.operations.lookup(&name) {
+            Some(of) => measurements.add(of, measured),
+            None => errln!(
+                "warning: the file has no operation `{}`",
+                name.escape_debug()
+            ),
+        }
+    }
+    Ok(measurements)
+}
+
 fn print(document: &Document) -> anyhow::Result<()> {
-    let verdict = if document.is_feasible {
-        "feasible: every deadline is met"
-    } else {
-        "INFEASIBLE: a deadline can be missed"
+    let verdict = match (document.is_feasible, document.is_feasible_as_measured) {
+        (false, _) => "INFEASIBLE: a deadline can be missed",
+        (true, Some(false)) => {
+            "INFEASIBLE with the measured execution times: a deadline can be missed"
+        }
+        (true, Some(true)) => {
+            "feasible: every deadline is met, with the measured execution times too"
+        }
+        (true, None) => "feasible: every deadline is met",
     };
     outln!(
         "Schedule {}, {}: {verdict}.",
@@ -117,6 +158,8 @@ fn print(document: &Document) -> anyhow::Result<()> {
         outln!("{severity}: {words}")?;
     }
     match (document.is_feasible, document.advice.factor) {
+        // The factor is that of the declared times.
+        (true, _) if document.is_feasible_as_measured == Some(false) => {}
         (true, Some(factor)) => {
             outln!(
                 "Every execution time can be multiplied by {}, and all deadlines are still met.",
@@ -148,7 +191,8 @@ fn print(document: &Document) -> anyhow::Result<()> {
 fn operations(document: &Document) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
-    table.set_header([
+    let has_measured = document.is_feasible_as_measured.is_some();
+    let mut header = vec![
         "operation",
         "priority",
         "queue",
@@ -157,7 +201,9 @@ fn operations(document: &Document) -> Table {
         "deadline",
         "worst response",
         "worst case that fits",
-    ]);
+    ];
+    header.extend(has_measured.then_some("measured"));
+    table.set_header(header);
     let cell = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), in_words);
     for one in &document.operations {
         let priority = match (one.priority, one.sub_priority) {
@@ -169,7 +215,7 @@ fn operations(document: &Document) -> Table {
         } else {
             ""
         };
-        table.add_row([
+        let mut row = vec![
             one.name.clone(),
             priority,
             one.dispatch.unwrap_or("-").to_owned(),
@@ -178,7 +224,9 @@ fn operations(document: &Document) -> Table {
             cell(one.deadline_ns),
             format!("{}{late}", response(one)),
             cell(one.worst_case_max_ns),
-        ]);
+        ];
+        row.extend(has_measured.then(|| longest_measured(one)));
+        table.add_row(row);
     }
     table
 }

@@ -10,6 +10,7 @@ use deckwatch_scenario::mission::DurationText;
 use deckwatch_sched::{Settings, Strategy};
 
 use crate::output::errln;
+use crate::overruns::Overruns;
 use crate::serve::ServeArgs;
 
 /// Serve RtecScheduler::Scheduler: declared operations in, priorities and anomalies out
@@ -19,8 +20,11 @@ Examples:
   deckwatch scheduler --listen 0.0.0.0:10015 --names corbaloc::ship:2809/NameService
   deckwatch scheduler --strategy muf --overhead 20us --admit --ior-file scheduler.ior
   deckwatch call --idl idl/rtec/RtecScheduler.idl corbaloc::ship:10015/ScheduleService \\
-      RtecScheduler::Scheduler.get_rt_info_set
+      RtecScheduler::Scheduler::get_rt_info_set
+  deckwatch schedule nav.toml --measured corbaloc::ship:10015/ScheduleService
 
+Consumers report the execution times of their handlers (idl/rtec/execution_times.idl). An operation that takes longer
+than it declares is named on standard error and in the anomalies of compute_scheduling.
 It ends with SIGINT or SIGTERM. `deckwatch schedule FILE` computes a schedule without a service.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -66,14 +70,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         )
         .with_context(|| format!("cannot bind {}", args.bind))?;
     }
-    args.serve
-        .serve(&orb, service.reference().object(), || false)?;
+    let overruns = Overruns::default();
+    args.serve.serve(&orb, service.reference().object(), || {
+        overruns.look(&service);
+        false
+    })?;
+    Overruns::print(&service);
     let counts = service.counts();
     errln!(
-        "operations {}, schedules computed {}, changes refused {}",
+        "operations {}, schedules computed {}, changes refused {}, executions above their declared worst case {}",
         counts.operations,
         counts.computed,
-        counts.refused
+        counts.refused,
+        counts.exceeded
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
+use deckwatch_event::handler_times::{MeasuredConsumer, ReportedHandler};
 use deckwatch_event::rtec_event_channel_admin::{
     ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef,
     ProxyPushSupplierConnectPushConsumerError, Publication, SupplierQOS,
@@ -155,7 +156,7 @@ fn event_type(number: i32) -> Event {
 }
 
 /// Connects a supplier of events of type 20, with this RT_Info.
-fn supply(channel: &EventChannelRef, rt_info: i32) {
+fn supply(channel: &EventChannelRef, rt_info: i32) -> ProxyPushConsumerRef {
     let admin = channel.for_suppliers().expect("an answer").expect("one");
     let proxy = admin.obtain_push_consumer().expect("an answer");
     let mut publication = Publication {
@@ -167,10 +168,11 @@ fn supply(channel: &EventChannelRef, rt_info: i32) {
         publications: vec![publication],
         is_gateway: false,
     };
+    let proxy = proxy.expect("one");
     proxy
-        .expect("one")
         .connect_push_supplier(None, &qos)
         .expect("it connects");
+    proxy
 }
 
 /// Connects a consumer of events of type 20, with this RT_Info.
@@ -179,10 +181,20 @@ fn consume(
     channel: &EventChannelRef,
     rt_info: i32,
 ) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+    consume_by(orb, channel, rt_info, Silent)
+}
+
+/// As [`consume`], with this consumer.
+fn consume_by(
+    orb: &Orb,
+    channel: &EventChannelRef,
+    rt_info: i32,
+    consumer: impl PushConsumer,
+) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
     let admin = channel.for_consumers().expect("an answer").expect("one");
     let proxy = admin.obtain_push_supplier().expect("an answer");
     let poa = orb.root_poa().expect("its adapter");
-    let servant = std::sync::Arc::new(PushConsumerSkeleton::new(Silent));
+    let servant = std::sync::Arc::new(PushConsumerSkeleton::new(consumer));
     let id = poa.activate_object(servant).expect("active");
     let own = PushConsumerRef::unchecked_narrow(poa.id_to_reference(&id).expect("a reference"));
     let qos = ConsumerQOS {
@@ -240,6 +252,103 @@ fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
+}
+
+/// A consumer that takes 21 ms of processor time for each event, and tells the test.
+struct Slow(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+
+impl PushConsumer for Slow {
+    fn push(&self, _data: &[Event]) -> Result<(), SystemException> {
+        let end_ns = deckwatch_os::clock::thread_cpu_ns() + 21_000_000;
+        while deckwatch_os::clock::thread_cpu_ns() < end_ns {
+            std::hint::spin_loop();
+        }
+        // The test may have ended.
+        let _ = self.0.lock().expect("whole").send(());
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+#[test]
+fn handler_that_exceeds_its_declaration_is_named_by_the_channel_and_makes_the_schedule_infeasible()
+{
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.toml");
+    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
+                [[operations]]\nname = \"draw\"\nworst_case = \"60ms\"\nperiod = \"120ms\"\n\
+                [[operations]]\nname = \"log\"\nworst_case = \"1ms\"\ndepends = [{ on = \"read\" }]\n";
+    std::fs::write(&file, text).expect("a file");
+    let path = file.display().to_string();
+    let arguments = [
+        "channel",
+        "--real-time",
+        "--priority-fallback",
+        "--schedule",
+    ];
+    let served = Serving::start(&[&arguments[..], &[&path]].concat());
+    let orb = client();
+    let channel = channel_of(&orb, &served.reference);
+    let at = format!("corbaloc::{}/ScheduleService", served.address());
+    let scheduler = orb.string_to_object(&at).expect("a reference");
+    let scheduler = scheduler.expect("not nil");
+    let log = ReportedHandler::find(&scheduler, "log").expect("it is declared");
+    let read = SchedulerRef::unchecked_narrow(scheduler).lookup("read");
+    let supplier = supply(&channel, read.expect("it is declared"));
+    let judge = || {
+        let judged = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(["schedule", &path, "--measured", &at])
+            .env("COLUMNS", "160")
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&judged.stdout).into_owned();
+        (judged.status.code(), said)
+    };
+    let (status, said) = judge();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.contains("feasible: every deadline is met, with the measured execution times too"),
+        "{said}"
+    );
+
+    let (told, handled) = std::sync::mpsc::channel();
+    let slow = Slow(std::sync::Mutex::new(told));
+    let measured = MeasuredConsumer::new(slow, std::sync::Arc::clone(log.times()));
+    consume_by(&orb, &channel, log.handle(), measured).expect("it is in time");
+    for _ in 0..2 {
+        supplier.push(&[event_type(20)]).expect("it is sent");
+    }
+    for _ in 0..2 {
+        handled.recv().expect("an event");
+    }
+    // The second execution may still be in its last instructions: then it is counted by the next report.
+    log.report().expect("it is taken");
+    while log.times().read().executions > 0 {
+        log.report().expect("it is taken");
+    }
+    let (status, said) = judge();
+    assert_eq!(status, Some(1), "{said}");
+    for expected in [
+        "INFEASIBLE with the measured execution times",
+        "executions took longer than the declared worst case of 1 ms: up to 2",
+        "draw: with the measured execution times, its response can take",
+        " ABOVE",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let told = served.end(&channel);
+    let named = "executions took longer than the declared worst case of 1 ms: up to 2";
+    assert!(
+        told.contains("warning: log: ") && told.contains(named),
+        "{told}"
+    );
+    assert!(
+        told.contains("warning: draw: with the measured execution times"),
+        "{told}"
+    );
 }
 
 #[test]

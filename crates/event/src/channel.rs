@@ -17,7 +17,7 @@ use crate::limits;
 use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;
 use crate::restore::restore;
 use crate::shared::{ChannelOptions, Shared};
-use crate::status::{WithStatus, cos_report};
+use crate::status::{cos_report, with_status};
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
 
 /// What a channel is built of.
@@ -106,7 +106,7 @@ impl EventChannel {
             Arc::new(EventChannelSkeleton::new(channel))
         };
         let reported = shared.clone();
-        let servant = Arc::new(WithStatus::new(servant, move || cos_report(&reported)));
+        let servant = Arc::new(with_status(servant, move || cos_report(&reported)));
         let reference = shared.activate(fixed(Fixed::Channel), servant)?;
         let reference = EventChannelRef::unchecked_narrow(reference);
         Ok(Self { shared, reference })

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod beside;
 mod channel;
 pub mod client;
 mod consumers;
@@ -23,6 +24,7 @@ pub mod filter;
 pub mod fuzzing;
 mod gate;
 mod group;
+pub mod handler_times;
 mod home;
 mod kept;
 pub mod limits;
@@ -66,13 +68,14 @@ mod idl {
     include!(concat!(env!("OUT_DIR"), "/RtecEventChannelAdmin.rs"));
     include!(concat!(env!("OUT_DIR"), "/RtecScheduler.rs"));
     include!(concat!(env!("OUT_DIR"), "/event_federation.rs"));
+    include!(concat!(env!("OUT_DIR"), "/execution_times.rs"));
 }
 
 pub use idl::{
     EventPayload, RtecEventData, channel_group, cos_event_channel_admin, cos_event_comm,
     cos_life_cycle, cos_typed_event_channel_admin, cos_typed_event_comm, deckwatch,
-    deckwatch_federation, rtec_base, rtec_event_channel_admin, rtec_event_comm, rtec_scheduler,
-    time_base,
+    deckwatch_federation, deckwatch_scheduling, rtec_base, rtec_event_channel_admin,
+    rtec_event_comm, rtec_scheduler, time_base,
 };
 
 /// The interfaces of omniEvents.

@@ -10,18 +10,21 @@
 //! TAO keeps several tuples of attributes beside each other.
 
 mod convert;
+mod measured;
 mod servant;
 
-pub(crate) use convert::{handle, mirrored};
+pub(crate) use convert::{UNIT_NS, handle, mirrored};
 
 use std::sync::Arc;
 
 use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
 use deckwatch_sched::{
-    AnomalyFact, Handle, Operations, SchedError, Schedule, Settings, admit_change,
+    AnomalyFact, Handle, Measurements, Operations, SchedError, Schedule, Settings, admit_change,
 };
 use deckwatch_sync::PiMutex;
 
+use crate::beside::Beside;
+use crate::deckwatch_scheduling::MeasuredTimesSkeleton;
 use crate::raise::{raise, refuse, system};
 use crate::rtec_scheduler::{SchedulerRef, SchedulerSkeleton};
 
@@ -43,6 +46,8 @@ pub struct SchedulerCounts {
     pub computed: u64,
     /// Changes refused because an operation would have missed its deadline.
     pub refused: u64,
+    /// Reported executions that took longer than their operation declares.
+    pub exceeded: u64,
 }
 
 /// A scheduling service that serves on an ORB.
@@ -81,8 +86,10 @@ impl SchedulingService {
             }),
         });
         let poa = orb.root_poa()?;
-        let servant = Arc::new(SchedulerSkeleton::new(service.clone()));
-        let id = poa.activate_object(servant).map_err(system)?;
+        let scheduler = Arc::new(SchedulerSkeleton::new(service.clone()));
+        let measured = Arc::new(MeasuredTimesSkeleton::new(service.clone()));
+        let servant = Beside::new(scheduler, measured, measured::OPERATIONS);
+        let id = poa.activate_object(Arc::new(servant)).map_err(system)?;
         let reference = poa.id_to_reference(&id).map_err(system)?;
         orb.register_plain_key(Self::NAME.as_bytes(), &reference)?;
         Ok(Self {
@@ -105,8 +112,10 @@ impl SchedulingService {
     #[must_use]
     pub fn counts(&self) -> SchedulerCounts {
         let state = self.service.state.lock("event.scheduler");
+        let exceeded = state.measurements.all().map(|(_, one)| one.exceeded);
         SchedulerCounts {
             operations: state.operations.infos().len() as u64,
+            exceeded: exceeded.fold(0, u64::saturating_add),
             ..state.counts
         }
     }
@@ -125,6 +134,8 @@ struct State {
     scheduled: Option<Arc<Scheduled>>,
     /// Whether the schedule is that of the operations.
     is_current: bool,
+    /// What clients have reported; kept beside the operations, so that a report makes no schedule old.
+    measurements: Measurements,
     counts: SchedulerCounts,
 }
 

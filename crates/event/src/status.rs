@@ -1,12 +1,12 @@
 //! The state of a channel, for `deckwatch events list` (`idl/deckwatch/channel_status.idl`).
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use deckwatch_orb::delivery::Outlet;
-use deckwatch_orb::{ObjectRef, Poa, Servant, ServerRequest, SystemException};
+use deckwatch_orb::{ObjectRef, Servant, SystemException};
 
+use crate::beside::Beside;
 use crate::deckwatch::{ChannelReport, ChannelStatus, ChannelStatusSkeleton, ConsumerReport};
 use crate::limits::CONSUMERS_REPORTED_MAX;
 use crate::shared::Shared;
@@ -94,48 +94,11 @@ pub(crate) fn address(object: &ObjectRef) -> String {
     })
 }
 
-/// A channel's servant that serves [`ChannelStatus`] too. The type in references to the channel stays that of the
-/// channel.
-pub(crate) struct WithStatus {
+/// Returns a channel's servant that serves [`ChannelStatus`] too: it answers `report` by this function.
+pub(crate) fn with_status(
     channel: Arc<dyn Servant>,
-    status: Arc<dyn Servant>,
-}
-
-impl WithStatus {
-    /// Returns a servant that answers `report` by this function, and all else as `channel` does.
-    pub(crate) fn new(
-        channel: Arc<dyn Servant>,
-        report: impl Fn() -> Result<ChannelReport, SystemException> + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            channel,
-            status: Arc::new(ChannelStatusSkeleton::new(Status(report))),
-        }
-    }
-}
-
-impl Servant for WithStatus {
-    fn repository_ids(&self) -> &'static [&'static str] {
-        self.channel.repository_ids()
-    }
-
-    fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> Cow<'static, str> {
-        self.channel.primary_interface(object_id, poa)
-    }
-
-    fn is_a(&self, object_id: &[u8], poa: &Poa, interface: &[u8]) -> bool {
-        self.channel.is_a(object_id, poa, interface) || self.status.is_a(object_id, poa, interface)
-    }
-
-    fn non_existent(&self, object_id: &[u8]) -> Result<bool, SystemException> {
-        self.channel.non_existent(object_id)
-    }
-
-    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        if request.operation() == b"report" {
-            self.status.dispatch(request)
-        } else {
-            self.channel.dispatch(request)
-        }
-    }
+    report: impl Fn() -> Result<ChannelReport, SystemException> + Send + Sync + 'static,
+) -> Beside {
+    let status = Arc::new(ChannelStatusSkeleton::new(Status(report)));
+    Beside::new(channel, status, &[b"report"])
 }

@@ -1,6 +1,10 @@
 //! The scheduling service over connections: off-line schedules, admission at run time, and its exceptions.
 
 use crate::support::serving_orb;
+use deckwatch_event::deckwatch_scheduling::{
+    ExecutionTimes, MeasuredTimesRef, MeasuredTimesReportExecutionTimesError,
+};
+use deckwatch_event::handler_times::ReportedHandler;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
 use deckwatch_event::rtec_scheduler::{
     AnomalySeverity, CriticalityT, DispatchingTypeT, ImportanceT, InfoTypeT, NOTSCHEDULED,
@@ -13,7 +17,7 @@ use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 use deckwatch_sched::{Settings, Strategy};
 
 struct Served {
-    _server: Orb,
+    server: Orb,
     _client: Orb,
     service: SchedulingService,
     scheduler: SchedulerRef,
@@ -27,7 +31,7 @@ fn served(options: SchedulerOptions) -> Served {
     let reference = client.string_to_object(&ior).unwrap();
     Served {
         scheduler: SchedulerRef::unchecked_narrow(reference.unwrap()),
-        _server: server,
+        server,
         _client: client,
         service,
     }
@@ -249,4 +253,106 @@ fn the_strategy_decides_levels_and_queues() {
         Ok((0, DispatchingTypeT::LaxityDispatching))
     );
     assert_eq!(scheduler.get_config_infos().unwrap().len(), 1);
+}
+
+fn times(handle: i32, exceeded: u64, longest_ns: u64) -> ExecutionTimes {
+    ExecutionTimes {
+        handle,
+        executions: 400,
+        exceeded,
+        worst_case_ns: 3_000_000,
+        longest_ns,
+        longest_elapsed_ns: 2 * longest_ns,
+    }
+}
+
+#[test]
+fn measured_times_are_named_in_the_anomalies_and_change_no_priority() {
+    let served = served(SchedulerOptions {
+        admits: true,
+        ..SchedulerOptions::default()
+    });
+    let scheduler = &served.scheduler;
+    let track = declare(scheduler, "track", 3, 7);
+    let filter = declare(scheduler, "filter", 3, 12);
+    declare(scheduler, "draw", 5, 20);
+    scheduler.compute_scheduling(1, 99).unwrap();
+    let measured = MeasuredTimesRef::narrow(scheduler.object()).unwrap();
+    let measured = measured.expect("it is served beside the scheduler");
+    measured
+        .report_execution_times(&[times(filter, 0, 2_000_000), times(track, 9, 3_000_001)])
+        .unwrap();
+    measured
+        .report_execution_times(&[times(track, 3, 2_500_000)])
+        .unwrap();
+    let anomalies = scheduler.recompute_scheduling(1, 99).unwrap();
+    let words = "track: 12 of 800 executions took longer than the declared worst case of 3 ms: up to 3.000001 ms of \
+                 processor time";
+    let late = "draw: with the measured execution times, its response can take 20.000003 ms; its deadline is 20 ms";
+    let described: Vec<_> = anomalies.iter().map(|one| &one.description[..]).collect();
+    assert_eq!(described, [words, late]);
+    assert!(
+        anomalies
+            .iter()
+            .all(|one| one.severity == AnomalySeverity::AnomalyWarning)
+    );
+    assert_eq!(served.service.measured_anomalies(), [words, late]);
+    assert_eq!(served.service.overruns()[0].1.longest_elapsed_ns, 6_000_002);
+    // The schedule is still that of the declared times, and current.
+    assert_eq!(scheduler.priority(track), Ok((99, 0, 0)));
+    let counts = served.service.counts();
+    assert_eq!((counts.computed, counts.exceeded), (1, 12));
+    let reported = deckwatch_event::handler_times::reported(scheduler.object()).unwrap();
+    let names: Vec<_> = reported.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["track", "filter"]);
+    // A longer declaration holds: no anomaly is left.
+    set(scheduler, track, 4, 14).unwrap();
+    assert_eq!(scheduler.recompute_scheduling(1, 99).unwrap(), []);
+}
+
+#[test]
+fn report_with_an_unknown_handle_adds_nothing() {
+    let served = served(SchedulerOptions::default());
+    let known = declare(&served.scheduler, "known", 3, 7);
+    let measured = MeasuredTimesRef::unchecked_narrow(served.scheduler.object().clone());
+    for stranger in [0, -1, 99] {
+        let report = [times(known, 1, 4_000_000), times(stranger, 1, 4_000_000)];
+        assert!(matches!(
+            measured.report_execution_times(&report),
+            Err(MeasuredTimesReportExecutionTimesError::UNKNOWNTASK(_))
+        ));
+    }
+    assert_eq!(measured.execution_times().unwrap(), []);
+}
+
+#[test]
+fn handler_reports_what_it_has_measured_once_and_keeps_it_when_the_report_fails() {
+    let served = served(SchedulerOptions::default());
+    let scheduler = &served.scheduler;
+    let handle = declare(scheduler, "track", 1, 7);
+    assert!(matches!(
+        ReportedHandler::find(scheduler.object(), "another"),
+        Err(SchedulerLookupError::UNKNOWNTASK(_))
+    ));
+    let handler = ReportedHandler::find(scheduler.object(), "track").unwrap();
+    assert_eq!(handler.handle(), handle);
+    let end_ns = deckwatch_os::clock::thread_cpu_ns() + 2_000_000;
+    handler.times().measure(|| {
+        while deckwatch_os::clock::thread_cpu_ns() < end_ns {
+            std::hint::spin_loop();
+        }
+    });
+    handler.report().unwrap();
+    // Nothing is left to report.
+    handler.report().unwrap();
+    let overruns = served.service.overruns();
+    let (name, measured) = &overruns[0];
+    assert_eq!(name, "track");
+    assert_eq!((measured.executions, measured.exceeded), (1, 1));
+    assert_eq!(measured.worst_case_ns, 1_000_000);
+    assert!(measured.longest_ns >= 1_900_000, "{measured:?}");
+    handler.times().measure(|| ());
+    served.server.shutdown(true).unwrap();
+    assert!(handler.report().is_err());
+    assert_eq!(handler.times().read().executions, 1);
 }

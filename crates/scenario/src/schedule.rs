@@ -15,7 +15,10 @@ use crate::mission::fault::Faults;
 use crate::mission::schema::generate;
 use crate::mission::{DurationText, LoadError, read, shaped_table};
 
-pub use document::{Advice, Document, OperationDocument, factor_in_words, page, response};
+pub use document::{
+    Advice, Document, MeasuredDocument, OperationDocument, factor_in_words, longest_measured, page,
+    response,
+};
 
 /// The declared operations of a schedule file.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::info::Handle;
+use crate::measured::Measured;
 use crate::operations::Operations;
 use crate::words::in_words;
 
@@ -56,6 +57,19 @@ pub enum AnomalyFact {
     TypicalAboveWorst,
     /// The worst-case execution time is 0.
     CostsNothing,
+    /// Executions took longer than the declared worst case.
+    ExceedsWorstCase(Measured),
+    /// As [`Self::MissesDeadline`], with the measured execution times.
+    MissesDeadlineAsMeasured {
+        /// Its worst response time, or a bound of it; `None`: there is none.
+        worst_ns: Option<u64>,
+        /// Its deadline.
+        deadline_ns: u64,
+    },
+    /// As [`Self::UtilisationAboveOne`], with the measured execution times.
+    UtilisationAboveOneAsMeasured,
+    /// With the measured execution times, times do not fit 64 bits or the analysis takes too long.
+    NotAnalysedAsMeasured,
 }
 
 impl AnomalyFact {
@@ -67,10 +81,25 @@ impl AnomalyFact {
             Self::Unresolved | Self::ThreadsWithoutPeriod | Self::MissesDeadline { .. } => {
                 Severity::Error
             }
-            Self::RateMismatch { .. } | Self::TypicalAboveWorst | Self::CostsNothing => {
-                Severity::Warning
-            }
+            Self::RateMismatch { .. }
+            | Self::TypicalAboveWorst
+            | Self::CostsNothing
+            | Self::ExceedsWorstCase(_)
+            | Self::MissesDeadlineAsMeasured { .. }
+            | Self::UtilisationAboveOneAsMeasured
+            | Self::NotAnalysedAsMeasured => Severity::Warning,
         }
+    }
+
+    /// Whether the set is infeasible with the measured execution times because of it.
+    #[must_use]
+    pub const fn is_fault_as_measured(self) -> bool {
+        matches!(
+            self,
+            Self::MissesDeadlineAsMeasured { .. }
+                | Self::UtilisationAboveOneAsMeasured
+                | Self::NotAnalysedAsMeasured
+        )
     }
 }
 
@@ -130,6 +159,25 @@ impl fmt::Display for AnomalyFact {
             ),
             Self::TypicalAboveWorst => f.write_str("its typical execution time is above its worst"),
             Self::CostsNothing => f.write_str("its worst-case execution time is 0"),
+            Self::ExceedsWorstCase(measured) => measured.fmt(f),
+            Self::MissesDeadlineAsMeasured {
+                worst_ns,
+                deadline_ns,
+            } => {
+                let declared = Self::MissesDeadline {
+                    worst_ns,
+                    deadline_ns,
+                };
+                write!(f, "{AS_MEASURED}, {declared}")
+            }
+            Self::UtilisationAboveOneAsMeasured => {
+                write!(f, "{AS_MEASURED}, {}", Self::UtilisationAboveOne)
+            }
+            Self::NotAnalysedAsMeasured => {
+                write!(f, "{AS_MEASURED}, no schedule can be computed")
+            }
         }
     }
 }
+
+const AS_MEASURED: &str = "with the measured execution times";

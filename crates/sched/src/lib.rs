@@ -7,6 +7,7 @@
 //! * [`Schedule::compute`] assigns priorities by a [`Strategy`], propagates rates along dependencies, and analyses
 //!   whether each operation meets its deadline.
 //! * [`fixed`] and [`edf`] are the analyses, for tasks of any origin; [`bounds`] are the papers' utilisation bounds.
+//! * [`Measurements`] compares declared execution times with measured ones.
 //! * [`sensitivity`] finds what to change, [`admit`] decides at run time, [`simulate`] draws a schedule.
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod fixed;
 mod graph;
 mod info;
 pub mod limits;
+mod measured;
 mod operations;
 mod picture;
 mod schedule;
@@ -34,6 +36,7 @@ pub use admission::{Refusal, RefusalFact, admit, admit_change};
 pub use anomaly::{Anomaly, AnomalyFact, Severity};
 pub use error::SchedError;
 pub use info::{CallKind, Criticality, Dependency, Enabled, Handle, Importance, InfoKind, RtInfo};
+pub use measured::{Measured, Measurements};
 pub use operations::Operations;
 pub use picture::{Picture, PictureJob};
 pub use schedule::{Assigned, Bounds, Level, Schedule, Settings, periods};

@@ -76,7 +76,7 @@ pub(super) struct RealTimeArgs {
 /// A real-time channel, and the schedule that it takes its priorities from.
 pub(super) struct RealTime {
     pub(super) channel: RtEventChannel,
-    _scheduled: Option<Scheduled>,
+    pub(super) scheduled: Option<Scheduled>,
 }
 
 /// What was started.
@@ -199,10 +199,7 @@ impl RealTimeArgs {
                 )
             })?,
         };
-        Ok(Started::Channel(RealTime {
-            channel,
-            _scheduled: scheduled,
-        }))
+        Ok(Started::Channel(RealTime { channel, scheduled }))
     }
 }
 

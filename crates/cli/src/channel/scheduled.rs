@@ -11,6 +11,7 @@ use deckwatch_orb::{NativePriority, Orb};
 use deckwatch_scenario::schedule::ScheduleFile;
 
 use crate::output::errln;
+use crate::overruns::Overruns;
 
 /// Options of a channel that takes its priorities from a schedule.
 #[derive(clap::Args)]
@@ -67,7 +68,24 @@ impl FromStr for Range {
 pub(super) struct Scheduled {
     pub(super) scheduling: Scheduling,
     pub(super) dispatching: Dispatching,
-    _service: Option<SchedulingService>,
+    service: Option<SchedulingService>,
+    overruns: Overruns,
+}
+
+impl Scheduled {
+    /// Prints the operations that newly exceed their declared execution time.
+    pub(super) fn look(&self) {
+        if let Some(service) = &self.service {
+            self.overruns.look(service);
+        }
+    }
+
+    /// Prints all operations that exceed their declared execution time.
+    pub(super) fn print_overruns(&self) {
+        if let Some(service) = &self.service {
+            Overruns::print(service);
+        }
+    }
 }
 
 impl ScheduleArgs {
@@ -117,7 +135,8 @@ impl ScheduleArgs {
         Ok(Some(Scheduled {
             scheduling,
             dispatching: Dispatching::Lanes(lanes),
-            _service: service,
+            service,
+            overruns: Overruns::default(),
         }))
     }
 }

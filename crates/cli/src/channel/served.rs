@@ -41,6 +41,9 @@ impl Served {
                 for words in it.channel.take_unadmitted() {
                     errln!("a connect is refused: {words}");
                 }
+                if let Some(scheduled) = &it.scheduled {
+                    scheduled.look();
+                }
                 it.channel.has_ended()
             }
             Self::Member(member) => member.has_ended(),
@@ -90,6 +93,9 @@ impl Served {
             Self::RealTime(it, federation) => {
                 real_time::print_counts(&it.channel);
                 federation.print_counts();
+                if let Some(scheduled) = &it.scheduled {
+                    scheduled.print_overruns();
+                }
                 print_store_failures(it.channel.store_failures());
             }
             Self::Member(member) => member.print_counts(),

@@ -23,7 +23,7 @@ use crate::rtec_event_channel_admin::{
     EventChannelSkeleton, ObserverRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
     ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
 };
-use crate::status::WithStatus;
+use crate::status::with_status;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
 
 /// A real-time event channel that serves on an ORB until it is destroyed.
@@ -92,7 +92,7 @@ impl RtEventChannel {
         let channel = Arc::new(EventChannelSkeleton::new(channel));
         let reported = weak();
         let report = move || alive(&reported)?.status();
-        let channel = Arc::new(WithStatus::new(channel, report));
+        let channel = Arc::new(with_status(channel, report));
         let reference = shared.activate(Fixed::Channel, channel)?;
         Ok(Self {
             reference: EventChannelRef::unchecked_narrow(reference),

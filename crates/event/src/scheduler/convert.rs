@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use deckwatch_orb::SystemExceptionKind as Kind;
 use deckwatch_sched::{
-    CallKind, Criticality, Dependency, Dispatch, Enabled, Handle, Importance, InfoKind, Operations,
-    RtInfo, Severity,
+    Anomaly, CallKind, Criticality, Dependency, Dispatch, Enabled, Handle, Importance, InfoKind,
+    Operations, RtInfo, Severity,
 };
 
 use super::{Failure, Scheduled};
@@ -17,7 +17,7 @@ use crate::rtec_scheduler::{
 };
 
 /// Nanoseconds of one unit of the wire's times.
-pub(super) const UNIT_NS: u64 = 100;
+pub(crate) const UNIT_NS: u64 = 100;
 
 pub(crate) fn handle(number: i32) -> Result<Handle, Failure> {
     let number = u32::try_from(number).ok().and_then(Handle::new);
@@ -199,8 +199,13 @@ pub(super) fn configs(scheduled: &Scheduled) -> Vec<ConfigInfo> {
         .collect()
 }
 
-pub(super) fn anomalies(operations: &Operations, scheduled: &Scheduled) -> Vec<SchedulingAnomaly> {
-    let all = scheduled.schedule.anomalies.iter();
+/// Returns the anomalies of a schedule, then those by the measured times.
+pub(super) fn anomalies(
+    operations: &Operations,
+    scheduled: &Scheduled,
+    measured: &[Anomaly],
+) -> Vec<SchedulingAnomaly> {
+    let all = scheduled.schedule.anomalies.iter().chain(measured);
     let on_wire = all.map(|anomaly| SchedulingAnomaly {
         description: anomaly.describe(operations),
         severity: match anomaly.severity() {

@@ -106,6 +106,11 @@ impl Service {
         all.map(|of| described(operations, of, scheduled)).collect()
     }
 
+    fn anomalies(&self, operations: &Operations, scheduled: &Scheduled) -> Vec<SchedulingAnomaly> {
+        let measured = self.measured_anomalies(operations, &scheduled.schedule);
+        anomalies(operations, scheduled, &measured)
+    }
+
     fn all_dependencies(operations: &Operations) -> Result<Vec<DependencyInfo>, Failure> {
         let mut all = Vec::new();
         for of in operations.handles() {
@@ -330,7 +335,7 @@ impl wire::Scheduler for Service {
             Self::infos(&operations, Some(&scheduled))?.into(),
             Self::all_dependencies(&operations)?.into(),
             configs(&scheduled).into(),
-            anomalies(&operations, &scheduled).into(),
+            self.anomalies(&operations, &scheduled).into(),
         ))
     }
 
@@ -340,7 +345,7 @@ impl wire::Scheduler for Service {
         maximum_priority: i32,
     ) -> Result<Cow<'a, [SchedulingAnomaly]>, wire::SchedulerRecomputeSchedulingError> {
         let (operations, scheduled) = self.compute(minimum_priority, maximum_priority)?;
-        Ok(anomalies(&operations, &scheduled).into())
+        Ok(self.anomalies(&operations, &scheduled).into())
     }
 
     fn get_rt_info_set<'a>(

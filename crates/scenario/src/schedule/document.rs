@@ -1,7 +1,9 @@
 //! A computed schedule as a document: what `deckwatch schedule --json` prints, with units in the names.
 
 use deckwatch_sched::sensitivity::{changes, greatest_factor_millionths};
-use deckwatch_sched::{Operations, Picture, SchedError, Schedule, Settings, in_words};
+use deckwatch_sched::{
+    Measured, Measurements, Operations, Picture, SchedError, Schedule, Settings, in_words,
+};
 use serde::Serialize;
 
 use crate::schedule::ScheduleFile;
@@ -21,6 +23,9 @@ pub struct Document {
     pub overhead_source: String,
     /// Whether every deadline is met.
     pub is_feasible: bool,
+    /// Whether every deadline is met with the measured execution times too, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_feasible_as_measured: Option<bool>,
     /// Sum of cost over period.
     pub utilisation: f64,
     /// Timers, the tasks of the two bounds.
@@ -69,6 +74,33 @@ pub struct OperationDocument {
     pub worst_case_max_ns: Option<u64>,
     /// Smallest period with which every deadline is met, all else unchanged.
     pub period_min_ns: Option<u64>,
+    /// What consumers have measured, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredDocument>,
+}
+
+/// Measured execution times of one operation.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct MeasuredDocument {
+    /// Measured executions.
+    pub executions: u64,
+    /// Executions that took more processor time than the worst case declared where they ran.
+    pub exceeded: u64,
+    /// Longest processor time of one execution.
+    pub longest_ns: u64,
+    /// Longest time from the start to the end of one execution, the time of other threads included.
+    pub longest_elapsed_ns: u64,
+}
+
+impl From<&Measured> for MeasuredDocument {
+    fn from(measured: &Measured) -> Self {
+        Self {
+            executions: measured.executions,
+            exceeded: measured.exceeded,
+            longest_ns: measured.longest_ns,
+            longest_elapsed_ns: measured.longest_elapsed_ns,
+        }
+    }
 }
 
 /// What to change in an infeasible schedule, or how far a feasible one may grow.
@@ -112,6 +144,7 @@ impl Document {
                     meets_deadline: assigned.map(|one| one.response.meets(one.deadline_ns)),
                     worst_case_max_ns: None,
                     period_min_ns: None,
+                    measured: None,
                 }
             })
             .collect();
@@ -138,6 +171,7 @@ impl Document {
             overhead_ns: settings.overhead_ns,
             overhead_source: overhead_source.to_owned(),
             is_feasible,
+            is_feasible_as_measured: None,
             utilisation: bounds.utilisation,
             tasks: bounds.tasks,
             liu_layland_bound: bounds.liu_layland,
@@ -152,6 +186,28 @@ impl Document {
 }
 
 impl Document {
+    /// Adds measured execution times, which operations exceed their declarations, and which deadlines can be missed
+    /// because of that.
+    #[must_use]
+    pub fn with_measured(
+        mut self,
+        file: &ScheduleFile,
+        schedule: &Schedule,
+        measurements: &Measurements,
+    ) -> Self {
+        for (of, measured) in measurements.all() {
+            if let Some(operation) = self.operations.get_mut(of.index()) {
+                operation.measured = Some(measured.into());
+            }
+        }
+        let anomalies = measurements.anomalies(&file.operations, schedule);
+        let is_fault = anomalies.iter().any(|one| one.fact.is_fault_as_measured());
+        self.is_feasible_as_measured = Some(self.is_feasible && !is_fault);
+        let words = anomalies.iter().map(|one| one.describe(&file.operations));
+        self.anomalies.extend(words.map(|words| ("warning", words)));
+        self
+    }
+
     /// The hyperperiod in words.
     #[must_use]
     pub fn hyperperiod(&self) -> String {
@@ -216,9 +272,10 @@ pub fn page(
     document: &Document,
 ) -> Result<deckwatch_report::schedule::SchedulePage, SchedError> {
     let cell = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), in_words);
+    let has_measured = document.is_feasible_as_measured.is_some();
     let rows = document.operations.iter().map(|one| {
         let number = |number: Option<u32>| number.map_or("–".to_owned(), |one| one.to_string());
-        vec![
+        let mut row = vec![
             one.name.clone(),
             number(one.priority),
             number(one.sub_priority),
@@ -229,9 +286,11 @@ pub fn page(
             response(one),
             cell(one.worst_case_max_ns),
             cell(one.period_min_ns),
-        ]
+        ];
+        row.extend(has_measured.then(|| longest_measured(one)));
+        row
     });
-    let columns = [
+    let mut columns = vec![
         "operation",
         "priority",
         "sub-priority",
@@ -243,14 +302,15 @@ pub fn page(
         "worst case that fits",
         "period that fits",
     ];
+    columns.extend(has_measured.then_some("measured"));
     let anomalies = document.anomalies.iter().map(|(_, words)| words.clone());
     Ok(deckwatch_report::schedule::SchedulePage {
         name: document.name.clone(),
         description: file.description.clone().unwrap_or_default(),
-        is_feasible: document.is_feasible,
+        is_feasible: document.is_feasible && document.is_feasible_as_measured != Some(false),
         findings: anomalies.chain(document.advice.sentences.clone()).collect(),
         facts: facts(document),
-        columns: columns.map(str::to_owned).to_vec(),
+        columns: columns.into_iter().map(str::to_owned).collect(),
         rows: rows.collect(),
         gantt: Picture::of(schedule)?.map(|picture| gantt(file, schedule, &picture)),
     })
@@ -264,6 +324,18 @@ pub fn response(operation: &OperationDocument) -> String {
         (Some(_), None) => "no bound".to_owned(),
         (Some(_), Some(ns)) if operation.response_is_exact == Some(true) => in_words(ns),
         (Some(_), Some(ns)) => format!("at most {}", in_words(ns)),
+    }
+}
+
+/// Returns the longest measured execution time in words; one above the worst case is marked.
+#[must_use]
+pub fn longest_measured(operation: &OperationDocument) -> String {
+    match operation.measured {
+        None => "–".to_owned(),
+        Some(measured) if measured.longest_ns > operation.worst_case_ns => {
+            format!("{} ABOVE", in_words(measured.longest_ns))
+        }
+        Some(measured) => in_words(measured.longest_ns),
     }
 }
 

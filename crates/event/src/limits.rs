@@ -248,3 +248,7 @@ pub const ADMITTED_PAIRS_MAX: usize = 65_536;
 
 /// Refused connects that are kept in words for the operator. All are counted.
 pub const UNADMITTED_KEPT_MAX: usize = 64;
+
+/// Times that a change of a scheduling service is examined anew because another client has changed the operations
+/// meanwhile. Each examination may take a second.
+pub const SCHEDULER_ATTEMPTS_MAX: u32 = 8;

@@ -25,6 +25,7 @@ use deckwatch_sync::PiMutex;
 
 use crate::beside::Beside;
 use crate::deckwatch_scheduling::MeasuredTimesSkeleton;
+use crate::limits::SCHEDULER_ATTEMPTS_MAX;
 use crate::raise::{raise, refuse, system};
 use crate::rtec_scheduler::{SchedulerRef, SchedulerSkeleton};
 
@@ -190,41 +191,69 @@ impl Service {
     /// if an operation would miss its deadline.
     fn change<T>(
         &self,
-        change: impl FnOnce(&mut Operations) -> Result<T, Failure>,
+        change: impl Fn(&mut Operations) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.change_checked(self.options.admits, change)
     }
 
-    /// As [`Service::change`]. `admits`: whether a change of a computed schedule may be refused.
+    /// As [`Service::change`]. `admits`: whether a change of a computed schedule may be refused. `change` runs again if
+    /// another client has changed the operations meanwhile.
     pub(crate) fn change_checked<T>(
         &self,
         admits: bool,
-        change: impl FnOnce(&mut Operations) -> Result<T, Failure>,
+        change: impl Fn(&mut Operations) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut state = self.state.lock("event.scheduler");
-        let mut changed = Operations::clone(&state.operations);
-        let result = change(&mut changed)?;
-        if let Some(there) = state.scheduled.clone().filter(|_| admits) {
-            let admitted = admit_change(&state.operations, self.options.settings, |operations| {
-                operations.clone_from(&changed);
-                Ok(())
-            });
-            let (_, schedule) = admitted.map_err(|refusal| {
-                state.counts.refused += 1;
-                Failure::System(refuse(
-                    Kind::NoResources,
-                    own_minor::SCHEDULE_INFEASIBLE,
-                    refusal.describe(&changed),
-                ))
-            })?;
-            let scheduled = Scheduled::new(schedule, there.range)?;
-            state.scheduled = Some(Arc::new(scheduled));
-            state.is_current = true;
-        } else {
-            state.is_current = false;
+        for _ in 0..SCHEDULER_ATTEMPTS_MAX {
+            let (operations, there) = self.latest();
+            let there = there.filter(|_| admits);
+            let mut changed = Operations::clone(&operations);
+            let result = change(&mut changed)?;
+            // Other clients are served meanwhile: an analysis can take a second.
+            let admitted = match &there {
+                Some(there) => Some(self.examine(&operations, &changed, there.range)?),
+                None => None,
+            };
+            let mut state = self.state.lock("event.scheduler");
+            let is_other =
+                |now: &Arc<Scheduled>| there.as_ref().is_none_or(|there| !Arc::ptr_eq(there, now));
+            let is_stale = admits && state.scheduled.as_ref().is_some_and(is_other);
+            if is_stale || !Arc::ptr_eq(&state.operations, &operations) {
+                continue;
+            }
+            state.is_current = admitted.is_some();
+            if let Some(scheduled) = admitted {
+                state.scheduled = Some(Arc::new(scheduled));
+            }
+            state.operations = Arc::new(changed);
+            return Ok(result);
         }
-        state.operations = Arc::new(changed);
-        Ok(result)
+        Err(Failure::System(raise(Kind::Transient)))
+    }
+
+    /// Computes the schedule of changed operations.
+    ///
+    /// # Errors
+    /// NO_RESOURCES if an operation would miss its deadline.
+    fn examine(
+        &self,
+        operations: &Operations,
+        changed: &Operations,
+        range: (i32, i32),
+    ) -> Result<Scheduled, Failure> {
+        let settings = self.options.settings;
+        let admitted = admit_change(operations, settings, |operations| {
+            operations.clone_from(changed);
+            Ok(())
+        });
+        let (_, schedule) = admitted.map_err(|refusal| {
+            self.state.lock("event.scheduler").counts.refused += 1;
+            Failure::System(refuse(
+                Kind::NoResources,
+                own_minor::SCHEDULE_INFEASIBLE,
+                refusal.describe(changed),
+            ))
+        })?;
+        Ok(Scheduled::new(schedule, range)?)
     }
 
     /// Declares an operation that costs nothing; its attributes follow.
@@ -260,8 +289,12 @@ impl Service {
         let scheduled = Arc::new(Scheduled::new(schedule, (least, most))?);
         let mut state = self.state.lock("event.scheduler");
         state.counts.computed += 1;
-        state.is_current = Arc::ptr_eq(&state.operations, &operations);
-        state.scheduled = Some(scheduled.clone());
+        let is_current = Arc::ptr_eq(&state.operations, &operations);
+        // A schedule of earlier operations does not replace that of the present ones.
+        if is_current || !state.is_current {
+            state.is_current = is_current;
+            state.scheduled = Some(scheduled.clone());
+        }
         Ok((operations, scheduled))
     }
 
@@ -277,5 +310,123 @@ impl Service {
     fn latest(&self) -> (Arc<Operations>, Option<Arc<Scheduled>>) {
         let state = self.state.lock("event.scheduler");
         (state.operations.clone(), state.scheduled.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use deckwatch_sched::RtInfo;
+
+    use super::*;
+
+    fn info(name: &str, worst_case_ns: u64, period_ns: u64) -> RtInfo {
+        RtInfo {
+            entry_point: name.to_owned(),
+            worst_case_ns,
+            period_ns,
+            ..RtInfo::default()
+        }
+    }
+
+    /// A service that admits, with a computed schedule of one operation.
+    fn service() -> Service {
+        let mut operations = Operations::default();
+        operations.add(&info("first", 3, 7)).expect("a new name");
+        let service = Service {
+            options: SchedulerOptions {
+                admits: true,
+                ..SchedulerOptions::default()
+            },
+            state: PiMutex::new(State {
+                operations: Arc::new(operations),
+                ..State::default()
+            }),
+        };
+        service.compute(1, 99).expect("it fits");
+        service
+    }
+
+    fn add(operations: &mut Operations, name: &str, cost_ns: u64) -> Result<Handle, Failure> {
+        Ok(operations.add(&info(name, cost_ns, 20))?)
+    }
+
+    #[test]
+    fn other_clients_are_served_while_a_change_is_examined() {
+        let service = service();
+        let (examined, is_examined) = channel();
+        let (served, is_served) = channel();
+        std::thread::scope(|scope| {
+            let service = &service;
+            scope.spawn(move || {
+                let changed = service.change(|operations| {
+                    examined.send(()).expect("the test waits");
+                    let patience = Duration::from_secs(20);
+                    is_served.recv_timeout(patience).expect("it is served");
+                    add(operations, "second", 5)
+                });
+                assert!(changed.is_ok());
+            });
+            is_examined.recv().expect("it is examined");
+            assert_eq!(service.latest().0.infos().len(), 1);
+            served.send(()).expect("the change waits");
+        });
+        assert_eq!(service.latest().0.infos().len(), 2);
+    }
+
+    #[test]
+    fn change_beside_another_one_is_examined_again_with_it() {
+        let service = service();
+        let attempts = Cell::new(0);
+        let changed = service.change(|operations| {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() == 1 {
+                // Another client, while this change is examined. Both together miss a deadline.
+                let other = service.change(|operations| add(operations, "other", 8));
+                assert!(other.is_ok());
+            }
+            add(operations, "second", 8)
+        });
+        let no_resources = |failure| matches!(failure, Failure::System(refused) if refused.kind == Kind::NoResources);
+        assert!(changed.is_err_and(no_resources));
+        assert_eq!(attempts.get(), 2);
+        let (operations, scheduled) = service.current().expect("it is current");
+        assert_eq!(operations.infos().len(), 2);
+        assert_eq!(scheduled.schedule.assigned.len(), 2);
+    }
+
+    #[test]
+    fn schedule_that_is_first_computed_meanwhile_is_not_lost_to_an_unexamined_change() {
+        let service = service();
+        service.state.lock("event.scheduler").scheduled = None;
+        let attempts = Cell::new(0);
+        let changed = service.change(|operations| {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() == 1 {
+                service.state.lock("event.scheduler").is_current = false;
+                service.compute(1, 99)?;
+            }
+            add(operations, "too much", 19)
+        });
+        assert!(changed.is_err());
+        assert_eq!(attempts.get(), 2);
+    }
+
+    #[test]
+    fn change_that_others_always_overtake_is_given_up() {
+        let service = service();
+        let attempts = Cell::new(0);
+        let changed = service.change(|operations| {
+            attempts.set(attempts.get() + 1);
+            service.create(&format!("other {}", attempts.get()))?;
+            add(operations, "second", 1)
+        });
+        let transient =
+            |failure| matches!(failure, Failure::System(raised) if raised.kind == Kind::Transient);
+        assert!(changed.is_err_and(transient));
+        assert_eq!(attempts.get(), SCHEDULER_ATTEMPTS_MAX);
     }
 }

@@ -110,7 +110,7 @@ impl Schedule {
         let graph = Graph::new(operations);
         let streams = graph.streams()?;
         let (placement, levels) = place(&graph, &streams, settings.strategy);
-        let mut segments = segments(&graph, &streams, &placement, settings.overhead_ns)?;
+        let mut segments = segments(&graph, &streams, &placement, settings.overhead_ns, work)?;
         let hyperperiod_ns = hyperperiod(segments.iter().map(|one| one.task.period_ns)).ok();
         let responses = analyse(&mut segments, &levels, settings, work)?;
         let assigned = assign(&graph, &streams, &levels, &segments, &responses);

@@ -50,9 +50,9 @@ pub(crate) fn segments(
     streams: &Streams,
     placement: &Placement,
     overhead_ns: u64,
+    work: &mut Work,
 ) -> Result<Vec<Segment>, SchedError> {
     let costs = costs(graph)?;
-    let mut work = Work::new();
     let mut all = Vec::new();
     for &root in &graph.order {
         if graph.is_timed(root) {
@@ -67,7 +67,7 @@ pub(crate) fn segments(
                 counts: vec![Vec::new(); graph.infos.len()],
                 all: &mut all,
             };
-            build.run(&mut work)?;
+            build.run(work)?;
         }
     }
     Ok(all)

@@ -110,8 +110,17 @@ pub struct Recorder {
     count: usize,
     judged: Vec<Option<i64>>,
     deadline_ns: i64,
-    handle_for: Duration,
+    handler: HandlerPlan,
     shared: Arc<Shared>,
+}
+
+/// What the application of a mission does with each message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HandlerPlan {
+    /// Processor time that it uses.
+    pub handle_for: Duration,
+    /// Whether its processor time is measured: two system calls for each message.
+    pub is_measured: bool,
 }
 
 impl Recorder {
@@ -121,7 +130,7 @@ impl Recorder {
         records: Records<ConsumerRecord>,
         schedule: &Schedule,
         deadline: Duration,
-        handle_for: Duration,
+        handler: HandlerPlan,
         shared: Arc<Shared>,
     ) -> Self {
         let from_start = Schedule {
@@ -137,7 +146,7 @@ impl Recorder {
             count: 0,
             judged,
             deadline_ns: i64::try_from(deadline.as_nanos()).unwrap_or(i64::MAX),
-            handle_for,
+            handler,
             shared,
         }
     }
@@ -155,9 +164,13 @@ impl Recorder {
 
 impl Handler for Recorder {
     fn handle(&mut self, arrival: Arrival) {
-        if !self.handle_for.is_zero() {
-            work_for(self.handle_for);
+        let start_ns = self.handler.is_measured.then(clock::thread_cpu_ns);
+        if !self.handler.handle_for.is_zero() {
+            work_for(self.handler.handle_for);
         }
+        // Zero means that it was not measured.
+        let execution_ns =
+            start_ns.map_or(0, |start_ns| (clock::thread_cpu_ns() - start_ns).max(1));
         let handled_ns = clock::monotonic_ns();
         self.shared.received.fetch_add(1, Ordering::Relaxed);
         if self.is_late(&arrival) {
@@ -172,6 +185,7 @@ impl Handler for Recorder {
             kernel_receive_realtime_ns: arrival.kernel_receive_realtime_ns.unwrap_or(0),
             received_ns: arrival.received_ns,
             handled_ns,
+            execution_ns,
             flags: if arrival.shared_stamp {
                 SHARED_STAMP
             } else {
@@ -238,7 +252,7 @@ mod tests {
             records,
             &schedule(),
             deadline,
-            Duration::ZERO,
+            HandlerPlan::default(),
             Arc::clone(&shared),
         );
         let start = 1_000_000_000;
@@ -271,7 +285,7 @@ mod tests {
             records,
             &schedule(),
             Duration::ZERO,
-            Duration::ZERO,
+            HandlerPlan::default(),
             Arc::clone(&shared),
         );
         for sequence in 0..3 {
@@ -281,6 +295,25 @@ mod tests {
         let read = ReadRecords::consumer(&scratch.path("c")).expect("read");
         assert_eq!(read.records.len(), 1);
         assert_eq!(read.records[0].sequence, 0);
+    }
+
+    #[test]
+    fn execution_time_is_recorded_if_it_is_measured() {
+        for (is_measured, least_ns) in [(true, 300_000), (false, 0)] {
+            let shared = Arc::new(Shared::default());
+            let scratch = Scratch::new();
+            let (_, records) = records(&scratch, 1);
+            let handler = HandlerPlan {
+                handle_for: Duration::from_micros(300),
+                is_measured,
+            };
+            let mut recorder = Recorder::new(records, &schedule(), Duration::ZERO, handler, shared);
+            recorder.handle(arrival(0, 1));
+            let read = ReadRecords::consumer(&scratch.path("c")).expect("read");
+            let execution_ns = read.records[0].execution_ns;
+            assert!(execution_ns >= least_ns, "{execution_ns}");
+            assert_eq!(execution_ns > 0, is_measured);
+        }
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub struct ConsumerPlan {
     /// Processor time that the application uses for each message.
     #[serde(default, rename = "handle_for_ns", with = "nanoseconds")]
     pub handle_for: Duration,
+    /// Whether the application's processor time is measured for each message.
+    #[serde(default)]
+    pub is_measured: bool,
     /// Octets requested for the socket's receive buffer; `None` selects the default of this program.
     #[serde(default)]
     pub receive_buffer_bytes: Option<u32>,
@@ -282,6 +285,7 @@ mod tests {
             address: [10, 0, 0, 2].into(),
             channel: None,
             handle_for: Duration::from_micros(7),
+            is_measured: true,
             receive_buffer_bytes: None,
             scheduling: Scheduling {
                 class: SchedulingClass::Fifo { priority: 20 },

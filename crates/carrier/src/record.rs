@@ -74,7 +74,7 @@ impl Header {
 /// The magic of a supplier's file; the last octet is the version.
 pub const SUPPLIER_MAGIC: [u8; 8] = *b"dwsuppl\x02";
 /// The magic of a consumer's file; the last octet is the version.
-pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x02";
+pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x03";
 
 /// Octets before the first record.
 pub const HEADER_SIZE: usize = 4096;
@@ -111,6 +111,8 @@ pub struct ConsumerRecord {
     pub received_ns: i64,
     /// When the consumer finished handling the message.
     pub handled_ns: i64,
+    /// Processor time of handling the message; zero if it was not measured.
+    pub execution_ns: i64,
     /// [`SHARED_STAMP`] or 0.
     pub flags: u64,
 }

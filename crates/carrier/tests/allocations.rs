@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deckwatch_carrier::arrival::{Arrival, Handler, Recorder, Shared};
+use deckwatch_carrier::arrival::{Arrival, Handler, HandlerPlan, Recorder, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
 use deckwatch_carrier::carrier::{Carrier, ConnectTo, ListenAt, NetworkPriority};
 use deckwatch_carrier::carriers::CARRIERS;
@@ -101,7 +101,10 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
         received,
         &schedule(),
         Duration::from_secs(1),
-        Duration::ZERO,
+        HandlerPlan {
+            is_measured: true,
+            ..HandlerPlan::default()
+        },
         Arc::clone(&shared),
     );
     let handler: Box<dyn Handler> = if wasteful {

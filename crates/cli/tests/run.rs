@@ -524,3 +524,37 @@ fn an_interrupted_series_keeps_its_results_and_runs_the_interrupted_variant_agai
     signal("INT", run.id());
     assert_eq!(finish(run, lines).0.status.code(), Some(130));
 }
+
+#[test]
+fn handler_that_exceeds_its_declared_worst_case_is_named_in_the_verdict_of_a_real_time_channel() {
+    let folder = Folder::new("handler");
+    let mission = folder.0.join("handler.toml");
+    let written = "name = \"handler\"\nnetwork = { preset = \"loopback\" }\n\
+                   hosts = [{ name = \"RTS\" }, { name = \"SONAR\" }]\n[[flows]]\nname = \"NAV\"\noctets = 384\n\
+                   from = \"RTS\"\nto = [\"SONAR\"]\ncarrier = \"rt-event\"\nrate_hz = 20\ndeadline = \"2s\"\n\
+                   late = \"1 in 2\"\ncount = 10\nwarm_up = \"100ms\"\nhandle_for = \"3ms\"\nworst_case = \"1ms\"\n";
+    std::fs::write(&mission, written).expect("a file");
+    let output = Command::new(DECKWATCH)
+        .arg("run")
+        .arg(&mission)
+        .arg("--output")
+        .arg(folder.result())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs");
+    let said = text(&output.stdout) + &text(&output.stderr);
+    let document = document(&folder);
+    let handler = document.flows[0].destinations[0].handler;
+    let handler = handler.expect("it is measured");
+    let received = document.flows[0].destinations[0].counts.received;
+    assert_eq!((handler.executions, handler.exceeded), (received, received));
+    assert_eq!(handler.worst_case_ns, 1_000_000);
+    assert!(handler.longest_ns >= 3_000_000, "{handler:?}");
+    let named = format!(
+        "The handler at SONAR took longer than its declared worst case of 1 ms for {received} of {received} messages"
+    );
+    assert!(said.contains(&named), "{said}");
+    let page = std::fs::read_to_string(folder.result().join("report.html")).expect("a report");
+    assert!(page.contains(&named));
+}

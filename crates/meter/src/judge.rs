@@ -2,6 +2,7 @@
 //! late share is within the mission's budget.
 
 mod asked;
+mod handler;
 mod invalid;
 mod marks;
 mod sentences;
@@ -48,6 +49,8 @@ pub struct Terms {
     pub supplier_host: String,
     /// The supplier's threads have a real-time class.
     pub supplier_real_time: bool,
+    /// The declared worst-case execution time of the consumers' handlers, if the mission declares one.
+    pub worst_case: Option<Duration>,
 }
 
 /// The samples of one flow (over one carrier) at one destination.
@@ -297,6 +300,9 @@ fn conclude(
         blame,
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),
+        handler: terms
+            .worst_case
+            .map(|worst_case| handler::measured(destination.samples, worst_case)),
         verdict,
     }
 }

@@ -231,8 +231,27 @@ pub struct DestinationResult {
     pub late_layers_ns: BTreeMap<String, u64>,
     /// Median nanoseconds of all messages in each layer.
     pub layers_ns: BTreeMap<String, u64>,
+    /// Execution times of the consumer's handler beside its declared worst case; absent if the mission declares none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<HandlerResult>,
     /// Verdict of this destination.
     pub verdict: Verdict,
+}
+
+/// Execution times of a consumer's handler: processor time of its thread, of each judged message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HandlerResult {
+    /// Declared worst-case execution time, nanoseconds.
+    pub worst_case_ns: u64,
+    /// Messages whose handling was measured.
+    pub executions: u64,
+    /// Messages whose handling took longer than the worst case.
+    pub exceeded: u64,
+    /// Longest execution time, nanoseconds.
+    pub longest_ns: u64,
+    /// Late messages blamed on the application that waited behind a message whose handling took longer than the worst
+    /// case.
+    pub late_behind: u64,
 }
 
 /// Counts of one destination; `due` is the number judged.

@@ -39,6 +39,8 @@ pub struct Sample {
     pub received_ns: i64,
     /// When the consumer finished handling the message.
     pub handled_ns: i64,
+    /// Processor time of handling it, nanoseconds; [`NO_STAMP`] if it was not measured.
+    pub execution_ns: i64,
     /// The marks from judging.
     pub flags: SampleFlags,
     /// The blamed layer, if the message is late.
@@ -63,6 +65,7 @@ impl Sample {
         kernel_receive_ns: NO_STAMP,
         received_ns: NO_STAMP,
         handled_ns: NO_STAMP,
+        execution_ns: NO_STAMP,
         flags: SampleFlags {
             warm_up: false,
             clock_step: false,

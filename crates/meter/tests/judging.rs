@@ -50,6 +50,7 @@ fn sample(
             kernel_receive_ns: stamps[6],
             received_ns: stamps[7],
             handled_ns: stamps[8],
+            execution_ns: stamps[9],
             reply_transmit_ns: stamps[9],
             reply_receive_ns: stamps[10],
             channel_reply_ns: stamps[11],
@@ -118,6 +119,7 @@ fn terms() -> impl Strategy<Value = Terms> {
                 supplier_disturbed,
                 supplier_host: "RTS".to_owned(),
                 supplier_real_time: false,
+                worst_case: Some(Duration::from_millis(1)),
             },
         )
 }

@@ -121,6 +121,8 @@ pub struct Flow {
     pub channel_queue_len: Option<u32>,
     /// Processor time that the consumer spends on each message.
     pub handle_for: Duration,
+    /// The declared worst case of that time, if the file gives one.
+    pub worst_case: Option<Duration>,
 }
 
 impl Flow {

@@ -162,7 +162,7 @@ mod tests {
         // 9,980 messages and 20 of the warm-up; a quarter more for duplicates at the consumer.
         assert_eq!(
             needed.records_bytes,
-            4096 + 10_000 * 32 + 4096 + 12_500 * 40
+            4096 + 10_000 * 32 + 4096 + 12_500 * 48
         );
         assert_eq!(needed.captures_bytes, 10_000 * 2 * (64 + 118));
     }
@@ -190,7 +190,7 @@ mod tests {
         let count = "rate_hz = 20\ncount = 9980";
         let of = |carrier, to| room_of(carrier, 64, to, count).records_bytes;
         let (one, two) = (of("udp", "\"B\""), of("udp", "\"B\", \"C\""));
-        let consumer = 4096 + 12_500 * 40;
+        let consumer = 4096 + 12_500 * 48;
         assert_eq!(two - one, 10_000 * 32 + consumer);
         // One push serves all consumers of a channel.
         assert_eq!(of("event", "\"B\", \"C\"") - of("event", "\"B\""), consumer);

@@ -124,6 +124,7 @@ impl Sources<'_> {
                 returned_ns: stamp(sent.returned_ns),
                 received_ns: arrival.map_or(NO_STAMP, |(first, _)| first.received_ns),
                 handled_ns: arrival.map_or(NO_STAMP, |(first, _)| stamp(first.handled_ns)),
+                execution_ns: arrival.map_or(NO_STAMP, |(first, _)| stamp(first.execution_ns)),
                 flags: SampleFlags {
                     warm_up: due.warm_up,
                     duplicates: arrival.map_or(0, |(_, duplicates)| duplicates),

@@ -450,6 +450,7 @@ fn records_around_a_step(scratch: &Scratch) {
             kernel_receive_realtime_ns: realtime(sent_ns + 2 * MS),
             received_ns: sent_ns + 3 * MS,
             handled_ns: sent_ns + 4 * MS,
+            execution_ns: 0,
             flags: 0,
         };
     }

@@ -10,7 +10,7 @@ use deckwatch_os::schedule;
 
 use super::messages_of;
 use super::stage::{Stage, Told};
-use crate::arrival::{Recorder, Shared};
+use crate::arrival::{HandlerPlan, Recorder, Shared};
 use crate::body::Body;
 use crate::carrier::ListenAt;
 use crate::error::PartError;
@@ -47,7 +47,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         records,
         &plan.stream.schedule,
         plan.stream.deadline,
-        plan.handle_for,
+        handler_of(plan),
         Arc::clone(&shared),
     );
     let mut ready = Ready {
@@ -89,6 +89,13 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         warnings: dropped.into_iter().collect(),
     }));
     Ok(())
+}
+
+fn handler_of(plan: &ConsumerPlan) -> HandlerPlan {
+    HandlerPlan {
+        handle_for: plan.handle_for,
+        is_measured: plan.is_measured,
+    }
 }
 
 /// Tells drops by a full receive buffer from the socket's other drops. The socket counts both; the host's counters of UDP

@@ -104,6 +104,7 @@ pub(crate) fn consumer(stream: &StreamPlan, destination: u16, scratch: &Scratch)
         address: HOME,
         channel: None,
         handle_for: Duration::ZERO,
+        is_measured: false,
         receive_buffer_bytes: None,
         scheduling: Scheduling::default(),
         priority: None,

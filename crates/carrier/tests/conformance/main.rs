@@ -167,6 +167,7 @@ fn every_carrier_goes_through_parts_and_join() {
             address: HOME,
             channel: None,
             handle_for: std::time::Duration::ZERO,
+            is_measured: false,
             receive_buffer_bytes: None,
             scheduling: Scheduling::default(),
             priority: None,

@@ -21,6 +21,7 @@ pub(in crate::judge) fn terms() -> Terms {
         supplier_disturbed: false,
         supplier_host: "RTS".to_owned(),
         supplier_real_time: false,
+        worst_case: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::invalid::InvalidReason;
 use super::sentences::{Facts, reasons};
-use super::{Terms, nanoseconds};
+use super::{Terms, handler, nanoseconds};
 use crate::disturbance::Disturbance;
 use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
 use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind, deciding};
@@ -77,6 +77,7 @@ pub fn worst(destinations: &[DestinationResult]) -> Verdict {
         let (host, count) = (&worst.host, destinations.len());
         *first = format!("At {host}, the worst of {count} destinations{others}: {first}");
     }
+    reasons.extend(handler::sentence(destinations));
     Verdict {
         kind,
         reasons,
@@ -103,9 +104,15 @@ pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
             remedies.push(remedy.clone());
         }
     }
+    // The verdicts of these flows are no reasons, but their handlers are named.
+    let better = flows.iter().filter(|flow| flow.verdict.kind != kind);
+    let handlers = better.filter_map(|flow| {
+        let sentence = handler::sentence(&flow.destinations)?;
+        Some(format!("{} over {}: {sentence}", flow.name, flow.carrier))
+    });
     Verdict {
         kind,
-        reasons: alike().map(reason).collect(),
+        reasons: alike().map(reason).chain(handlers).collect(),
         remedies,
         messages_needed: most_needed(alike().map(|flow| &flow.verdict)),
     }

@@ -42,7 +42,7 @@ pub(super) enum Content {
 }
 
 /// All columns, in the file's order.
-pub(super) const COLUMNS: [Column; 26] = [
+pub(super) const COLUMNS: [Column; 27] = [
     Column {
         name: "flow",
         content: Content::Index {
@@ -145,6 +145,11 @@ pub(super) const COLUMNS: [Column; 26] = [
         "handled_ns",
         |sample| sample.handled_ns,
         |sample, ns| sample.handled_ns = ns,
+    ),
+    stamp(
+        "execution_ns",
+        |sample| sample.execution_ns,
+        |sample, ns| sample.execution_ns = ns,
     ),
     Column {
         name: "latency_ns",

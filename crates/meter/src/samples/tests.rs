@@ -33,6 +33,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         blame: BTreeMap::new(),
         late_layers_ns: BTreeMap::new(),
         layers_ns: BTreeMap::new(),
+        handler: None,
         verdict: verdict(),
     };
     FlowResult {
@@ -85,6 +86,7 @@ fn sample(sequence: u64) -> Sample {
         kernel_receive_ns: if lost { NO_STAMP } else { due_ns + 4_000 },
         received_ns: if lost { NO_STAMP } else { due_ns + 5_000 },
         handled_ns: if lost { NO_STAMP } else { due_ns + 6_000 },
+        execution_ns: if lost { NO_STAMP } else { 900 },
         flags: SampleFlags {
             warm_up: sequence < 3,
             clock_step: sequence % 17 == 1,

@@ -129,6 +129,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         supplier_disturbed: true,
         supplier_host: "RTS".to_owned(),
         supplier_real_time: false,
+        worst_case: None,
     };
     let judgement = judge(&mut destinations, &terms, &Disturbance::default());
     let result = FlowResult {

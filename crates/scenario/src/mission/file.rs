@@ -280,6 +280,10 @@ pub(super) struct Flow {
     #[serde(default)]
     #[schemars(with = "Option<DurationText>", extend("examples" = ["100us"]))]
     pub(super) handle_for: Option<Spanned<DurationText>>,
+    /// Declared worst case of the consumer's processor time for a message; what takes longer is counted and named
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["2ms"]))]
+    pub(super) worst_case: Option<DurationText>,
 }
 
 /// An arrival process.

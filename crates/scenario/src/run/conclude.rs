@@ -161,6 +161,7 @@ impl Run<'_> {
             supplier_disturbed: is_loaded(self.mission, flow.from),
             supplier_host: self.mission.hosts[flow.from].name.clone(),
             supplier_real_time: self.supplier_is_real_time(stream),
+            worst_case: flow.worst_case,
         };
         let mut destinations: Vec<Destination<'_>> =
             joined.destinations.iter_mut().map(to_be_judged).collect();

@@ -101,6 +101,7 @@ impl<'r> Planner<'r> {
             address: self.address(host),
             channel: self.channel_at(stream),
             handle_for: flow.handle_for,
+            is_measured: flow.worst_case.is_some(),
             receive_buffer_bytes: flow.receive_buffer_bytes,
             scheduling: flow.consumer_scheduling[destination].clone(),
             priority: flow.priority,

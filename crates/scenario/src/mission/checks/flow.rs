@@ -67,6 +67,7 @@ impl<'m> Checks<'m> {
                 .handle_for
                 .as_ref()
                 .map_or(Duration::ZERO, |text| text.get_ref().0),
+            worst_case: flow.worst_case.map(|text| text.0),
         })
     }
 

@@ -92,6 +92,10 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     for cause in error.chain().skip(1) {
         let _ = writeln!(out, "  because: {cause}");
     }
+    let exception = error.chain().find_map(|cause| cause.downcast_ref());
+    if let Some(detail) = exception.and_then(deckwatch_orb::exception_detail) {
+        let _ = writeln!(out, "  because: {detail}");
+    }
 }
 
 #[cfg(test)]

@@ -120,6 +120,11 @@ impl Drop for Serving {
     }
 }
 
+const SCHEDULER_IDL: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../idl/rtec/RtecScheduler.idl"
+);
+
 struct Silent;
 
 impl PushConsumer for Silent {
@@ -239,9 +244,25 @@ fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
     match refused {
         Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) => {
             assert_eq!(exception.kind, Kind::NoResources, "{exception}");
+            let words = deckwatch_orb::exception_detail(&exception).expect("words");
+            assert!(words.starts_with("draw: its response can take"), "{words}");
         }
         other => panic!("{other:?}"),
     }
+    // A user of the command sees the same words: draw would call track three times.
+    let refused = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["call", "--idl", SCHEDULER_IDL])
+        .arg(format!("corbaloc::{address}/ScheduleService"))
+        .arg("RtecScheduler::Scheduler::add_dependency")
+        .args([handle("draw"), handle("track")].map(|number| number.to_string()))
+        .args(["3", "TWO_WAY_CALL"])
+        .output()
+        .expect("the program starts");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        told.contains("because: All operations: all executions together"),
+        "{told}"
+    );
     consume(&orb, &channel, handle("log")).expect("it is in time");
     let told = served.end(&channel);
     for expected in [

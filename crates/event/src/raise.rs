@@ -1,8 +1,9 @@
 //! The system exceptions that a channel raises.
 
-use std::cell::RefCell;
-
-use deckwatch_orb::{Completion, PoaError, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    Completion, PoaError, SystemException, SystemExceptionKind as Kind, exception_detail,
+    explain_exception,
+};
 
 /// Converts an adapter's error to the system exception that a caller of the channel receives.
 pub(crate) fn system(error: PoaError) -> SystemException {
@@ -12,20 +13,14 @@ pub(crate) fn system(error: PoaError) -> SystemException {
     }
 }
 
-thread_local! {
-    /// The facts of the last refusal of this thread.
-    static DETAIL: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// A system exception with facts for the operator.
+/// A system exception with facts for the operator and for the caller, whose reply carries them.
 pub(crate) fn refuse(kind: Kind, minor: u32, detail: String) -> SystemException {
-    DETAIL.set(Some(detail));
-    SystemException::new(kind, minor, Completion::No)
+    explain_exception(SystemException::new(kind, minor, Completion::No), detail)
 }
 
 /// Returns why this thread has just refused something, in words.
 pub(crate) fn refused_because(exception: SystemException) -> String {
-    DETAIL.with_borrow(|detail| detail.clone().unwrap_or_else(|| exception.to_string()))
+    exception_detail(&exception).unwrap_or_else(|| exception.to_string())
 }
 
 /// A system exception that the channel itself raises.

@@ -13,7 +13,7 @@ use deckwatch_event::rtec_scheduler::{
     SchedulerPriorityError, SchedulerRef, SchedulerSetError,
 };
 use deckwatch_event::{SchedulerOptions, SchedulingService};
-use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
+use deckwatch_orb::{Orb, SystemExceptionKind as Kind, exception_detail};
 use deckwatch_sched::{Settings, Strategy};
 
 struct Served {
@@ -355,4 +355,57 @@ fn handler_reports_what_it_has_measured_once_and_keeps_it_when_the_report_fails(
     served.server.shutdown(true).unwrap();
     assert!(handler.report().is_err());
     assert_eq!(handler.times().read().executions, 1);
+}
+
+#[test]
+fn refusal_carries_its_words_to_the_caller() {
+    let served = served(SchedulerOptions {
+        admits: true,
+        ..SchedulerOptions::default()
+    });
+    let scheduler = &served.scheduler;
+    let fast = declare(scheduler, "fast", 3, 7);
+    declare(scheduler, "slow", 5, 20);
+    scheduler.compute_scheduling(1, 99).unwrap();
+    let server = declare(scheduler, "server", 4, 0);
+    let refused = scheduler.add_dependency(fast, server, 1, DependencyTypeT::TwoWayCall);
+    let refused = refused.unwrap_err();
+    let SchedulerAddDependencyError::System(exception) = refused else {
+        panic!("{refused:?}");
+    };
+    let words = exception_detail(&exception).expect("words");
+    assert!(words.contains("the utilisation would be 1.250"), "{words}");
+    assert!(refused.to_string().ends_with(&words), "{refused}");
+    // The words are those of this exception alone.
+    let other = deckwatch_orb::SystemException {
+        minor: 0,
+        ..exception
+    };
+    assert_eq!(exception_detail(&other), None);
+    // An exception without words takes them away, and so does no reply that is none.
+    scheduler.lookup("fast").unwrap();
+    assert_eq!(exception_detail(&exception), Some(words));
+    match set(scheduler, fast, 1, -1) {
+        Err(SchedulerSetError::System(bad)) => assert_eq!(exception_detail(&bad), None),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(exception_detail(&exception), None);
+}
+
+#[test]
+fn change_that_would_miss_a_deadline_is_refused_with_the_name_of_the_operation() {
+    let served = served(SchedulerOptions {
+        admits: true,
+        ..SchedulerOptions::default()
+    });
+    let scheduler = &served.scheduler;
+    declare(scheduler, "track", 3, 7);
+    declare(scheduler, "filter", 3, 12);
+    let draw = declare(scheduler, "draw", 5, 20);
+    scheduler.compute_scheduling(1, 99).unwrap();
+    let refused = set(scheduler, draw, 6, 20).unwrap_err().to_string();
+    assert!(
+        refused.contains("draw: its response can take 22 ms; its deadline is 20 ms"),
+        "{refused}"
+    );
 }

@@ -23,6 +23,8 @@ pub mod context_id {
     pub const RT_CORBA_PRIORITY: u32 = 10;
     /// RT-CORBA range of priorities of the connection.
     pub const RT_CORBA_PRIORITY_RANGE: u32 = 11;
+    /// Why a system exception was raised, in words.
+    pub const EXCEPTION_DETAIL_MESSAGE: u32 = 14;
     /// The distributable thread of a request: TAO's number, which no standard assigns to it (fault tolerance uses the
     /// same number).
     pub const SCHEDULING_INFO: u32 = 30;

@@ -9,8 +9,8 @@ use crate::ior::code_sets::CodeSetContext;
 use crate::ior::policies::{BandValue, PriorityModelValue, ProtocolValue, parse_policies};
 use crate::ior::{IiopProfileRef, LaneEndpoint, LocalLane, profile_tag};
 use crate::{
-    Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id, parse_priority_context,
-    parse_priority_range_context,
+    Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id, parse_exception_detail,
+    parse_priority_context, parse_priority_range_context,
 };
 use deckwatch_cdr::{Divided, Parse, Reader};
 
@@ -73,6 +73,10 @@ fn look_at(message: &Divided<'_>) {
                 reply.contexts.len(),
                 "every context was walked over"
             );
+            let id = context_id::EXCEPTION_DETAIL_MESSAGE;
+            if let Some(data) = reply.contexts.find(id) {
+                let _ = parse_exception_detail(data);
+            }
             reply.body
         }
         Message::LocateRequest(request) => return look_at_target(&request.target),

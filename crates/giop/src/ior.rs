@@ -8,6 +8,7 @@ pub mod policies;
 mod text;
 mod view;
 
+pub(crate) use iiop::encapsulation;
 pub use iiop::{IiopProfile, alternate_address, shared_memory_address, unix_address};
 pub use lanes::{LaneEndpoint, LocalLane};
 pub(crate) use text::scheme;

@@ -41,3 +41,7 @@ pub const PROTOCOLS_MAX: usize = 32;
 
 /// Most endpoints of a server's lanes: a lane for each native priority, each at two addresses.
 pub const LANE_ENDPOINTS_MAX: usize = 256;
+
+/// Most UTF-16 units of the words that a system exception carries: some lines. They are written in one reply, and the
+/// thread that receives them keeps them.
+pub const EXCEPTION_DETAIL_UNITS_MAX: usize = 1024;

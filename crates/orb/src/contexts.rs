@@ -35,6 +35,21 @@ impl<'a> ContextList<'a> {
         }
     }
 
+    /// A list with these contexts.
+    pub(crate) fn of(contexts: &[ServiceContext<'a>]) -> Self {
+        let mut list = Self::new();
+        for context in contexts {
+            list.push(context.id, context.data);
+        }
+        list
+    }
+
+    /// This list with one more context.
+    pub(crate) fn with(mut self, id: u32, data: &'a [u8]) -> Self {
+        self.push(id, data);
+        self
+    }
+
     /// Adds a context; `data` is its encapsulation.
     pub(crate) fn push(&mut self, id: u32, data: &'a [u8]) {
         let context = ServiceContext { id, data };

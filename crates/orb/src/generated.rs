@@ -1,5 +1,6 @@
 //! Support for Rust code generated from IDL: marshalling of typed references, errors of operations, and reply handlers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::{AsynchronousReply, Deliver, ObjectRef, Result, SystemException};
@@ -118,13 +119,25 @@ macro_rules! operation_error {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 match self {
                     $(Self::$variant(exception) => exception.fmt(f),)+
-                    Self::System(exception) => exception.fmt(f),
+                    Self::System(exception) => $crate::generated::write_exception(exception, f),
                 }
             }
         }
 
         impl ::std::error::Error for $name {}
     };
+}
+
+/// Writes a system exception with its words, if this thread has them.
+///
+/// # Errors
+/// Those of the formatter.
+pub fn write_exception(exception: &SystemException, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fmt::Display::fmt(exception, f)?;
+    match crate::exception_detail(exception) {
+        Some(detail) => write!(f, ". {detail}"),
+        None => Ok(()),
+    }
 }
 
 /// Returns BAD_OPERATION, which a skeleton raises for an operation that its interface does not have.

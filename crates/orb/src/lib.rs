@@ -146,6 +146,7 @@ pub mod cos_naming;
 mod counters;
 mod current;
 pub mod delivery;
+mod exception_detail;
 mod forward_request;
 #[doc(hidden)]
 pub mod generated;
@@ -185,6 +186,7 @@ pub use deckwatch_giop::{
     SystemExceptionKind, UtcT, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
+pub use exception_detail::{exception_detail, explain_exception};
 pub use forward_request::ForwardRequest;
 /// The result of a call that raises system exceptions alone.
 pub type Result<T> = std::result::Result<T, SystemException>;

@@ -13,7 +13,7 @@ use deckwatch_sched::{Anomaly, AnomalyFact, CallKind, Dependency, Dispatch, Enab
 
 use super::qos::RtInfo;
 use crate::dispatch::{LaneOptions, QueueOptions, QueueOrder};
-use crate::raise::{raise, refuse};
+use crate::raise::{raise, refuse, refused_because};
 use crate::rtec_base::DependencyTypeT;
 use crate::rtec_scheduler::{
     AnomalySeverity, DispatchingTypeT, SchedulerAddDependencyError,
@@ -430,7 +430,8 @@ fn refused((of, on): Edge, error: &SchedulerAddDependencyError) -> SystemExcepti
     let minor = own_minor::SCHEDULE_INFEASIBLE;
     let detail = match error {
         SchedulerAddDependencyError::System(exception) if exception.kind == Kind::NoResources => {
-            format!("the scheduler refuses that RT_Info {of} depends on {on}: {exception}")
+            let words = refused_because(*exception);
+            format!("the scheduler refuses that RT_Info {of} depends on {on}: {words}")
         }
         SchedulerAddDependencyError::System(exception) => return *exception,
         _ => format!("the scheduler refuses that RT_Info {of} depends on {on}"),

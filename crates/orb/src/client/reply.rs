@@ -8,6 +8,7 @@ use deckwatch_giop::{Ior, ReplyStatus};
 use super::Client;
 use crate::connection::inbound::Arrived;
 use crate::counters::Counter;
+use crate::exception_detail;
 use crate::wire::{self, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
@@ -132,7 +133,11 @@ impl Reply {
             ReplyStatus::SystemException if self.head.is_unknown => {
                 Err(raise::object_not_exist(minor::NONE, Completion::No))
             }
-            ReplyStatus::SystemException => Err(wire::read_exception(self.body(&message))),
+            ReplyStatus::SystemException => {
+                let exception = wire::read_exception(self.body(&message));
+                exception_detail::receive(exception, &message);
+                Err(exception)
+            }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 client.counters.count(Counter::Forwards);
                 let is_for_good = self.status() == ReplyStatus::LocationForwardPerm;

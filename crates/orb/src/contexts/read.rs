@@ -7,6 +7,7 @@
 //! | 7 | INVOCATION_POLICIES | request | [`times`] | the server, for early and late requests |
 //! | 10 | RTCorbaPriority | request | [`priority`] | the server, for the servant's thread |
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | [`priority_range`] | the lane, which must serve the range |
+//! | 14 | ExceptionDetailMessage | reply | `exception_detail::receive` | the caller, by [`crate::exception_detail`] |
 //! | any | - | request, reply | - | interceptors; SchedulingInfo (30) is read by those of the scheduling crate |
 
 use deckwatch_cdr::CharSet;

@@ -8,7 +8,10 @@
 //! | 10 | RTCorbaPriority | request | CLIENT_PROPAGATED | the calling thread's priority | PriorityModelPolicy |
 //! | 10 | RTCorbaPriority | reply | its request had one | the request | PriorityModelPolicy |
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | always | the binding's band | PriorityBandedConnectionPolicy |
+//! | 14 | ExceptionDetailMessage | reply | a system exception has words | [`explain_exception`] | CORBA 3.3-2, 7.7.1 |
 //! | any | - | request, reply | an interceptor adds it | the interceptor | CORBA 3.3-1, 16 |
+//!
+//! [`explain_exception`]: crate::explain_exception
 //!
 //! BI_DIR_IIOP is the first: TAO 2 obeys the first context that it knows, and no other.
 

@@ -2,8 +2,10 @@
 
 use super::Server;
 use super::upcall::Upcall;
-use crate::contexts::ExtraContext;
+use crate::context_id::EXCEPTION_DETAIL_MESSAGE;
+use crate::contexts::{ContextList, ExtraContext};
 use crate::counters::Counter;
+use crate::exception_detail;
 use crate::wire;
 use crate::{Completion, SystemException, SystemExceptionKind};
 
@@ -52,6 +54,14 @@ pub(super) fn conclude(
                 server.counters.count(Counter::MalformedRequests);
             }
             if is_awaited {
+                let detail = exception_detail::take_for_reply(exception);
+                let mut with_detail = None;
+                let contexts = match &detail {
+                    None => contexts,
+                    Some(data) => with_detail
+                        .insert(ContextList::of(contexts).with(EXCEPTION_DETAIL_MESSAGE, data))
+                        .as_slice(),
+                };
                 wire::exception_reply(reply, request, exception, contexts, sizes);
             }
         }

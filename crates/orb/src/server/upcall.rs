@@ -84,10 +84,7 @@ impl<'u> Upcall<'u> {
     where
         'u: 's,
     {
-        let mut contexts = ContextList::new();
-        for context in self.contexts {
-            contexts.push(context.id, context.data);
-        }
+        let mut contexts = ContextList::of(self.contexts);
         for (id, data) in said {
             contexts.push(*id, data);
         }

@@ -18,24 +18,49 @@ use crate::words;
 Examples:
   deckwatch check scenarios/nav.toml
   deckwatch check scenarios/nav.toml --variant loaded --carriers udp,tcp --duration 20s
+  deckwatch check scenarios/nav-paper.toml --variants all
   deckwatch check mission.toml --json
 
-A malformed file is told with file, line and column, and ends with exit status 2.")]
+Without `--variant` and `--variants`, the mission itself is shown, and every variant of the file is checked too. A malformed file \
+or variant is told with file, line and column, and ends with exit status 2.")]
 pub(crate) struct Args {
     #[command(flatten)]
     mission: MissionArgs,
-    /// Print one JSON object
+    /// Show these variants of the mission one after the other, or `all`
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "variant"
+    )]
+    variants: Vec<String>,
+    /// Print one JSON object; with `--variants`, an array of them
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mission = args.mission.load()?;
-    let forecast = forecast(&mission)?;
+    if args.variants.is_empty() {
+        let shown = forecast(&args.mission.load_with_variants()?)?;
+        if args.json {
+            outln!("{}", serde_json::to_string_pretty(&shown)?)?;
+        } else {
+            print(&shown)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    // All are read before the first is shown: an error stands alone.
+    let missions = args.mission.load_each(&args.variants)?;
+    let all: Vec<Forecast> = missions.iter().map(forecast).collect::<Result<_, _>>()?;
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(&forecast)?)?;
-    } else {
-        print(&forecast)?;
+        outln!("{}", serde_json::to_string_pretty(&all)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (place, shown) in all.iter().enumerate() {
+        if place > 0 {
+            outln!("")?;
+        }
+        print(shown)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -37,6 +37,18 @@ impl MissionArgs {
         self.load_variant(self.variant.as_deref())
     }
 
+    /// As [`Self::load`]. If that is the mission itself, the variants of the file are read too, so that an error in one
+    /// of them is found.
+    pub(crate) fn load_with_variants(&self) -> anyhow::Result<Mission> {
+        let mission = self.load()?;
+        if self.variant.is_none() {
+            for variant in &mission.variants {
+                self.load_variant(Some(variant))?;
+            }
+        }
+        Ok(mission)
+    }
+
     /// As [`Self::load`], for each of these variants of the file; for all of them, if the only name is `all`.
     pub(crate) fn load_each(&self, names: &[String]) -> anyhow::Result<Vec<Mission>> {
         let all = Mission::load(&self.file, None)?.variants;

@@ -76,17 +76,60 @@ fn every_variant_of_every_scenario_is_sound() {
     ] {
         let output = deckwatch(&["check", file, "--json"]);
         let forecast: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        for variant in forecast["variants"].as_array().expect("names") {
-            let variant = variant.as_str().expect("a name");
-            let output = deckwatch(&["check", file, "--variant", variant]);
-            assert_eq!(
-                output.status.code(),
-                Some(0),
-                "{file} {variant}: {}",
-                text(&output.stderr)
-            );
-        }
+        let output = deckwatch(&["check", file, "--variants", "all", "--json"]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{file}: {errors}");
+        let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let names: Vec<_> = all.iter().map(|one| one["variant"].clone()).collect();
+        assert_eq!(
+            forecast["variants"],
+            serde_json::Value::from(names),
+            "{file}"
+        );
     }
+}
+
+#[test]
+fn named_variants_are_shown_one_after_the_other() {
+    let file = "scenarios/nav.toml";
+    let shown = |list: &str| {
+        let output = deckwatch(&["check", file, "--variants", list]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let both = shown("loaded,unloaded");
+    assert_eq!(both, format!("{}\n{}", shown("loaded"), shown("unloaded")));
+    assert!(both.contains(", variant loaded"), "{both}");
+}
+
+#[test]
+fn an_error_in_a_variant_is_found_without_naming_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mission.toml");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mission = std::fs::read_to_string(format!("{root}/scenarios/nav.toml"));
+    let mission = mission
+        .expect("readable")
+        .replace("../idl", &format!("{root}/idl"));
+    let wrong = "\n[variants.wrong]\nloads = [{ hosts = [\"NOWHERE\"], processes = 1, count = 5, sleep = \"1us\" }]\n";
+    std::fs::write(&file, mission + wrong).expect("written");
+    let file = file.to_str().expect("UTF-8");
+    for arguments in [
+        &["check", file][..],
+        &["check", file, "--variants", "all"],
+        &["check", file, "--variant", "wrong"],
+    ] {
+        let output = deckwatch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+        assert!(
+            text(&output.stderr).contains("NOWHERE"),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    let sound = deckwatch(&["check", file, "--variant", "loaded"]);
+    assert_eq!(sound.status.code(), Some(0));
 }
 
 #[test]

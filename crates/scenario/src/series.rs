@@ -131,7 +131,7 @@ pub fn run_series(
         let folder = folder.join(&name);
         members.push(Member {
             mission,
-            finished: finished(&folder, mission, &forecast)?,
+            finished: finished(&folder, mission, &forecast, settings.emulation)?,
             length: Duration::from_secs_f64(forecast.duration_s),
             name,
             folder,
@@ -241,6 +241,7 @@ fn finished(
     folder: &Path,
     mission: &Mission,
     forecast: &Forecast,
+    emulation: bool,
 ) -> Result<Option<ResultDocument>, SeriesError> {
     let result = folder.join(RESULT_FILE);
     if !result.exists() {
@@ -253,7 +254,8 @@ fn finished(
         };
     }
     let document = ResultDocument::load(&result)?;
-    if let Some(what) = difference(&document, mission, forecast) {
+    let what = difference(&document, mission, forecast);
+    if let Some(what) = what.or_else(|| place_difference(&document, mission, emulation)) {
         let folder = folder.to_owned();
         return Err(SeriesError::Foreign { folder, what });
     }
@@ -284,10 +286,6 @@ fn difference(
     if document.provenance.mission_text != *mission.text {
         return Some("another mission text");
     }
-    let environment = &document.environment;
-    if environment.kind != "loopback" && environment.network != mission.network.to_string() {
-        return Some("another network");
-    }
     let of = |flow: &deckwatch_meter::result::FlowResult| (flow.name.clone(), flow.carrier.clone());
     let planned = forecast.streams.iter();
     let planned: Vec<_> = planned
@@ -306,6 +304,25 @@ fn difference(
             flow.arrivals == "periodic" && due != Some(stream.judged)
         });
     (is_other && !is_interrupted(document)).then_some("another number of messages")
+}
+
+/// Returns what a result is of, if it was measured on another network. Without the privilege to emulate, a mission runs
+/// on the loopback interface: such a result stands beside no emulated one, and no other run is known to be alike.
+fn place_difference(
+    document: &ResultDocument,
+    mission: &Mission,
+    emulation: bool,
+) -> Option<&'static str> {
+    let environment = &document.environment;
+    let is_loopback = environment.kind == "loopback";
+    match (is_loopback, emulation && !mission.is_on_loopback()) {
+        (true, true) => Some("a run on the loopback interface, without emulation"),
+        (false, false) => Some("a run with emulation"),
+        (false, true) if environment.network != mission.network.to_string() => {
+            Some("another network")
+        }
+        _ => None,
+    }
 }
 
 /// Adds the time of the variants that follow to each progress report.

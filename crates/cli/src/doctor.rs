@@ -1,11 +1,12 @@
 //! `deckwatch doctor`: checks whether this machine is fit for real time, and prints what to change.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use deckwatch_probe::doctor::{Diagnosis, Finding, Judgement};
 
-use crate::output::outln;
+use crate::output::{self, outln, plain};
 
 /// Say whether this machine is fit for real time, and what to change.
 ///
@@ -52,7 +53,12 @@ fn print(diagnosis: &Diagnosis) -> anyhow::Result<()> {
             judgement,
         } = finding;
         let style = style(*judgement);
-        outln!("{style}{:<6}{style:#} {name}: {value}", word(*judgement))?;
+        let word = word(*judgement);
+        writeln!(
+            output::stdout(),
+            "{style}{word:<6}{style:#} {name}: {}",
+            plain(value)
+        )?;
         if let Some(advice) = advice {
             outln!("         why: {why}")?;
             outln!("         do:  {advice}")?;

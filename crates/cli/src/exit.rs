@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use deckwatch_meter::result::{VerdictKind, Warning};
 use deckwatch_probe::laboratory::{BROKEN_OFF, ENDED_EARLY, LaboratoryError};
 
-use crate::output::errln;
+use crate::output::{errln, plain};
 
 /// An exit status of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +88,9 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     // If stderr is closed, the exit status still shows the error.
     let mut out = anstream::stderr();
-    let _ = writeln!(out, "{red}error{red:#}: {error}");
+    let _ = writeln!(out, "{red}error{red:#}: {}", plain(&error.to_string()));
     for cause in error.chain().skip(1) {
-        let _ = writeln!(out, "  because: {cause}");
+        let _ = writeln!(out, "  because: {}", plain(&cause.to_string()));
     }
     let exception = error.chain().find_map(|cause| cause.downcast_ref());
     if let Some(detail) = exception.and_then(deckwatch_orb::exception_detail) {

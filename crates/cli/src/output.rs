@@ -2,20 +2,34 @@
 //! - If standard output cannot be written, for example because a disk is full, that is an error.
 //! - A reader that has closed the pipe is no error.
 //! - Errors on standard error are ignored.
+//! - No control character of a text that is printed reaches a terminal: peers choose names and addresses.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{self, LineWriter, Write};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::AutoStream;
 use anyhow::Context as _;
+use deckwatch_os::signal;
 
-/// Standard output. Output after the reader has closed the pipe is dropped.
-pub(crate) struct Output(anstream::AutoStream<io::Stdout>);
+/// Standard output, whole lines at a time.
+pub(crate) struct Output(LineWriter<AutoStream<Box<dyn Write>>>);
 
 pub(crate) fn stdout() -> Output {
-    Output(anstream::stdout())
+    let stdout = io::stdout();
+    let file = stdout.as_fd().try_clone_to_owned().map(File::from);
+    let raw: Box<dyn Write> = Box::new(Interruptible(file));
+    let choice = AutoStream::choice(&stdout);
+    Output(LineWriter::new(AutoStream::new(raw, choice)))
 }
+
+/// A file whose writes a signal ends: a reader that reads no more would block them for ever. What is written after the
+/// signal and does not fit into the pipe is dropped, and so is all that is written after the reader has closed it.
+struct Interruptible(io::Result<File>);
 
 /// Whether the reader of standard output has closed the pipe.
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
@@ -39,26 +53,72 @@ fn unless_gone<T>(written: io::Result<T>, otherwise: T) -> io::Result<T> {
     })
 }
 
-impl Write for Output {
+impl Write for Interruptible {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        unless_gone(self.0.write(octets), octets.len())
+        let file = match &mut self.0 {
+            Ok(file) => file,
+            Err(error) => return Err(error.kind().into()),
+        };
+        // A longer write may block in its middle.
+        let some = &octets[..octets.len().min(WRITTEN_AT_ONCE)];
+        if signal::can_write(file) {
+            unless_gone(file.write(some), octets.len())
+        } else {
+            Ok(octets.len())
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        unless_gone(self.0.flush(), ())
+        Ok(())
     }
 }
+
+impl Write for Output {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Octets that a pipe takes without blocking once it is ready: `PIPE_BUF` of Linux.
+const WRITTEN_AT_ONCE: usize = 4_096;
 
 /// Prints to standard output and flushes it.
 pub(crate) fn print(text: fmt::Arguments<'_>) -> anyhow::Result<()> {
     let mut out = stdout();
-    out.write_fmt(text)?;
+    out.write_all(plain(&text.to_string()).as_bytes())?;
     Ok(out.flush()?)
+}
+
+/// Escapes control characters except tabs and line ends, and those that change the direction of text. The escape is
+/// that of JSON: in a document it changes nothing.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| match c {
+        '\n' | '\t' => false,
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    };
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) {
+            // A write to a string does not fail.
+            let _ = write!(plain, "\\u{:04x}", u32::from(c));
+        } else {
+            plain.push(c);
+        }
+    }
+    Cow::Owned(plain)
 }
 
 /// Prints to standard error. Errors are ignored.
 pub(crate) fn tell(text: fmt::Arguments<'_>) {
-    let _unheard = anstream::stderr().write_fmt(text);
+    let _ = anstream::stderr().write_all(plain(&text.to_string()).as_bytes());
 }
 
 /// Writes a new file and renames it to `file`. No reader sees a partial file, and a failed write keeps the old content.
@@ -88,3 +148,22 @@ macro_rules! errln {
 }
 
 pub(crate) use {err, errln, out, outln};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_all_others_are_kept() {
+        let kept = "it's \"N\u{e4}v\"\tC:\\a\n";
+        assert!(matches!(plain(kept), Cow::Borrowed(text) if text == kept));
+        assert_eq!(
+            plain("a\u{1b}[31mX\u{1b}]0;owned\u{7}\r\u{7f}\u{9b}2J\u{202e}b"),
+            "a\\u001b[31mX\\u001b]0;owned\\u0007\\u000d\\u007f\\u009b2J\\u202eb"
+        );
+        let document = serde_json::json!({"name": "\u{7f}\u{9b}\u{202e}"});
+        let read: serde_json::Value =
+            serde_json::from_str(&plain(&document.to_string())).expect("JSON");
+        assert_eq!(read, document);
+    }
+}

@@ -11,6 +11,7 @@ use deckwatch_event::cos_event_channel_admin::EventChannelRef;
 use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
 };
+use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_orb::{Orb, Servant, SystemException};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -129,4 +130,60 @@ fn an_interface_of_no_events_is_refused_with_its_place_and_what_to_write() {
     let broken = said("Nav");
     assert!(broken.contains("it.idl:1:11"), "{broken}");
     std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn an_access_file_allows_what_it_names_and_refuses_the_rest_with_a_count_and_a_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("access.toml");
+    let rules = "[[allow]]\nwho = [\"127.0.0.1\"]\nmay = [\"supply\", \"observe\"]\n";
+    std::fs::write(&file, rules).expect("written");
+    for (kind, header) in [
+        (&[][..], &[][..]),
+        (&["--real-time"], &["--event-type", "20"]),
+    ] {
+        let process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(["channel", "--listen", "127.0.0.1:0", "--access"])
+            .arg(&file)
+            .args(kind)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut process = Process(process);
+        let mut ior = String::new();
+        let said = process.0.stdout.take().expect("a pipe");
+        BufReader::new(said).read_line(&mut ior).expect("a line");
+        let run = |arguments: &[&str]| {
+            let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+                .arg("events")
+                .args(arguments)
+                .args(["--ior", ior.trim()])
+                .env("NO_COLOR", "1")
+                .output()
+                .expect("the program starts");
+            let errors = String::from_utf8(output.stderr).expect("UTF-8");
+            (output.status.code(), errors)
+        };
+        let publish = ["publish", "--type", "unsigned long", "7"];
+        let (status, errors) = run(&[&publish[..], header].concat());
+        assert_eq!((status, &*errors), (Some(0), "Sent 1 event.\n"), "{kind:?}");
+        let (status, errors) = run(&["echo", "--count", "1"]);
+        assert_eq!(status, Some(2), "{errors}");
+        assert!(errors.contains("NO_PERMISSION"), "{errors}");
+        let orb = Orb::builder().build().expect("an ORB");
+        let object = orb.string_to_object(ior.trim()).expect("an IOR");
+        let status = ChannelStatusRef::unchecked_narrow(object.expect("not nil"));
+        let report = status.report().expect("an answer");
+        assert_eq!((report.received, report.consumers), (1, 0), "{kind:?}");
+        assert!(report.denied > 0, "{kind:?}");
+        orb.shutdown(true).expect("it ends");
+        let mut said = BufReader::new(process.0.stderr.take().expect("a pipe")).lines();
+        let refused = said.find_map(|line| line.ok().filter(|line| line.starts_with("refused: ")));
+        let refused = refused.expect("a line for the refusal");
+        assert!(
+            refused.contains("127.0.0.1") && refused.contains("consume"),
+            "{refused}"
+        );
+    }
 }

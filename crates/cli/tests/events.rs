@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use deckwatch_cdr::typecode::Member;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
-use deckwatch_probe::events::recording::{Recording, survey};
+use deckwatch_probe::events::recording::{Recording, Tail, survey};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::watched::Folder;
@@ -266,6 +266,50 @@ fn a_reader_that_closes_the_pipe_ends_the_command() {
 }
 
 #[test]
+fn a_signal_ends_a_command_whose_reader_does_not_read() {
+    let hand = Hand::new();
+    let mut echo = Events::start(&hand, &["echo"]);
+    let consumer = hand.consumer();
+    let text = structure("IDL:Long:1.0", "Long", "text", &"x".repeat(1_000));
+    let output = echo.0.stdout.take().expect("a pipe");
+    while rustix::io::ioctl_fionread(&output).expect("a pipe") < 40_000 {
+        consumer.push(&text).expect("pushed");
+    }
+    // A pipe has 64 KiB: all of these do not fit.
+    for _ in 0..60 {
+        consumer.push(&text).expect("pushed");
+    }
+    echo.signal(Signal::TERM);
+    let until = std::time::Instant::now() + hand::PATIENCE;
+    let status = loop {
+        match echo.0.try_wait().expect("a child") {
+            Some(status) => break status,
+            None => assert!(std::time::Instant::now() < until, "it waits for the reader"),
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(hand.proxies(), 0);
+    drop(output);
+}
+
+#[test]
+fn windows_without_events_do_not_delay_a_signal() {
+    let hand = Hand::new();
+    let hz = Events::start(&hand, &["hz", "--window", "1us"]);
+    let (status, _, errors) = hz.end();
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("a window has at least 1ms"), "{errors}");
+    let hz = Events::start(&hand, &["hz", "--window", "1ms"]);
+    drop(hand.consumer());
+    hz.signal(Signal::INT);
+    let (status, output, errors) = hz.end();
+    assert_eq!((status, &*errors), (Some(0), ""));
+    assert!(output.ends_with("total   0 events\n"), "{output}");
+    assert_eq!(hand.proxies(), 0);
+}
+
+#[test]
 fn the_end_of_the_channel_is_told_after_its_last_event() {
     for (arguments, expected, words) in [
         (&["echo"][..], 0, "The channel has ended.\n"),
@@ -455,6 +499,71 @@ fn a_recorder_killed_in_mid_stream_has_kept_all_that_it_received() {
 }
 
 #[test]
+fn a_recording_has_its_end_when_the_channel_dies() {
+    let folder = Folder::new("events-orphan");
+    let file = folder.path().join("nav.events");
+    let hand = Hand::new();
+    let record = recording(&hand, &file, 7);
+    drop(hand);
+    let (status, _, errors) = record.end();
+    assert_eq!(status, Some(2), "{errors}");
+    let kept = "the recording has ended; 7 events are kept in";
+    assert!(errors.contains(kept), "{errors}");
+    let found = survey(&file).expect("a recording");
+    let Tail::Ended(end) = found.tail else {
+        panic!("{found:?}");
+    };
+    assert_eq!((found.events, end.events, end.dropped), (7, 7, 0));
+    assert_eq!(end.dropped_by_channel, None);
+}
+
+#[test]
+fn every_event_that_a_recorder_has_taken_from_the_channel_is_counted() {
+    let folder = Folder::new("events-counted");
+    let hand = Hand::new();
+    for (name, more, asked) in [("signal", &[][..], 400), ("count", &["--count", "30"], 30)] {
+        let file = folder.path().join(name);
+        let text = file.to_str().expect("UTF-8");
+        let record = Events::start(&hand, &[&["record", "--output", text][..], more].concat());
+        let consumer = hand.consumer();
+        for event in 0..400 {
+            // Once the recorder has its events, it is gone.
+            if consumer.push(&number(event)).is_err() {
+                assert!(event >= asked);
+                break;
+            }
+        }
+        record.signal(Signal::TERM);
+        let (_, _, errors) = record.end();
+        let found = survey(&file).expect("a recording");
+        let Tail::Ended(end) = found.tail else {
+            panic!("{errors}");
+        };
+        assert_eq!((end.events, end.dropped), (u64::from(asked), 0), "{errors}");
+    }
+}
+
+#[test]
+fn the_events_before_a_damaged_one_are_replayed_with_a_warning() {
+    let folder = Folder::new("events-damaged");
+    let file = folder.path().join("nav.events");
+    let hand = Hand::new();
+    let record = recording(&hand, &file, 4);
+    wait_for_events(&file, 4);
+    let damaged = usize::try_from(std::fs::metadata(&file).expect("a file").len()).expect("small");
+    // The end of the recording follows the last event.
+    record.signal(Signal::INT);
+    assert_eq!(record.end().0, Some(0));
+    let mut octets = std::fs::read(&file).expect("readable");
+    octets[damaged - 1] ^= 1;
+    std::fs::write(&file, octets).expect("written");
+    let (errors, numbers) = replayed(&file, &["--speed", "0"]);
+    assert_eq!(numbers, [0, 1, 2]);
+    let told = "is damaged (its checksum is wrong). The 3 events before it are whole; those behind it are not sent.\nSent 3 events.\n";
+    assert!(errors.ends_with(told), "{errors}");
+}
+
+#[test]
 fn a_recording_ended_by_a_signal_is_whole_and_is_replayed_again_and_again() {
     let folder = Folder::new("events-looped");
     let file = folder.path().join("nav.events");
@@ -556,6 +665,21 @@ fn the_age_of_events_is_the_time_from_a_member() {
     assert_eq!(status, Some(2));
     insta::assert_snapshot!(errors);
     assert_eq!(hand.proxies(), 0);
+}
+
+#[test]
+fn a_member_that_a_peer_has_named_moves_no_cursor() {
+    let hand = Hand::new();
+    let delay = Events::start(&hand, &["delay", "--stamp", "at", "--count", "1"]);
+    let event = structure("IDL:X:1.0", "X", "m\u{1b}[2J\u{9b}", "");
+    hand.consumer().push(&event).expect("pushed");
+    let (status, _, errors) = delay.end();
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("m\\u001b[2J\\u009b"), "{errors}");
+    assert!(
+        !errors.contains(|c: char| c.is_control() && c != '\n'),
+        "{errors:?}"
+    );
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn cos_report(shared: &Shared) -> Result<ChannelReport, SystemExcepti
         consumers_lost: counts.consumers_lost,
         suppliers_lost: counts.suppliers_lost,
         refused: counts.refused,
+        denied: counts.denied,
         ..of_consumers(consumers)
     })
 }
@@ -67,6 +68,7 @@ pub(crate) fn of_consumers(mut consumers: Vec<ConsumerReport>) -> ChannelReport 
         consumers_lost: 0,
         suppliers_lost: 0,
         refused: 0,
+        denied: 0,
         longest_queues: consumers,
     }
 }

@@ -1,7 +1,11 @@
 //! Requests to end: SIGINT, SIGTERM and SIGHUP set a flag that a loop checks.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// The last ending signal received; 0 before the first.
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
@@ -40,12 +44,35 @@ pub fn ending() -> Option<&'static str> {
     ENDING.iter().find_map(find)
 }
 
+/// Waits until a descriptor takes octets without blocking: a pipe takes `PIPE_BUF` of them. Returns false if it still
+/// does not once an ending signal was received. A descriptor that is closed or broken takes them with an error.
+#[must_use]
+pub fn can_write(fd: &impl AsFd) -> bool {
+    loop {
+        let is_ending = ending().is_some();
+        let wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: if is_ending { 0 } else { LOOK_INTERVAL_NS },
+        };
+        match poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&wait)) {
+            Ok(0) if is_ending => return false,
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return true,
+        }
+    }
+}
+
+/// A signal that comes between the look at it and the wait is seen after this time.
+const LOOK_INTERVAL_NS: i64 = 50_000_000;
+
 extern "C" fn record(signal: libc::c_int) {
     RECEIVED.store(signal, Ordering::Relaxed);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -55,5 +82,15 @@ mod tests {
         // SAFETY: no memory is involved; the handler is in place.
         assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
         assert_eq!(ending(), Some("SIGHUP"));
+        // From now on a full pipe does not block.
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut full = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+        let mut written = 0;
+        while can_write(&full) {
+            written += full.write(&[0; 4_096]).unwrap();
+        }
+        assert!(written >= 4_096, "{written}");
+        drop(reader);
+        assert!(can_write(&full), "the write finds out");
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::bail;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_probe::events::age::{AgeWindow, Ages, StampPlace, Stamps, Unit};
+use deckwatch_probe::events::subscription::Losses;
 
 use super::at::ConsumerArgs;
 use super::types::TypeArgs;
-use super::watching::UntilArgs;
-use crate::mission_args::duration;
+use super::watching::{Figures, UntilArgs, Windows, window};
 use crate::output::{errln, outln};
 use crate::words;
 
@@ -36,8 +36,8 @@ pub(super) struct DelayArgs {
     /// Unit of the stamp, or of the rest: s, ms, us, ns or 100ns; without it ns, and s for floating point
     #[arg(long, value_name = "UNIT", requires = "stamp")]
     unit: Option<Unit>,
-    /// Length of one window
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    /// Length of one window, at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
     window: Duration,
     /// Print one JSON object a line; the last is the total
     #[arg(long)]
@@ -52,14 +52,12 @@ pub(super) fn run(args: &DelayArgs) -> anyhow::Result<ExitCode> {
     let mut stamps = Stamps::at(args.place()?);
     let mut subscription = args.consumer.subscribe(&args.types, &model)?;
     let (mut total, mut window) = (AgeWindow::default(), AgeWindow::default());
-    let window_ns = i64::try_from(args.window.as_nanos()).unwrap_or(i64::MAX);
-    let mut end_ns = monotonic_ns().saturating_add(window_ns);
+    let mut windows = Windows::new(args.window);
     let (mut unstamped, mut why) = (0_u64, String::new());
     let status = args.until.watch(&mut subscription, |received| {
         let now_ns = received.map_or_else(monotonic_ns, |received| received.at.monotonic_ns);
-        while now_ns >= end_ns {
-            print(args, "window", &window.take())?;
-            end_ns = end_ns.saturating_add(window_ns);
+        if windows.end_by(now_ns) {
+            print(args, "window", &window.take(), None)?;
         }
         match received.map(|received| stamps.age_ns(received)) {
             Some(Ok(age_ns)) => {
@@ -72,7 +70,7 @@ pub(super) fn run(args: &DelayArgs) -> anyhow::Result<ExitCode> {
         Ok(())
     })?;
     let ages = total.ages();
-    print(args, "total", &ages)?;
+    print(args, "total", &ages, Some(subscription.losses()))?;
     if ages.future > 0 {
         errln!(
             "{} events have a stamp in the future: the clocks of both hosts differ.",
@@ -108,9 +106,13 @@ impl DelayArgs {
     }
 }
 
-fn print(args: &DelayArgs, what: &str, ages: &Ages) -> anyhow::Result<()> {
+fn print(args: &DelayArgs, what: &str, ages: &Ages, losses: Option<Losses>) -> anyhow::Result<()> {
     if args.json {
-        outln!("{{\"{what}\": {}}}", serde_json::to_string(ages)?)
+        let figures = Figures {
+            figures: ages,
+            losses,
+        };
+        outln!("{{\"{what}\": {}}}", serde_json::to_string(&figures)?)
     } else {
         outln!("{what:<6}  {}", text(ages))
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_probe::events::rate::{Rate, RateWindow};
+use deckwatch_probe::events::subscription::Losses;
 
 use super::at::ConsumerArgs;
 use super::types::TypeArgs;
-use super::watching::UntilArgs;
+use super::watching::{Figures, UntilArgs, Windows, window};
 use crate::mission_args::duration;
 use crate::output::outln;
 use crate::words;
@@ -25,8 +26,8 @@ pub(super) struct HzArgs {
     types: TypeArgs,
     #[command(flatten)]
     until: UntilArgs,
-    /// Length of one window
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    /// Length of one window, at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
     window: Duration,
     /// The period that the supplier should keep, for example 50ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -44,13 +45,11 @@ pub(super) fn run(args: &HzArgs) -> anyhow::Result<ExitCode> {
     let mut subscription = args.consumer.subscribe(&args.types, &model)?;
     let mut total = RateWindow::new(args.period);
     let mut window = RateWindow::new(args.period);
-    let window_ns = i64::try_from(args.window.as_nanos()).unwrap_or(i64::MAX);
-    let mut end_ns = monotonic_ns().saturating_add(window_ns);
+    let mut windows = Windows::new(args.window);
     let status = args.until.watch(&mut subscription, |received| {
         let now_ns = received.map_or_else(monotonic_ns, |received| received.at.monotonic_ns);
-        while now_ns >= end_ns {
-            print(args, "window", &window.take())?;
-            end_ns = end_ns.saturating_add(window_ns);
+        if windows.end_by(now_ns) {
+            print(args, "window", &window.take(), None)?;
         }
         if let Some(received) = received {
             window.add(received.at.monotonic_ns);
@@ -58,13 +57,17 @@ pub(super) fn run(args: &HzArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(())
     })?;
-    print(args, "total", &total.rate())?;
+    print(args, "total", &total.rate(), Some(subscription.losses()))?;
     Ok(status)
 }
 
-fn print(args: &HzArgs, what: &str, rate: &Rate) -> anyhow::Result<()> {
+fn print(args: &HzArgs, what: &str, rate: &Rate, losses: Option<Losses>) -> anyhow::Result<()> {
     if args.json {
-        outln!("{{\"{what}\": {}}}", serde_json::to_string(rate)?)
+        let figures = Figures {
+            figures: rate,
+            losses,
+        };
+        outln!("{{\"{what}\": {}}}", serde_json::to_string(&figures)?)
     } else {
         outln!("{what:<6}  {}", text(rate))
     }

@@ -16,7 +16,7 @@ use super::watching::STEP;
 use crate::mission_args::duration;
 use crate::names::at::At;
 use crate::names::list::{address, bindings};
-use crate::output::outln;
+use crate::output::{errln, outln};
 use crate::words;
 
 #[derive(clap::Args)]
@@ -76,7 +76,10 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         print(&channels, args.long)?;
     }
     Ok(match deckwatch_os::signal::ending() {
-        Some(signal) => crate::exit::ended_by(signal).into(),
+        Some(signal) => {
+            errln!("Ended early by {signal}: the list is incomplete.");
+            crate::exit::ended_by(signal).into()
+        }
         None => ExitCode::SUCCESS,
     })
 }
@@ -175,6 +178,7 @@ impl Found {
                 row["consumers_lost"] = report.consumers_lost.into();
                 row["suppliers_lost"] = report.suppliers_lost.into();
                 row["refused"] = report.refused.into();
+                row["denied"] = report.denied.into();
                 row["rates"] = json!(self.rates);
                 let consumers = report.longest_queues.iter().map(|one| {
                     json!({"address": one.address, "queued": one.queued, "delivered": one.delivered,
@@ -217,7 +221,7 @@ fn print(channels: &[Found], long: bool) -> anyhow::Result<()> {
             outln!(
                 "{:names$}    consumer at {}: {} queued, {} delivered, {} dropped, {} failed",
                 "",
-                consumer.address.escape_debug(),
+                consumer.address,
                 words::count(consumer.queued),
                 words::count(consumer.delivered),
                 words::count(consumer.dropped),
@@ -239,11 +243,13 @@ fn state(report: &ChannelReport, rates: Option<Rates>) -> String {
             rate(rates.delivered_hz)
         )
     });
-    let refused = if report.refused == 0 {
-        String::new()
-    } else {
-        format!(", {} connects refused", words::count(report.refused))
-    };
+    let refused = [
+        (report.refused, "connects refused"),
+        (report.denied, "requests denied"),
+    ];
+    let refused = refused.into_iter().filter(|(count, _)| *count > 0);
+    let refused = refused.map(|(count, what)| format!(", {} {what}", words::count(count)));
+    let refused: String = refused.collect();
     format!(
         "{}, {}; {} queued; {} received, {} delivered{rates}, {} dropped, {} failed{refused}",
         noun(
@@ -276,6 +282,7 @@ mod tests {
             delivered: 998,
             dropped: 2,
             refused: 9,
+            denied: 4_000,
             ..ChannelReport::default()
         };
         let rates = Rates {
@@ -286,7 +293,7 @@ mod tests {
         assert_eq!(
             state(&report, Some(rates)),
             "1 consumer, 2 suppliers; 3 queued; 1,000 received, 998 delivered (20 in, 0 out a \
-             second), 2 dropped, 0 failed, 9 connects refused"
+             second), 2 dropped, 0 failed, 9 connects refused, 4,000 requests denied"
         );
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use deckwatch_meter::provenance::{machine, rfc3339};
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_probe::events::recording::{Head, Recorder};
+use deckwatch_probe::events::subscription::Next;
 
 use super::at::ConsumerArgs;
 use super::progress::Progress;
@@ -22,8 +23,9 @@ Examples:
   deckwatch events record NAV -o nav.events
   deckwatch events record NAV -o nav.events --for 10min --type Nav::NavData
 
-Each event is one write: a recorder that is killed has lost nothing that it had received, and at most the last record is torn. \
-`deckwatch events replay` finds that. Ctrl-C ends the recording in order.")]
+Each event is one write: a recorder that is killed loses the events that it has received and not yet written, and at most the \
+last record is torn. `deckwatch events replay` finds that. Ctrl-C ends the recording in order: all that was received is written. \
+So does the end or the death of the channel.")]
 pub(super) struct RecordArgs {
     #[command(flatten)]
     consumer: ConsumerArgs,
@@ -48,9 +50,11 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let mut recorder =
         Recorder::create(&args.output, &head, monotonic_ns()).with_context(cannot_write)?;
     let mut progress = Progress::new(None);
+    let mut taken = 0;
     let watched = args.until.watch(&mut subscription, |received| {
         if let Some(received) = received {
             recorder.add(received).with_context(cannot_write)?;
+            taken += 1;
         }
         progress.show(recorder.events(), || {
             format!(
@@ -63,18 +67,25 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     });
     drop(progress);
     // Whatever ended it, the file gets its end and the channel its proxy back.
-    let counts = subscription.counts();
+    subscription.disconnect();
+    let (mut losses, mut unwanted) = (subscription.losses(), subscription.counts().unwanted);
+    while let Ok(Next::Event(_)) = subscription.next(Duration::ZERO) {
+        if args.until.count == Some(taken) {
+            unwanted += 1;
+        } else {
+            losses.dropped += 1;
+        }
+    }
     drop(subscription);
     let (kept, size) = (recorder.events(), recorder.size_bytes());
+    let ended = recorder.finish(losses, unwanted).with_context(cannot_write);
     let status = watched.with_context(|| {
         format!(
             "the recording has ended; {} events are kept in {file}",
             words::count(kept)
         )
     })?;
-    let end = recorder
-        .finish(counts.dropped, counts.unwanted)
-        .with_context(cannot_write)?;
+    let end = ended?;
     let events = usize::try_from(end.events).unwrap_or(usize::MAX);
     errln!(
         "Recorded {} {} ({} octets) in {file}.",

@@ -25,7 +25,7 @@ Examples:
   deckwatch events replay nav.events --dry-run                   print the schedule, and send nothing
 
 The gaps are those at which the recorder received the events. The schedule is absolute: an overdue event is sent at once, and \
-none is skipped. With `--loop`, the mean gap lies between two rounds. All of the file is checked before anything is sent.")]
+none is skipped. With `--loop`, the mean gap lies between two rounds. All of the file is checked before anything is sent. If an event in it is damaged, the events before it are sent, with a warning.")]
 pub(super) struct ReplayArgs {
     /// The recording
     file: PathBuf,
@@ -107,7 +107,15 @@ fn schedule(args: &ReplayArgs, mut replay: Replay) -> anyhow::Result<ExitCode> {
 /// Prints what the recording lacks: dropped events, its end, or a torn tail.
 fn tell(survey: &Survey) {
     let events = words::count(survey.events);
-    match survey.tail {
+    if let Tail::Ended(end) = &survey.tail
+        && let Some(dropped @ 1..) = end.dropped_by_channel
+    {
+        errln!(
+            "While it was recorded, the channel dropped {} events, for all its consumers together.",
+            words::count(dropped)
+        );
+    }
+    match &survey.tail {
         Tail::Ended(end) if end.dropped > 0 => errln!(
             "The recording lacks {} events, which came faster than they were written.",
             words::count(end.dropped)
@@ -118,7 +126,11 @@ fn tell(survey: &Survey) {
         }
         Tail::Torn(octets) => errln!(
             "The last {} octets of the recording are torn; the {events} events before them are whole.",
-            words::count(octets)
+            words::count(*octets)
+        ),
+        Tail::Damaged { offset, fact } => errln!(
+            "The record at octet {offset} is damaged ({fact}). The {events} events before it are whole; those behind it are \
+             not sent."
         ),
     }
 }

@@ -118,6 +118,52 @@ fn channels_are_listed_with_what_is_known_of_them() {
 }
 
 #[test]
+fn a_name_that_a_peer_has_chosen_moves_no_cursor() {
+    let foreign = Hand::new();
+    let world = World::new(&foreign);
+    let root = world.orb.string_to_object(&world.names).expect("an IOR");
+    let root = NamingContextRef::unchecked_narrow(root.expect("not nil"));
+    let channel = world.orb.string_to_object(&world.channel).expect("an IOR");
+    let channel = channel.expect("not nil");
+    let harmful = "\u{1b}[31mX\u{1b}]0;owned\u{7}";
+    for name in [
+        format!("it's{harmful}"),
+        format!("one{harmful}/SAME"),
+        format!("two{harmful}/SAME"),
+    ] {
+        bind_with_contexts(&root, &name, &channel, Existing::Keep).expect("bound");
+    }
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(arguments)
+            .args(["--names", &world.names])
+            .env("NO_COLOR", "1")
+            .output()
+            .expect("the program starts");
+        let texts = [output.stdout, output.stderr].map(String::from_utf8);
+        texts.map(|text| text.expect("UTF-8")).concat()
+    };
+    for arguments in [
+        &["events", "list", "--interval", "1ms"][..],
+        &["events", "list", "--interval", "1ms", "--json"],
+        &["names", "list", "--recursive", "--long"],
+        // It is one of two.
+        &["events", "echo", "SAME"],
+    ] {
+        let text = run(arguments);
+        assert!(
+            !text.contains(|c: char| c.is_control() && c != '\n'),
+            "{text:?}"
+        );
+        assert!(
+            text.contains("\\u001b[31mX\\u001b]0;owned\\u0007"),
+            "{text}"
+        );
+    }
+    assert!(run(&["names", "list"]).contains("it's\\u001b"));
+}
+
+#[test]
 fn the_counts_of_a_channel_return_to_zero_whatever_ended_its_clients() {
     let foreign = Hand::new();
     let world = World::new(&foreign);

@@ -57,6 +57,7 @@ impl Shared {
             consumers_lost: counts.consumers_lost,
             suppliers_lost: counts.suppliers_lost,
             refused: counts.refused,
+            denied: counts.denied,
             ..status::of_consumers(consumers)
         })
     }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_meter::histogram::LatencyHistogram;
+use deckwatch_meter::limits::HISTOGRAM_NS_MAX;
 
 use super::Received;
 use crate::limits::P99_SAMPLES_MIN;
@@ -229,9 +230,9 @@ pub struct Ages {
     pub events: u64,
     /// The least age, nanoseconds; `None` without events.
     pub min_ns: Option<i64>,
-    /// The median to three digits, nanoseconds; `None` without events, or if an age is negative.
+    /// The median to three digits, nanoseconds; `None` without events, or if an age is negative or above one hour.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile; `None` with fewer than ten samples beyond it, or if an age is negative.
+    /// The 99th percentile; `None` with fewer than ten samples beyond it, or if an age is negative or above one hour.
     pub p99_ns: Option<u64>,
     /// The greatest age, nanoseconds.
     pub max_ns: Option<i64>,
@@ -260,8 +261,9 @@ impl AgeWindow {
     #[must_use]
     pub fn ages(&self) -> Ages {
         let events = self.ages.count();
-        // The histogram has no negative ages.
-        let is_sound = self.future == 0;
+        // The histogram has no negative ages, and none beyond its range.
+        let is_sound = self.future == 0
+            && (self.max_ns).is_none_or(|max_ns| max_ns.unsigned_abs() <= HISTOGRAM_NS_MAX);
         let quantile =
             |share, least| (is_sound && events >= least).then(|| self.ages.quantile_ns(share));
         Ages {
@@ -373,6 +375,20 @@ mod tests {
         assert_eq!(text, "header.text is no number");
         let no_header = age(StampPlace::Header, &event).expect_err("no header");
         assert!(no_header.contains("`--stamp`"), "{no_header}");
+    }
+
+    #[test]
+    fn ages_beyond_the_histogram_have_no_percentile() {
+        let mut window = AgeWindow::default();
+        let hour_ns = i64::try_from(HISTOGRAM_NS_MAX).expect("small");
+        window.add(hour_ns);
+        assert!(window.ages().p50_ns.is_some());
+        for _ in 0..2_000 {
+            window.add(24 * hour_ns);
+        }
+        let ages = window.ages();
+        assert_eq!((ages.p50_ns, ages.p99_ns), (None, None));
+        assert_eq!(ages.max_ns, Some(24 * hour_ns));
     }
 
     #[test]

@@ -69,7 +69,10 @@ pub struct End {
     pub events: u64,
     /// Events that came faster than they were written.
     pub dropped: u64,
-    /// Events of types that were not asked for.
+    /// Events that the channel dropped meanwhile, for all its consumers together; `None` if it did not report that.
+    #[serde(default)]
+    pub dropped_by_channel: Option<u64>,
+    /// Events that were not asked for: of other types, or beyond the number of them.
     pub unwanted: u64,
     /// Events with a state that no TypeCode describes, in code sets that the file does not have.
     pub unwritten: u64,

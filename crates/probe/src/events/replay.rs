@@ -51,7 +51,7 @@ impl Replay {
     /// Opens a recording, and checks all of it.
     ///
     /// # Errors
-    /// [`RecordingError`]; a torn end is none.
+    /// [`RecordingError`]; a torn end and a damaged event are none: the events before them are replayed.
     pub fn open(
         path: &Path,
         wanted: Selection,
@@ -68,13 +68,13 @@ impl Replay {
         Ok((replay, survey))
     }
 
-    /// Returns the next event and its due time, or `None` at the end.
+    /// Returns the next event and its due time, or `None` at the end of the whole records.
     ///
     /// # Errors
-    /// [`RecordingError`] if the file was changed meanwhile.
+    /// The operating system's error.
     pub fn read(&mut self) -> Result<Option<Due>, RecordingError> {
         loop {
-            match self.recording.read()? {
+            match self.recording.read_whole()? {
                 Some(recorded) if self.wanted.wants(&recorded.event) => {
                     self.has_events = true;
                     return Ok(Some(Due {

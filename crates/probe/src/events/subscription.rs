@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use deckwatch_orb::{ObjectRef, Orb};
 use deckwatch_os::clock::monotonic_ns;
+use serde::Serialize;
 
 use super::channel::{Source, address_towards, open};
 use super::inbox::{InboxCounts, Outbox, inbox};
 use super::selection::Selection;
+use super::status::report;
 use super::{EventsError, Received};
 use crate::limits::{CHANNEL_CALL_TIMEOUT, CHANNEL_CHECK_INTERVAL, CHANNEL_CONNECT_TIMEOUT};
 
@@ -18,8 +20,23 @@ pub struct Subscription {
     /// `None` once disconnected.
     source: Option<Box<dyn Source>>,
     orb: Orb,
+    /// The channel, called through `orb`.
+    channel: ObjectRef,
+    /// Events that the channel had dropped before this consumer was connected; `None` if it does not report them.
+    dropped_before: Option<u64>,
+    /// Those that it dropped until this consumer was disconnected.
+    dropped_by_channel: Option<u64>,
     /// When the channel last showed that it has this consumer: CLOCK_MONOTONIC, nanoseconds.
     heard_ns: i64,
+}
+
+/// Events that did not reach the reader of a subscription.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Events dropped here because the reader was too slow.
+    pub dropped: u64,
+    /// Events that the channel dropped meanwhile, for all its consumers together; `None` if it does not report that.
+    pub dropped_by_channel: Option<u64>,
 }
 
 /// What [`Subscription::next`] found.
@@ -64,13 +81,39 @@ impl Subscription {
             outbox,
             source: None,
             orb,
+            channel: channel.clone(),
+            dropped_before: None,
+            dropped_by_channel: None,
             heard_ns: monotonic_ns(),
         };
         let own = subscription.orb.string_to_object(&channel.to_string());
         let own = own.map_err(|error| EventsError::Orb(error.to_string()))?;
         let own = own.ok_or_else(|| EventsError::NotAChannel("nil".to_owned()))?;
-        subscription.source = Some(open(&own)?.subscribe(&subscription.orb, inbox)?);
+        let opened = open(&own)?;
+        subscription.channel = own;
+        subscription.dropped_before = subscription.reported_drops();
+        subscription.source = Some(opened.subscribe(&subscription.orb, inbox)?);
         Ok(subscription)
+    }
+
+    /// The events that the channel has dropped so far; `None` if it does not answer, or is not one of ours.
+    fn reported_drops(&self) -> Option<u64> {
+        let report = report(&self.channel).ok().flatten();
+        report.map(|report| report.dropped)
+    }
+
+    /// Disconnects the consumer. Events that were received until then can still be read.
+    pub fn disconnect(&mut self) {
+        let Some(source) = self.source.take() else {
+            return;
+        };
+        if let Some(before) = self.dropped_before {
+            let after = self.reported_drops();
+            self.dropped_by_channel = after.map(|after| after.saturating_sub(before));
+        }
+        drop(source);
+        // Fails only if the ORB was shut down before, and no other code shuts it down.
+        let _ = self.orb.shutdown(true);
     }
 
     /// Waits for the next event, at most for `patience`. After a time without events, asks the channel whether it still
@@ -97,6 +140,15 @@ impl Subscription {
             self.heard_ns = now_ns;
         }
         Ok(Next::Nothing)
+    }
+
+    /// The events that were lost until [`Self::disconnect`].
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        Losses {
+            dropped: self.outbox.counts().dropped,
+            dropped_by_channel: self.dropped_by_channel,
+        }
     }
 
     /// The counts of this consumer at this moment.

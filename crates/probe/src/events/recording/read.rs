@@ -29,7 +29,7 @@ pub struct Recording {
 }
 
 /// How a recording ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tail {
     /// The recorder has ended it in order.
     Ended(End),
@@ -37,6 +37,13 @@ pub enum Tail {
     Open,
     /// The recorder was killed while it wrote a record, or the machine failed: so many octets are no whole record.
     Torn(u64),
+    /// A record is damaged that is not the last one. Nothing behind it is read: where the next one begins is not known.
+    Damaged {
+        /// Where the record begins.
+        offset: u64,
+        /// What is wrong with it.
+        fact: String,
+    },
 }
 
 /// The extent of a recording.
@@ -52,14 +59,14 @@ pub struct Survey {
     pub tail: Tail,
 }
 
-/// Reads a whole recording, and checks every record.
+/// Reads a whole recording, and checks every record up to the first that is damaged.
 ///
 /// # Errors
-/// [`RecordingError`].
+/// [`RecordingError`]; a damaged event is none.
 pub fn survey(path: &Path) -> Result<Survey, RecordingError> {
     let mut recording = Recording::open(path)?;
     let mut span: Option<(Duration, Duration)> = None;
-    while let Some(recorded) = recording.read()? {
+    while let Some(recorded) = recording.read_whole()? {
         let (first, _) = span.unwrap_or((recorded.after, recorded.after));
         span = Some((first, recorded.after));
     }
@@ -161,6 +168,20 @@ impl Recording {
                 Ok(None)
             }
             _ => Err(damaged("its kind is not known")),
+        }
+    }
+
+    /// As [`Self::read`], but a damaged record is the end: the events before it are whole.
+    ///
+    /// # Errors
+    /// [`RecordingError`], but not [`RecordingError::Damaged`].
+    pub fn read_whole(&mut self) -> Result<Option<Recorded>, RecordingError> {
+        match self.read() {
+            Err(RecordingError::Damaged { offset, fact, .. }) => {
+                self.tail = Some(Tail::Damaged { offset, fact });
+                Ok(None)
+            }
+            read => read,
         }
     }
 

@@ -7,6 +7,7 @@ use deckwatch_event::rtec_event_comm::EventHeader;
 use tempfile::TempDir;
 
 use super::*;
+use crate::events::subscription::Losses;
 use crate::events::{Moment, Received};
 
 const START_NS: i64 = 1_000;
@@ -66,8 +67,13 @@ fn numbers(path: &Path) -> Vec<(u128, u32)> {
 fn a_recording_is_read_back_with_its_times_and_its_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let (recorder, path) = recorder(&folder);
-    let end = recorder.finish(7, 8).expect("written");
+    let losses = Losses {
+        dropped: 7,
+        dropped_by_channel: Some(9),
+    };
+    let end = recorder.finish(losses, 8).expect("written");
     assert_eq!((end.events, end.dropped, end.unwanted), (3, 7, 8));
+    assert_eq!(end.dropped_by_channel, Some(9));
     assert_eq!(numbers(&path), [(5, 0), (105, 1), (405, 2)]);
     let found = survey(&path).expect("a recording");
     assert_eq!((&found.head, found.events), (&head(), 3));
@@ -113,7 +119,7 @@ fn a_recording_cut_at_any_octet_gives_its_whole_events() {
         match found.tail {
             Tail::Open => opens += 1,
             Tail::Torn(octets) => assert!(octets > 0 && octets < size as u64),
-            Tail::Ended(_) => panic!("no end was written"),
+            other => panic!("no end was written: {other:?}"),
         }
         let all = numbers(&path);
         assert_eq!(
@@ -137,8 +143,12 @@ fn a_changed_octet_is_found_and_the_events_before_it_are_whole() {
         changed[at] ^= 0x10;
         std::fs::write(&path, &changed).expect("written");
         let (events, is_told) = match survey(&path) {
-            Ok(found) => (found.events, matches!(found.tail, Tail::Torn(_))),
-            Err(RecordingError::Damaged { events, .. }) => (events, true),
+            Ok(found) => {
+                let is_told = matches!(found.tail, Tail::Torn(_) | Tail::Damaged { .. });
+                (found.events, is_told)
+            }
+            // Without its head it is no recording.
+            Err(RecordingError::Damaged { events, .. }) => (events, events == 0),
             Err(_) => (0, at < PREAMBLE_SIZE),
         };
         assert!(is_told && events < 3, "octet {at}");
@@ -148,6 +158,33 @@ fn a_changed_octet_is_found_and_the_events_before_it_are_whole() {
             let found = recording.read().expect("whole").expect("an event");
             assert_eq!(found.after.as_nanos(), expected.0, "octet {at}");
         }
+    }
+}
+
+#[test]
+fn the_events_before_a_damaged_one_are_surveyed_and_those_behind_it_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut recorder, path) = recorder(&folder);
+    let offset = recorder.size_bytes();
+    for number in [3, 4] {
+        recorder.add(&received(500, number)).expect("written");
+    }
+    drop(recorder);
+    let mut octets = std::fs::read(&path).expect("readable");
+    octets[usize::try_from(offset).expect("small") + FRAME_SIZE + 20] ^= 1;
+    std::fs::write(&path, &octets).expect("written");
+    let found = survey(&path).expect("a recording");
+    let fact = "its checksum is wrong".to_owned();
+    assert_eq!(found.tail, Tail::Damaged { offset, fact });
+    assert_eq!(found.events, 3);
+    let mut recording = Recording::open(&path).expect("a recording");
+    for _ in 0..2 {
+        let mut events = 0;
+        while recording.read_whole().expect("readable").is_some() {
+            events += 1;
+        }
+        assert_eq!(events, 3);
+        recording.rewind().expect("rewound");
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     VERSION, checksum,
 };
 use crate::events::Received;
+use crate::events::subscription::Losses;
 use crate::limits::RECORD_SIZE_MAX;
 
 /// Writes events to a new file, each with one write.
@@ -87,10 +88,11 @@ impl Recorder {
     ///
     /// # Errors
     /// The operating system's error.
-    pub fn finish(mut self, dropped: u64, unwanted: u64) -> Result<End, RecordingError> {
+    pub fn finish(mut self, losses: Losses, unwanted: u64) -> Result<End, RecordingError> {
         let end = End {
             events: self.events,
-            dropped,
+            dropped: losses.dropped,
+            dropped_by_channel: losses.dropped_by_channel,
             unwanted,
             unwritten: self.unwritten,
         };

@@ -21,8 +21,8 @@ pub(super) struct Pushed<'r> {
     event: Option<Arc<Event>>,
     /// The event for conjunctions.
     held: Option<HeldEvent>,
-    /// Bodies in other forms, and those for other channels.
-    bodies: [Option<(Shape, Marshalled)>; FORMS],
+    /// Bodies in other forms, and those for other channels; `None` for one that cannot be made.
+    bodies: [Option<(Shape, Form, Option<Marshalled>)>; FORMS],
     next: usize,
     /// Its identity among federated channels, once it has one.
     id: Option<EventId>,
@@ -102,7 +102,8 @@ impl<'r> Pushed<'r> {
             Came::Taken(_, body) => Some(body),
             Came::Arguments(_) | Came::Bound(_) | Came::Apart => None,
         };
-        let others = self.bodies.into_iter().flatten().map(|(_, body)| body);
+        let others = self.bodies.into_iter().flatten();
+        let others = others.filter_map(|(_, _, body)| body);
         came.into_iter().chain(others)
     }
 
@@ -156,10 +157,11 @@ impl<'r> Pushed<'r> {
         {
             return Some(came);
         }
-        let made = self.bodies.iter().flatten();
-        let mut fitting = made.filter(|(made, body)| *made == shape && outlet.takes(body.form()));
-        if let Some((_, body)) = fitting.next() {
-            return Some(body.clone());
+        let mut made = self.bodies.iter().flatten();
+        let is_fitting =
+            |(made, form, _): &&(Shape, Form, _)| *made == shape && outlet.takes(*form);
+        if let Some((_, _, body)) = made.find(is_fitting) {
+            return body.clone();
         }
         let event = self.event()?;
         let mut header = event.header;
@@ -179,10 +181,12 @@ impl<'r> Pushed<'r> {
             header.write(w)?;
             event.data.write(w)
         };
-        let body = shared.deliveries.marshal(outlet.form(), write).ok()?;
-        self.bodies[self.next % FORMS] = Some((shape, body.clone()));
+        let form = outlet.form();
+        // What has no room for one consumer has none for the next: it is not tried again.
+        let body = shared.deliveries.marshal(form, write).ok();
+        self.bodies[self.next % FORMS] = Some((shape, form, body.clone()));
         self.next += 1;
-        Some(body)
+        body
     }
 
     /// The octets as they came, if the consumer takes them.

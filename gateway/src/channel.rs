@@ -4,14 +4,15 @@
 mod qos;
 
 use std::fmt::Display;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use deckwatch_event::client::{Connected, address_towards};
 use deckwatch_event::rtec_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
+    ConsumerAdminRef, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierRef, SupplierAdminRef,
 };
 use deckwatch_event::rtec_event_comm::{
     Event, PushConsumerRef, PushConsumerSkeleton, PushSupplier, PushSupplierRef,
@@ -127,7 +128,8 @@ impl Link {
         };
         let mut connection = Connection {
             orb: self.orb(&reference)?,
-            proxies: Vec::new(),
+            consumers: Vec::new(),
+            suppliers: Vec::new(),
         };
         let channel = resolve(&connection.orb, &reference)?;
         let channel = EventChannelRef::narrow(&channel)
@@ -180,17 +182,18 @@ impl Link {
             has_ended: Arc::clone(&self.is_broken),
         };
         let own = connection.activate(Arc::new(PushConsumerSkeleton::new(consumer)))?;
-        let admin = channel.for_consumers().map_err(|error| refused(&error))?;
-        let admin = admin.ok_or_else(|| refused(&NIL))?;
-        let proxy = admin
-            .obtain_push_supplier()
-            .map_err(|error| refused(&error))?;
-        let proxy = proxy.ok_or_else(|| refused(&NIL))?;
-        connection.proxies.push(Proxy::OfConsumer(proxy.clone()));
+        let proxy = Connected::obtain(
+            channel.for_consumers(),
+            ConsumerAdminRef::obtain_push_supplier,
+            FAREWELL_TIMEOUT,
+        );
+        let proxy = proxy.map_err(|error| refused(&error))?;
         let own = PushConsumerRef::unchecked_narrow(own);
         let qos = qos::consumer_qos(&way.mapping.headers());
         let connected = proxy.connect_push_consumer(Some(&own), &qos);
-        connected.map_err(|error| refused(&error))
+        connected.map_err(|error| refused(&error))?;
+        connection.consumers.push(proxy);
+        Ok(())
     }
 
     fn connect_supplier(
@@ -203,23 +206,21 @@ impl Link {
         let refused = |error: &dyn Display| failed("it refused a supplier", error);
         let servant = Farewell(Arc::clone(&self.is_broken));
         let own = connection.activate(Arc::new(PushSupplierSkeleton::new(servant)))?;
-        let admin = channel.for_suppliers().map_err(|error| refused(&error))?;
-        let admin = admin.ok_or_else(|| refused(&NIL))?;
-        let proxy = admin
-            .obtain_push_consumer()
-            .map_err(|error| refused(&error))?;
-        let proxy = proxy.ok_or_else(|| refused(&NIL))?;
-        connection.proxies.push(Proxy::OfSupplier(proxy.clone()));
+        let proxy = Connected::obtain(
+            channel.for_suppliers(),
+            SupplierAdminRef::obtain_push_consumer,
+            FAREWELL_TIMEOUT,
+        );
+        let proxy = proxy.map_err(|error| refused(&error))?;
         let own = PushSupplierRef::unchecked_narrow(own);
         let qos = qos::supplier_qos(&mapping.headers());
         let connected = proxy.connect_push_supplier(Some(&own), &qos);
         connected.map_err(|error| refused(&error))?;
-        supplier.set(Some(proxy));
+        supplier.set(Some(proxy.clone()));
+        connection.suppliers.push(proxy);
         Ok(())
     }
 }
-
-const NIL: &str = "it returned a nil reference";
 
 /// The servant of a supplier: the channel calls it when it ends.
 struct Farewell(Arc<AtomicBool>);
@@ -234,35 +235,8 @@ impl PushSupplier for Farewell {
 /// Our proxies in one channel. Dropping it disconnects them.
 struct Connection {
     orb: Orb,
-    proxies: Vec<Proxy>,
-}
-
-enum Proxy {
-    OfConsumer(ProxyPushSupplierRef),
-    OfSupplier(ProxyPushConsumerRef),
-}
-
-impl Proxy {
-    fn object(&self) -> &ObjectRef {
-        match self {
-            Self::OfConsumer(proxy) => proxy.object(),
-            Self::OfSupplier(proxy) => proxy.object(),
-        }
-    }
-
-    fn disconnect(&self) -> Result<(), SystemException> {
-        let hurried = self
-            .object()
-            .with_round_trip_timeout(Some(FAREWELL_TIMEOUT));
-        match self {
-            Self::OfConsumer(_) => {
-                ProxyPushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier()
-            }
-            Self::OfSupplier(_) => {
-                ProxyPushConsumerRef::unchecked_narrow(hurried).disconnect_push_consumer()
-            }
-        }
-    }
+    consumers: Vec<Connected<ProxyPushSupplierRef>>,
+    suppliers: Vec<Connected<ProxyPushConsumerRef>>,
 }
 
 impl Connection {
@@ -275,10 +249,16 @@ impl Connection {
             .map_err(|error| own(&error))
     }
 
+    /// The references of our proxies.
+    fn proxies(&self) -> impl Iterator<Item = &ObjectRef> {
+        let consumers = self.consumers.iter().map(|proxy| proxy.object());
+        consumers.chain(self.suppliers.iter().map(|proxy| proxy.object()))
+    }
+
     /// Asks the channel whether it still has our consumers and suppliers.
     fn check(&self) -> Result<(), LinkError> {
-        for proxy in &self.proxies {
-            match proxy.object().non_existent() {
+        for proxy in self.proxies() {
+            match proxy.non_existent() {
                 Ok(false) => {}
                 Ok(true) => return Err(LinkError("it has dropped this gateway".to_owned())),
                 Err(error) => return Err(failed("it does not answer", &error)),
@@ -290,13 +270,18 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        for proxy in &self.proxies {
-            // A channel that does not answer has nothing to disconnect.
-            if proxy.disconnect().is_err() {
-                break;
-            }
+        let mut proxies = self.proxies();
+        let answers = proxies.next().is_none_or(|proxy| {
+            let hurried = proxy.with_round_trip_timeout(Some(FAREWELL_TIMEOUT));
+            hurried.non_existent().is_ok()
+        });
+        drop(proxies);
+        if answers {
+            self.consumers.clear();
+            self.suppliers.clear();
         }
-        // Fails only if the ORB was shut down before, and no other code shuts it down.
+        // Proxies of a channel that does not answer are dropped after it: their calls fail at once. The shutdown fails
+        // only if the ORB was shut down before, and no other code shuts it down.
         let _ = self.orb.shutdown(true);
     }
 }
@@ -310,26 +295,6 @@ fn resolve(orb: &Orb, reference: &str) -> Result<ObjectRef, LinkError> {
     let object = orb.string_to_object(reference);
     let object = object.map_err(|error| failed("its reference leads to no object", &error))?;
     object.ok_or_else(|| LinkError("its reference is nil".to_owned()))
-}
-
-/// Returns the address of this host from which packets to an object's host leave.
-fn address_towards(object: &ObjectRef) -> IpAddr {
-    let profile = object.ior().iiop_profiles().flatten().next();
-    let towards = profile
-        .and_then(|profile| (profile.host.as_str(), profile.port).to_socket_addrs().ok())
-        .and_then(|mut addresses| addresses.next());
-    let own = towards.and_then(|towards| {
-        let any: IpAddr = if towards.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        // Connecting a datagram socket sends nothing; the kernel chooses the route.
-        let socket = UdpSocket::bind((any, 0)).ok()?;
-        socket.connect(towards).ok()?;
-        socket.local_addr().ok()
-    });
-    own.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }
 
 /// Waits for a time, or until `is_over` holds.

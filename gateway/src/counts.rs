@@ -40,7 +40,7 @@ impl Counter {
         self.0.fetch_add(count, Relaxed);
     }
 
-    fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }

@@ -3,9 +3,9 @@
 mod numbers;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Release;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use deckwatch_cdr::Any;
 use deckwatch_event::RtecEventData;
@@ -17,7 +17,7 @@ use zenoh::sample::{Sample, SampleKind};
 use crate::Way;
 use crate::attachment::Attachment;
 use crate::counts::InCounters;
-use crate::limits::{DRAIN_TIMEOUT, EVENT_SIZE_MAX, WAIT_STEP};
+use crate::limits::EVENT_SIZE_MAX;
 use crate::queue::{Queue, QueueEnd};
 use numbers::Numbers;
 
@@ -142,7 +142,6 @@ fn time_t(moment: SystemTime) -> u64 {
 /// Pushes the events of a mapping into the channel.
 pub(crate) struct Inward {
     pub(crate) way: Way<InCounters>,
-    pub(crate) queue: Queue<Event>,
     pub(crate) supplier: Supplier,
     /// Set when a push fails: the channel is looked for again.
     pub(crate) is_broken: Arc<AtomicBool>,
@@ -150,24 +149,8 @@ pub(crate) struct Inward {
 
 impl Inward {
     /// Pushes until `ends` is set and the queue is empty.
-    pub(crate) fn run(self, ends: &AtomicBool) {
-        let mut until = None;
-        loop {
-            let next = self.queue.next(WAIT_STEP);
-            if ends.load(Acquire) {
-                let until = until.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
-                if next.is_none() {
-                    return;
-                }
-                if Instant::now() >= *until {
-                    self.way.counts.dropped.add();
-                    continue;
-                }
-            }
-            if let Some(event) = next {
-                self.push(event);
-            }
-        }
+    pub(crate) fn run(self, queue: Queue<Event>, ends: &AtomicBool) {
+        queue.drain(ends, &self.way.counts.dropped, |event| self.push(event));
     }
 
     fn push(&self, event: Event) {

@@ -156,9 +156,9 @@ impl Gateway {
             counted.out = Some(Arc::clone(&way.counts));
             let (end, queue) = queue::queue(mapping.queue_len);
             ends.push(End::Out(way.clone(), end));
-            let outward = Outward::new(way, self.session.clone(), queue);
+            let outward = Outward::new(way, self.session.clone());
             let over = Arc::clone(&self.ends[2]);
-            let thread = spawn("gateway-out", move || outward.run(&over))?;
+            let thread = spawn("gateway-out", move || outward.run(queue, &over))?;
             self.outward.push(thread);
         }
         if mapping.direction.is_in() {
@@ -169,13 +169,12 @@ impl Gateway {
             ends.push(End::In(Arc::clone(&mapping), supplier.clone()));
             let inward = Inward {
                 way: way.clone(),
-                queue,
                 supplier,
                 is_broken: Arc::clone(is_broken),
             };
             let over = Arc::clone(&self.ends[0]);
             self.inward
-                .push(spawn("gateway-in", move || inward.run(&over))?);
+                .push(spawn("gateway-in", move || inward.run(queue, &over))?);
             let taker = Taker::new(way, end);
             let subscriber = self.session.declare_subscriber(mapping.key.expression());
             let subscriber = subscriber.callback(move |sample| taker.take(&sample));

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Instant;
+use std::sync::atomic::Ordering::Release;
 
 use deckwatch_event::limits::TTL_MAX;
 use deckwatch_event::rtec_event_comm::{Event, PushConsumer};
@@ -17,7 +16,7 @@ use zenoh::sample::Locality;
 use crate::attachment::Attachment;
 use crate::config::{Congestion, MapPriority, Mapping};
 use crate::counts::OutCounters;
-use crate::limits::{DRAIN_TIMEOUT, EVENT_SIZE_MAX, KEYS_MAX, WAIT_STEP};
+use crate::limits::{EVENT_SIZE_MAX, KEYS_MAX};
 use crate::queue::{Queue, QueueEnd};
 use crate::{Identity, Way};
 
@@ -66,7 +65,6 @@ pub(crate) struct Outward {
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) identity: Identity,
     pub(crate) session: zenoh::Session,
-    pub(crate) queue: Queue<Event>,
     pub(crate) counts: Arc<OutCounters>,
     /// By type and source.
     keys: HashMap<(i32, i32), Key>,
@@ -79,38 +77,24 @@ struct Key {
 }
 
 impl Outward {
-    pub(crate) fn new(way: Way<OutCounters>, session: zenoh::Session, queue: Queue<Event>) -> Self {
+    pub(crate) fn new(way: Way<OutCounters>, session: zenoh::Session) -> Self {
         Self {
             mapping: way.mapping,
             identity: way.identity,
             session,
-            queue,
             counts: way.counts,
             keys: HashMap::new(),
         }
     }
 
     /// Publishes until `ends` is set and the queue is empty.
-    pub(crate) fn run(mut self, ends: &AtomicBool) {
-        let mut until = None;
-        loop {
-            let next = self.queue.next(WAIT_STEP);
-            if ends.load(Acquire) {
-                let until = until.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
-                if next.is_none() {
-                    return;
-                }
-                if Instant::now() >= *until {
-                    self.counts.dropped.add();
-                    continue;
-                }
+    pub(crate) fn run(mut self, queue: Queue<Event>, ends: &AtomicBool) {
+        let counts = Arc::clone(&self.counts);
+        queue.drain(ends, &counts.dropped, |event| {
+            if self.publish(event).is_err() {
+                counts.failed.add();
             }
-            if let Some(event) = next
-                && self.publish(event).is_err()
-            {
-                self.counts.failed.add();
-            }
-        }
+        });
     }
 
     fn publish(&mut self, event: Event) -> Result<(), Refused> {

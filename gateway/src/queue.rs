@@ -1,12 +1,13 @@
 //! The bounded queue of one direction of a mapping. The end that fills it never waits.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::limits::QUEUE_SIZE_MAX;
+use crate::counts::Counter;
+use crate::limits::{DRAIN_TIMEOUT, QUEUE_SIZE_MAX, WAIT_STEP};
 
 /// The end that is filled.
 #[derive(Clone)]
@@ -56,6 +57,28 @@ impl<T> Queue<T> {
         self.size_bytes.fetch_sub(size, Relaxed);
         Some(item)
     }
+
+    /// Hands over each item until `ends` is set and the queue is empty. After [`DRAIN_TIMEOUT`] the rest is dropped and
+    /// counted.
+    pub(crate) fn drain(self, ends: &AtomicBool, dropped: &Counter, mut handle: impl FnMut(T)) {
+        let mut until = None;
+        loop {
+            let next = self.next(WAIT_STEP);
+            if ends.load(Acquire) {
+                let until = until.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
+                if next.is_none() {
+                    return;
+                }
+                if Instant::now() >= *until {
+                    dropped.add();
+                    continue;
+                }
+            }
+            if let Some(item) = next {
+                handle(item);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,5 +103,14 @@ mod tests {
         assert!(!end.offer(2, 1));
         assert_eq!(queue.next(Duration::ZERO), Some(1));
         assert!(end.offer(3, QUEUE_SIZE_MAX - 1) && end.offer(4, 1) && !end.offer(5, 1));
+    }
+
+    #[test]
+    fn what_waits_is_handed_over_once_the_queue_ends() {
+        let (end, queue) = queue(2);
+        assert!(end.offer(1, 0) && end.offer(2, 0));
+        let (mut taken, dropped) = (Vec::new(), Counter::default());
+        queue.drain(&AtomicBool::new(true), &dropped, |item| taken.push(item));
+        assert_eq!((taken, dropped.read()), (vec![1, 2], 0));
     }
 }

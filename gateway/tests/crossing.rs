@@ -3,7 +3,9 @@
 use deckwatch_cdr::Any;
 use tempfile::tempdir;
 
-use crate::support::{Channel, acquaint, event, free_endpoint, gateway, only, session, until};
+use crate::support::{
+    Channel, acquaint, event, free_endpoint, gateway, linked, only, pair, session, until,
+};
 
 const OUT: &str =
     "[[map]]\ndirection = \"out\"\ntype = \"16..=99\"\nkey = \"ship/{type}/{source}\"\n";
@@ -13,13 +15,8 @@ const IN: &str =
 #[test]
 fn an_event_crosses_with_header_payload_and_value_and_a_lower_ttl() {
     let folder = tempdir().expect("a folder");
-    let (near, far) = (
-        Channel::start(folder.path(), "near"),
-        Channel::start(folder.path(), "far"),
-    );
-    let endpoint = free_endpoint();
-    let out = gateway(&near, &format!("listen = [{endpoint:?}]"), OUT);
-    let r#in = gateway(&far, &format!("connect = [{endpoint:?}]"), IN);
+    let (near, far) = pair(folder.path());
+    let (out, r#in) = linked((&near, &far), OUT, IN);
     acquaint(&near, &far, 16);
     let mut sent = event(17, -3, 5, &[1, 2, 3, 0, 255]);
     sent.data.any_value = Any::from_value("näv").expect("a value");
@@ -61,20 +58,12 @@ fn an_event_crosses_with_header_payload_and_value_and_a_lower_ttl() {
 #[test]
 fn a_channel_that_starts_anew_is_connected_again() {
     let folder = tempdir().expect("a folder");
-    let (near, far) = (
-        Channel::start(folder.path(), "near"),
-        Channel::start(folder.path(), "far"),
-    );
-    let endpoint = free_endpoint();
-    let out = gateway(&near, &format!("listen = [{endpoint:?}]"), OUT);
-    let r#in = gateway(&far, &format!("connect = [{endpoint:?}]"), IN);
+    let (near, far) = pair(folder.path());
+    let (out, r#in) = linked((&near, &far), OUT, IN);
     acquaint(&near, &far, 16);
     far.die();
     near.die();
-    let (near, far) = (
-        Channel::start(folder.path(), "near"),
-        Channel::start(folder.path(), "far"),
-    );
+    let (near, far) = pair(folder.path());
     until("both are connected again", || {
         out.counts().connects >= 2 && r#in.counts().connects >= 2
     });
@@ -96,10 +85,7 @@ fn a_channel_that_starts_anew_is_connected_again() {
 #[test]
 fn a_router_may_go_and_come_back_and_the_gap_is_counted_on_both_sides() {
     let folder = tempdir().expect("a folder");
-    let (near, far) = (
-        Channel::start(folder.path(), "near"),
-        Channel::start(folder.path(), "far"),
-    );
+    let (near, far) = pair(folder.path());
     let endpoint = free_endpoint();
     let router = || session("router", &[&endpoint], &[]);
     let running = router();

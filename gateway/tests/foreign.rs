@@ -221,3 +221,19 @@ fn one_key_stands_for_a_type_and_a_source_that_the_mapping_names() {
     assert_eq!(world.near.next().data.payload, b"fitting");
     assert_eq!(world.came().malformed, 1);
 }
+
+#[test]
+fn every_event_that_was_pushed_before_the_gateway_stops_is_in_the_channel() {
+    const COUNT: u64 = 500;
+    let world = World::new(BOTH);
+    for _ in 0..COUNT {
+        let put = world.program.put("ship/17/3", b"one of many");
+        let put = put.congestion_control(CongestionControl::Block);
+        put.wait().expect("sent");
+    }
+    until("the gateway has them", || world.came().received == COUNT);
+    let came = only(&world.gateway.stop()).r#in.expect("it goes in");
+    assert_eq!(came.pushed, COUNT, "{came:?}");
+    // The pushes are one-way: the gateway flushes them before it disconnects.
+    assert_eq!(world.near.served.counts().received, COUNT);
+}

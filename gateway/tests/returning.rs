@@ -2,7 +2,7 @@
 
 use tempfile::tempdir;
 
-use crate::support::{Channel, acquaint, event, free_endpoint, gateway, only};
+use crate::support::{acquaint, event, linked, only, pair};
 
 const BOTH: &str =
     "[[map]]\ndirection = \"both\"\ntype = \"16..=99\"\nkey = \"ship/{type}/{source}\"\n";
@@ -10,13 +10,8 @@ const BOTH: &str =
 #[test]
 fn an_event_with_a_high_ttl_crosses_once_and_does_not_come_back() {
     let folder = tempdir().expect("a folder");
-    let (near, far) = (
-        Channel::start(folder.path(), "near"),
-        Channel::start(folder.path(), "far"),
-    );
-    let endpoint = free_endpoint();
-    let one = gateway(&near, &format!("listen = [{endpoint:?}]"), BOTH);
-    let other = gateway(&far, &format!("connect = [{endpoint:?}]"), BOTH);
+    let (near, far) = pair(folder.path());
+    let (one, other) = linked((&near, &far), BOTH, BOTH);
     acquaint(&near, &far, 16);
     acquaint(&far, &near, 17);
     near.push(event(20, 1, 50, b"there"));

@@ -146,6 +146,25 @@ pub(crate) fn gateway(channel: &Channel, zenoh: &str, maps: &str) -> Gateway {
     gateway
 }
 
+/// Starts two channels, `near` and `far`.
+pub(crate) fn pair(folder: &Path) -> (Channel, Channel) {
+    let start = |name| Channel::start(folder, name);
+    (start("near"), start("far"))
+}
+
+/// Starts a gateway at each of two channels, with a link between both.
+pub(crate) fn linked(
+    (near, far): (&Channel, &Channel),
+    near_maps: &str,
+    far_maps: &str,
+) -> (Gateway, Gateway) {
+    let endpoint = free_endpoint();
+    (
+        gateway(near, &format!("listen = [{endpoint:?}]"), near_maps),
+        gateway(far, &format!("connect = [{endpoint:?}]"), far_maps),
+    )
+}
+
 pub(crate) fn config(channel: &Channel, zenoh: &str, maps: &str) -> Config {
     Config::read(&config_file(channel, zenoh, maps)).expect("a config")
 }
@@ -176,13 +195,13 @@ pub(crate) fn session(mode: &str, listen: &[&str], connect: &[&str]) -> zenoh::S
     zenoh::open(config).wait().expect("a session")
 }
 
-/// Waits until a condition holds.
+/// Waits until another thread has made the condition true.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < limit, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::yield_now();
     }
 }
 

@@ -1,5 +1,7 @@
-//! Clients of a channel of either kind, ours or foreign: their proxies, and how they disconnect.
+//! Clients of a channel of either kind, ours or foreign: where the channel reaches them, their proxies, and how they
+//! disconnect.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -109,6 +111,29 @@ impl std::fmt::Display for NoProxy {
 }
 
 impl std::error::Error for NoProxy {}
+
+/// Returns the address of this host from which packets to an object's host leave. A consumer that listens there can be
+/// reached by a channel there. An object that only a socket of this host leads to gets the loopback address.
+#[must_use]
+pub fn address_towards(object: &ObjectRef) -> IpAddr {
+    let profile = object.ior().iiop_profiles().flatten().next();
+    let towards = profile
+        .filter(|profile| profile.port != 0)
+        .and_then(|profile| (profile.host.as_str(), profile.port).to_socket_addrs().ok())
+        .and_then(|mut addresses| addresses.next());
+    let own = towards.and_then(|towards| {
+        let any: IpAddr = if towards.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        // Connecting a datagram socket sends nothing; the kernel chooses the route.
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(towards).ok()?;
+        socket.local_addr().ok()
+    });
+    own.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+}
 
 macro_rules! proxies {
     ($($proxy:ty: $disconnect:literal $(, pushes_oneway = $oneway:literal)?;)*) => {$(

@@ -1,7 +1,6 @@
 //! The kinds of channel, behind one trait.
 
 use std::fmt::Display;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 
 use deckwatch_event::client::{Connected, Proxy};
@@ -70,29 +69,6 @@ pub fn open(object: &ObjectRef) -> Result<Box<dyn Channel>, EventsError> {
         "" => "no type".to_owned(),
         id => id.escape_debug().to_string(),
     }))
-}
-
-/// Returns the address of this host from which packets to an object's host leave. A consumer that listens there can be
-/// reached by a channel there. An object that only a socket of this host leads to gets the loopback address.
-#[must_use]
-pub fn address_towards(object: &ObjectRef) -> IpAddr {
-    let profile = object.ior().iiop_profiles().flatten().next();
-    let towards = profile
-        .filter(|profile| profile.port != 0)
-        .and_then(|profile| (profile.host.as_str(), profile.port).to_socket_addrs().ok())
-        .and_then(|mut addresses| addresses.next());
-    let own = towards.and_then(|towards| {
-        let any: IpAddr = if towards.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        // Connecting a datagram socket sends nothing; the kernel chooses the route.
-        let socket = UdpSocket::bind((any, 0)).ok()?;
-        socket.connect(towards).ok()?;
-        socket.local_addr().ok()
-    });
-    own.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
 }
 
 /// Activates the servant of a consumer.

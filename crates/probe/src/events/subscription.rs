@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use deckwatch_event::client::address_towards;
 use deckwatch_orb::{ObjectRef, Orb};
 use deckwatch_os::clock::monotonic_ns;
 use serde::Serialize;
 
-use super::channel::{Source, address_towards, open};
+use super::channel::{Source, open};
 use super::inbox::{InboxCounts, Outbox, inbox};
 use super::selection::Selection;
 use super::status::report;

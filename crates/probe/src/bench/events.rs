@@ -118,39 +118,56 @@ pub(super) fn weigh(
     consumers: usize,
     part: &mut Part,
 ) -> Result<bool, LaboratoryError> {
-    let operations = [Operation::Push, Operation::RtPush];
-    let mut samples = [Samples::default(), Samples::default()];
-    let cases = TurnCase::alike(operations.len(), &[OURS]);
+    let apart = consumers.min(IDLE_APART_MAX);
+    let weighed = [
+        (Operation::Push, false, consumers),
+        (Operation::Push, true, apart),
+        (Operation::RtPush, false, consumers),
+        (Operation::RtPush, true, apart),
+    ];
+    let mut samples = weighed.map(|_| Samples::default());
+    let cases = TurnCase::alike(weighed.len(), &[OURS]);
     let rounds = 1..=session.setup.rounds;
     let is_whole = session.take_turns(rounds, &cases, &mut |session, turn| {
+        let (operation, are_apart, consumers) = weighed[turn.case];
         let now = format!("events: memory of {consumers} idle consumers");
         session.show(turn.round, now);
-        let each = weigh_one(session, places, operations[turn.case], consumers)?;
+        let each = weigh_one(session, places, (operation, are_apart), consumers)?;
         session.spend(MEMORY_TIME);
         samples[turn.case].add_value("octets_per_consumer", each);
         Ok(true)
     });
-    let factors = [("consumers", consumers as f64)];
-    for (operation, samples) in operations.into_iter().zip(samples) {
-        let case = format!("an idle consumer of {}s", operation.an_event());
+    for ((operation, are_apart, consumers), samples) in weighed.into_iter().zip(samples) {
+        let factors = [("consumers", consumers as f64)];
+        let place = if are_apart {
+            ", an endpoint each"
+        } else {
+            " at one endpoint"
+        };
+        let case = format!("an idle consumer of {}s{place}", operation.an_event());
         if let Some(found) = samples.measurement(OURS, &case, &factors) {
-            part.add(About::IdleConsumer(operation), found);
+            part.add(About::IdleConsumer(operation, are_apart), found);
         }
     }
     Ok(is_whole)
 }
 
+/// Idle consumers with an endpoint each: each has an ORB, which takes threads at the client.
+const IDLE_APART_MAX: usize = 100;
+
 /// The resident octets that our channel takes more for each of `consumers`. Those before the first are not counted.
 fn weigh_one(
     session: &mut Session<'_>,
     places: &Places,
-    operation: Operation,
+    (operation, are_apart): (Operation, bool),
     consumers: usize,
 ) -> Result<f64, LaboratoryError> {
     let mut system = start(session, places)?;
-    let kind = match operation {
-        Operation::RtPush => "rt-idle",
-        _ => "idle",
+    let kind = match (operation, are_apart) {
+        (Operation::RtPush, false) => "rt-idle",
+        (Operation::RtPush, true) => "rt-idle-apart",
+        (_, false) => "idle",
+        (_, true) => "idle-apart",
     };
     let mut with = |count: usize| {
         let limits = RunLimits {

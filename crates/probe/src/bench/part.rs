@@ -42,8 +42,9 @@ pub(super) enum About {
     Memory(usize),
     /// Counts of an event at our channel.
     EventCounts(Case),
-    /// Memory of a consumer that gets no event, in the channel of this operation.
-    IdleConsumer(Operation),
+    /// Memory of a consumer that gets no event, in the channel of this operation. Each has an endpoint of its own, or
+    /// all are at one.
+    IdleConsumer(Operation, bool),
     /// Events in a mission beside calls.
     Mission,
 }
@@ -120,10 +121,12 @@ impl Part {
         row.map(|row| &row.measurement)
     }
 
-    /// The memory of idle consumers, with the operation of their channels.
-    pub(super) fn idle_consumers(&self) -> impl Iterator<Item = (Operation, &Measurement)> {
+    /// The memory of idle consumers, with the operation of their channels, and whether they are apart.
+    pub(super) fn idle_consumers(&self) -> impl Iterator<Item = (Operation, bool, &Measurement)> {
         self.rows.iter().filter_map(|row| match row.about {
-            About::IdleConsumer(operation) => Some((operation, &row.measurement)),
+            About::IdleConsumer(operation, are_apart) => {
+                Some((operation, are_apart, &row.measurement))
+            }
             _ => None,
         })
     }

@@ -68,11 +68,12 @@ fn time(
         Kind::Memory => MEMORY_TIME * systems * rounds,
         _ => {
             let more = match kind {
-                Kind::Events => EVENT_COUNTING_TIME + (2 * MEMORY_TIME + MISSION_TIME) * rounds,
+                Kind::Events => EVENT_COUNTING_TIME + (4 * MEMORY_TIME + MISSION_TIME) * rounds,
                 _ => Duration::ZERO,
             };
             let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
-            let guard = match places.are_judged() && kind != Kind::Objects {
+            let is_guarded = !matches!(kind, Kind::Objects | Kind::Events);
+            let guard = match places.are_judged() && is_guarded {
                 true => (GUARD_TIME + turn / 2) * rounds,
                 false => Duration::ZERO,
             };

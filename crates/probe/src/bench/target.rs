@@ -123,6 +123,9 @@ impl Target {
             return Judged::not(&difference);
         }
         let guarded = match self.case.beside {
+            // The target is over another system, and what slows the fan-out is in both ratios.
+            Beside::RawTcp if self.kind == Kind::Events && other.is_none() => Guarded::Absent,
+            Beside::RawTcp if self.kind == Kind::Events => Guarded::Holds,
             Beside::RawTcp => Guarded::of(part.baseline_check()),
             _ => Guarded::Holds,
         };
@@ -133,7 +136,7 @@ impl Target {
             // A slowed baseline flatters: a target that is missed beside it is missed all the same.
             Guarded::Absent if judged.verdict == Some(TargetVerdict::Met) => Judged {
                 verdict: Some(TargetVerdict::Open),
-                reason: Some(UNGUARDED.to_owned()),
+                reason: Some(unguarded(self.kind).to_owned()),
                 rounds_more: None,
             },
             Guarded::Absent => judged,
@@ -142,8 +145,16 @@ impl Target {
 }
 
 /// The reason for a verdict that would be `met` with a guarded baseline.
-const UNGUARDED: &str =
-    "the baseline is unguarded: nothing shows that raw TCP was not slowed (is sockperf installed?)";
+const fn unguarded(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Events => {
+            "the baseline is unguarded: no second instrument shows that the raw fan-out was not slowed"
+        }
+        _ => {
+            "the baseline is unguarded: nothing shows that raw TCP was not slowed (is sockperf installed?)"
+        }
+    }
+}
 
 /// A verdict with its reason.
 #[derive(Debug, Default, PartialEq)]
@@ -353,25 +364,41 @@ fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
 /// Resident octets of our channels for one idle consumer.
 fn of_idle_consumers(part: &Part) -> impl Iterator<Item = Standing> {
     part.idle_consumers()
-        .map(|(operation, found)| of_idle_consumer(part, operation, found))
+        .map(|(operation, are_apart, found)| of_idle_consumer(part, (operation, are_apart), found))
 }
 
-fn of_idle_consumer(part: &Part, operation: Operation, found: &Measurement) -> Standing {
+/// Consumers at one endpoint share a connection. Those with an endpoint each have a connection each, which is shown and
+/// not judged.
+fn of_idle_consumer(
+    part: &Part,
+    (operation, are_apart): (Operation, bool),
+    found: &Measurement,
+) -> Standing {
     let bound = Bound::AtMost(IDLE_CONSUMER_OCTETS_MAX);
     let ours = found.ratio("octets_per_consumer");
-    let judged = ours.map_or_else(
-        || Judged::not("it was not measured"),
-        |ours| Judged::of(ours, bound),
-    );
+    let judged = match ours {
+        _ if are_apart => Judged::default(),
+        None => Judged::not("it was not measured"),
+        Some(ours) => Judged::of(ours, bound),
+    };
+    let place = if are_apart {
+        "an endpoint each"
+    } else {
+        "all at one endpoint"
+    };
     let kind = match operation {
         Operation::RtPush => "real-time channel",
         _ => "channel",
     };
     Standing {
-        measure: format!("memory of an idle consumer at the {kind}, octets"),
+        measure: format!("memory of an idle consumer at the {kind}, {place}, octets"),
         condition: part.condition.clone(),
         ours,
-        target: format!("at most {IDLE_CONSUMER_OCTETS_MAX:.0}"),
+        target: if are_apart {
+            "shown beside it".to_owned()
+        } else {
+            format!("at most {IDLE_CONSUMER_OCTETS_MAX:.0}")
+        },
         peers: Vec::new(),
         verdict: judged.verdict,
         reason: judged.reason,

@@ -153,11 +153,13 @@ impl<'p> Ends<'p> {
     }
 
     /// Runs one command of [`Fan::of`] beside as many consumers of other events as it has octets back, or `idle` or
-    /// `rt-idle`, which connects consumers that stay until the next such command.
+    /// `rt-idle`, with `-apart` behind it for consumers that have an ORB each. These connect consumers that stay until
+    /// the next such command.
     pub(super) fn run(&mut self, command: &Command, samples: &mut Samples) -> Result<(), String> {
-        if let "idle" | "rt-idle" = command.kind.as_str() {
+        let plain = command.kind.strip_suffix("-apart");
+        if let kind @ ("idle" | "rt-idle") = plain.unwrap_or(&command.kind) {
             self.idle.clear();
-            self.idle = self.others(command.count, command.kind == "rt-idle")?;
+            self.idle = self.others(command.count, kind == "rt-idle", plain.is_some())?;
             samples.set_sum(command.count as u64, 1);
             return Ok(());
         }
@@ -168,7 +170,7 @@ impl<'p> Ends<'p> {
         if self.plan.role == Role::ChannelLoad {
             traffic = Traffic::Stream;
         }
-        let _others = self.others(command.back, fan.is_real_time)?;
+        let _others = self.others(command.back, fan.is_real_time, false)?;
         let gate = Gate::new(fan.consumers);
         let of_orb = |number: u32| if fan.are_apart { number as usize } else { 0 };
         // They are disconnected when they are dropped, after the run.
@@ -188,14 +190,22 @@ impl<'p> Ends<'p> {
     }
 
     /// Connects consumers that get no event.
-    fn others(&mut self, count: usize, is_real_time: bool) -> Result<Vec<Consuming>, String> {
+    fn others(
+        &mut self,
+        count: usize,
+        is_real_time: bool,
+        are_apart: bool,
+    ) -> Result<Vec<Consuming>, String> {
         let gate = Gate::new(u32::MAX);
         let flow = |number: usize| Flow {
             event_type: OTHERS + i32::try_from(number).unwrap_or(0),
             rt_info: 0,
         };
         (0..count)
-            .map(|number| self.connect(0, &gate, (is_real_time, flow(number))))
+            .map(|number| {
+                let orb = if are_apart { number } else { 0 };
+                self.connect(orb, &gate, (is_real_time, flow(number)))
+            })
             .collect()
     }
 

@@ -102,34 +102,31 @@ impl Samples {
     }
 
     /// Makes round trips until the count or the time is reached. The warm-up before them is not measured. Without a
-    /// period each round trip starts at the end of the one before. With a period it starts when it is due, or at the
-    /// end of the one before if that is later.
+    /// period each round trip starts at the end of the one before. With a period it starts when it is due. One that is
+    /// sent late because those before it took too long is timed from when it was due: else one stall, however long,
+    /// would be one sample.
     pub(super) fn take(
         &mut self,
         mut one: impl FnMut() -> Result<(), String>,
     ) -> Result<(), String> {
         self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
-        let mut before_ns = begin_ns;
-        while self.awaits_next(begin_ns, before_ns) {
-            if self.period_ns != 0 {
-                before_ns = monotonic_ns();
-            }
+        let mut now_ns = begin_ns;
+        while let Some(from_ns) = self.next(begin_ns, now_ns) {
             one()?;
-            let after_ns = monotonic_ns();
-            self.add(after_ns - before_ns);
-            before_ns = after_ns;
+            now_ns = monotonic_ns();
+            self.add(now_ns - from_ns);
         }
         Ok(())
     }
 
-    /// Returns whether one more round trip follows, at `now_ns` in a run that began at `begin_ns`. With a period, waits
-    /// until it is due. All that are due within the time of a run belong to it, unless the run takes several times as
+    /// Returns the time from which the next round trip is timed, at `now_ns` in a run that began at `begin_ns`; `None` at
+    /// the end. With a period, waits until it is due. All that are due within the time of a run belong to it, unless the run takes several times as
     /// long: the system is then slower than the schedule.
     ///
     /// A machine that takes the processor away for most of a run leaves too few round trips for a median. So a run
     /// has [`COUNT_MIN`] in any case, unless that takes [`LATE_MAX_NS`] longer.
-    fn awaits_next(&self, begin_ns: i64, now_ns: i64) -> bool {
+    fn next(&self, begin_ns: i64, now_ns: i64) -> Option<i64> {
         let elapsed_ns = now_ns - begin_ns;
         let is_late = match self.period_ns {
             0 => elapsed_ns >= self.budget_ns,
@@ -137,17 +134,21 @@ impl Samples {
         };
         let is_short = self.count < COUNT_MIN && elapsed_ns < self.budget_ns + LATE_MAX_NS;
         if self.count >= self.count_max || is_late && !is_short {
-            return false;
+            return None;
         }
         if self.period_ns == 0 {
-            return true;
+            return Some(now_ns);
         }
         let due_ns = self.period_ns.saturating_mul(self.count as i64 + 1);
         if due_ns > self.budget_ns && !is_short {
-            return false;
+            return None;
         }
-        sleep_until(begin_ns.saturating_add(due_ns));
-        true
+        let due_ns = begin_ns.saturating_add(due_ns);
+        if now_ns >= due_ns {
+            return Some(due_ns);
+        }
+        sleep_until(due_ns);
+        Some(monotonic_ns())
     }
 
     fn add(&mut self, took_ns: i64) {
@@ -170,16 +171,16 @@ impl Samples {
         Ok(())
     }
 
-    /// As [`Self::take`]. `one` returns its time itself, nanoseconds.
-    pub(super) fn take_timed(
+    /// As [`Self::take`]. `one` returns when it ended: CLOCK_MONOTONIC, nanoseconds.
+    pub(super) fn take_ended(
         &mut self,
         mut one: impl FnMut() -> Result<i64, String>,
     ) -> Result<(), String> {
         self.warm_up(&mut one)?;
         let begin_ns = monotonic_ns();
-        while self.awaits_next(begin_ns, monotonic_ns()) {
-            let took_ns = one()?;
-            self.add(took_ns);
+        while let Some(from_ns) = self.next(begin_ns, monotonic_ns()) {
+            let ended_ns = one()?;
+            self.add(ended_ns - from_ns);
         }
         Ok(())
     }
@@ -320,5 +321,32 @@ mod tests {
         };
         samples.take(once_slow).expect("no call fails");
         assert_eq!(samples.taken().len(), 40);
+    }
+
+    #[test]
+    fn a_stall_shows_in_every_call_that_it_has_delayed() {
+        // The warm-up has a second for its 64 calls; the run ends by its count.
+        let command = Command::parse("octets 1 1 40 32000000000 5000000").expect("a command");
+        for is_ended in [false, true] {
+            let mut samples = Samples::default();
+            samples.prepare(&command);
+            let mut made = 0;
+            let mut once_slow = || {
+                made += 1;
+                if made == WARM_UP + 10 {
+                    sleep_until(monotonic_ns() + 100_000_000);
+                }
+                Ok(monotonic_ns())
+            };
+            let taken = if is_ended {
+                samples.take_ended(once_slow)
+            } else {
+                samples.take(|| once_slow().map(drop))
+            };
+            taken.expect("no call fails");
+            // The ten calls that were due in the first half of the stall were late by half of it at least.
+            let late = samples.taken().iter().filter(|ns| **ns >= 50_000_000);
+            assert!(late.count() >= 10, "{:?}", samples.taken());
+        }
     }
 }

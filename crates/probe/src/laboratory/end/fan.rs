@@ -60,7 +60,7 @@ impl Fan {
 }
 
 /// Consumers of one run: each that is apart takes a thread.
-const CONSUMERS_MAX: u32 = 1_000;
+pub(super) const CONSUMERS_MAX: u32 = 1_000;
 
 /// Events of a stream that not all consumers have received: fewer than the queue of a consumer in any channel.
 const WINDOW: u64 = 64;
@@ -122,8 +122,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Sends events with `push`, one by one or as a stream. The time of an event is from the beginning of its push to
-    /// its last receipt.
+    /// Sends events with `push`, one by one or as a stream. The time of an event is from the beginning of its push, or
+    /// from when that was due if an event before it has delayed it, to its last receipt.
     pub(super) fn supply(
         &self,
         traffic: Traffic,
@@ -132,12 +132,11 @@ impl Gate {
     ) -> Result<(), String> {
         let mut pushed = 0;
         match traffic {
-            Traffic::OneByOne => samples.take_timed(|| {
-                let begin_ns = monotonic_ns();
+            Traffic::OneByOne => samples.take_ended(|| {
                 push()?;
                 pushed += 1;
                 self.await_whole(pushed)?;
-                Ok(self.last_ns.load(Ordering::Relaxed) - begin_ns)
+                Ok(self.last_ns.load(Ordering::Relaxed))
             }),
             Traffic::Stream => {
                 let send = || {

@@ -65,7 +65,7 @@ pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 
 impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
-        let number = self.0.home.next_number();
+        let number = self.0.objects.home.next_number();
         let proxy = SupplierProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -74,7 +74,7 @@ impl ConsumerAdmin for Consumers {
     }
 
     fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplierRef>, SystemException> {
-        let number = self.0.home.next_number();
+        let number = self.0.objects.home.next_number();
         let proxy = PullSupplierProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -88,7 +88,7 @@ pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
-        let number = self.0.home.next_number();
+        let number = self.0.objects.home.next_number();
         let proxy = ConsumerProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -97,7 +97,7 @@ impl SupplierAdmin for Suppliers {
     }
 
     fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumerRef>, SystemException> {
-        let number = self.0.home.next_number();
+        let number = self.0.objects.home.next_number();
         let proxy = PullConsumerProxy::new(self.0.clone(), number);
         let reference = self
             .0
@@ -184,7 +184,7 @@ impl PushConsumer for ConsumerProxy {
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
-        self.shared.home.forget(self.number)?;
+        self.shared.objects.home.forget(self.number)?;
         *self.state.lock("event.proxy") = State::Disconnected;
         self.shared.disconnect_supplier(self.number);
         Ok(())
@@ -234,11 +234,11 @@ impl SupplierProxy {
 
 impl PushSupplier for SupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
-        self.shared.home.forget(self.number)?;
+        self.shared.objects.home.forget(self.number)?;
         let before = std::mem::replace(&mut *self.state.lock("event.proxy"), State::Disconnected);
         match before {
             State::Connected(outlet) => self.shared.disconnect_consumer(self.number, &outlet),
-            State::Waiting | State::Disconnected => self.shared.retire(self.number),
+            State::Waiting | State::Disconnected => self.shared.objects.retire(self.number),
         }
         Ok(())
     }
@@ -253,7 +253,9 @@ impl ProxyPushSupplier for SupplierProxy {
         let mut state = self.state.lock("event.proxy");
         match *state {
             // A channel that consumes its own events would push them for ever (Event Service 1.2, clause 2.5.7).
-            State::Waiting if self.shared.is_own(consumer.object()) => Err(TypeError {}.into()),
+            State::Waiting if self.shared.objects.is_own(consumer.object()) => {
+                Err(TypeError {}.into())
+            }
             State::Waiting => {
                 let client = Client::<NoQos> {
                     number: self.number,
@@ -262,7 +264,7 @@ impl ProxyPushSupplier for SupplierProxy {
                     qos: None,
                     is_suspended: false,
                 };
-                let connected = self.shared.home.record(&client, || {
+                let connected = self.shared.objects.home.record(&client, || {
                     self.shared.connect_consumer(self.number, consumer)
                 })?;
                 *state = State::Connected(connected);

@@ -90,11 +90,15 @@ impl EventChannel {
     fn build_at(home: Home, orb: &Orb, built: Built) -> Result<Self, SystemException> {
         let is_monitored = built.is_monitored;
         let shared = Shared::new(home, orb, built)?;
-        let fixed = |object| shared.home.fixed_number(object);
+        let fixed = |object| shared.objects.home.fixed_number(object);
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
-        let consumers = shared.activate(fixed(Fixed::ConsumerAdmin), consumers)?;
+        let consumers = shared
+            .objects
+            .activate(fixed(Fixed::ConsumerAdmin), consumers)?;
         let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(shared.clone())));
-        let suppliers = shared.activate(fixed(Fixed::SupplierAdmin), suppliers)?;
+        let suppliers = shared
+            .objects
+            .activate(fixed(Fixed::SupplierAdmin), suppliers)?;
         let channel = Channel {
             shared: shared.clone(),
             consumers: ConsumerAdminRef::unchecked_narrow(consumers),
@@ -107,7 +111,7 @@ impl EventChannel {
         };
         let reported = shared.clone();
         let servant = Arc::new(with_status(servant, move || cos_report(&reported)));
-        let reference = shared.activate(fixed(Fixed::Channel), servant)?;
+        let reference = shared.objects.activate(fixed(Fixed::Channel), servant)?;
         let reference = EventChannelRef::unchecked_narrow(reference);
         Ok(Self { shared, reference })
     }
@@ -127,13 +131,13 @@ impl EventChannel {
     /// Changes of the administration that the store did not take.
     #[must_use]
     pub fn store_failures(&self) -> u64 {
-        self.shared.home.store_failures()
+        self.shared.objects.home.store_failures()
     }
 
     /// Takes what the access table has refused since the last call; the first refusals if there were many.
     #[must_use]
     pub fn take_refusals(&self) -> Vec<Refusal> {
-        self.shared.home.gate.take_refusals()
+        self.shared.objects.home.gate.take_refusals()
     }
 
     /// Octets of all events that are alive: queued for a consumer, or being written to one.

@@ -98,7 +98,7 @@ impl Shared {
             if places.taken >= limits::CONSUMERS_MAX {
                 return Err(raise(Kind::NoResources));
             }
-            self.settle(proxy)?;
+            self.objects.settle(proxy)?;
             places.taken += 1;
         }
         // Without the lock: to resolve a host name takes time.
@@ -121,7 +121,7 @@ impl Shared {
             places.taken -= 1;
             drop(places);
             // `settle` has taken the proxy off the waiting list.
-            self.retire(proxy);
+            self.objects.retire(proxy);
         }
         connected
     }
@@ -148,14 +148,14 @@ impl Shared {
     pub(crate) fn disconnect_consumer(&self, proxy: u64, outlet: &Arc<Outlet>) {
         self.consumers.remove(proxy);
         outlet.leave();
-        self.retire(proxy);
+        self.objects.retire(proxy);
         notify(outlet.object(), "disconnect_push_consumer");
     }
 }
 
 impl OutletOwner for Shared {
     fn outlet_ended(&self, outlet: &Arc<Outlet>, why: End) {
-        self.retire(outlet.number());
+        self.objects.retire(outlet.number());
         if why != End::Closed {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
         }

@@ -18,7 +18,8 @@ pub(crate) struct Objects {
 
 #[derive(Default)]
 struct Active {
-    ids: HashMap<u64, ObjectId>,
+    /// By the number of the proxy or administration; a typed proxy has two.
+    ids: HashMap<u64, Vec<ObjectId>>,
     waiting: WaitingProxies,
     is_closed: bool,
 }
@@ -31,7 +32,7 @@ impl Objects {
         }
     }
 
-    /// Activates an object.
+    /// Activates an object; [`Objects::retire`] deactivates it by `number`.
     ///
     /// # Errors
     /// OBJECT_NOT_EXIST once all objects were retired; the exceptions of the adapter.
@@ -47,7 +48,7 @@ impl Objects {
             self.home.deactivate(&id);
             return Err(raise(Kind::ObjectNotExist));
         }
-        active.ids.insert(number, id);
+        active.ids.entry(number).or_default().push(id);
         Ok(reference)
     }
 
@@ -88,17 +89,17 @@ impl Objects {
         }
     }
 
-    /// Deactivates an object.
+    /// Deactivates the objects with this number.
     pub(crate) fn retire(&self, number: u64) {
-        let id = {
+        let ids = {
             let mut active = self.active.lock("event.objects");
             active.waiting.remove(number);
             active.ids.remove(&number)
         };
-        if let Some(id) = id {
+        for id in ids.unwrap_or_default() {
             self.home.deactivate(&id);
-            self.home.forget_later(number);
         }
+        self.home.forget_later(number);
     }
 
     /// Deactivates all objects, and activates no more.
@@ -109,7 +110,7 @@ impl Objects {
             active.waiting.clear();
             std::mem::take(&mut active.ids)
         };
-        for id in ids.into_values() {
+        for id in ids.into_values().flatten() {
             self.home.deactivate(&id);
         }
     }
@@ -120,6 +121,6 @@ impl Objects {
             return false;
         };
         let active = self.active.lock("event.objects");
-        active.ids.values().any(|own| *own == id)
+        active.ids.values().flatten().any(|own| *own == id)
     }
 }

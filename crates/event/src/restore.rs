@@ -26,10 +26,10 @@ pub(crate) fn restore(
     for record in records {
         let client = reference(orb, record)?;
         if !restore_one(shared, record, client)? {
-            shared.retire(record.number);
+            shared.objects.retire(record.number);
         }
     }
-    shared.home.end_restoring();
+    shared.objects.home.end_restoring();
     Ok(())
 }
 
@@ -56,28 +56,28 @@ fn restore_one(
         ProxyKind::PushSupplier => {
             let proxy = Arc::new(SupplierProxy::new(owner, number));
             let servant = ProxyPushSupplierSkeleton::new(Arc::clone(&proxy));
-            shared.activate(number, Arc::new(servant))?;
+            shared.objects.activate(number, Arc::new(servant))?;
             let client = client.map(PushConsumerRef::unchecked_narrow);
             proxy.connect_push_consumer(client.as_ref()).is_ok()
         }
         ProxyKind::PushConsumer => {
             let proxy = Arc::new(ConsumerProxy::new(owner, number));
             let servant = Undecoded::new(Arc::clone(&proxy));
-            shared.activate(number, Arc::new(servant))?;
+            shared.objects.activate(number, Arc::new(servant))?;
             let client = client.map(PushSupplierRef::unchecked_narrow);
             proxy.connect_push_supplier(client.as_ref()).is_ok()
         }
         ProxyKind::PullSupplier => {
             let proxy = Arc::new(PullSupplierProxy::new(owner, number));
             let servant = ProxyPullSupplierSkeleton::new(Arc::clone(&proxy));
-            shared.activate(number, Arc::new(servant))?;
+            shared.objects.activate(number, Arc::new(servant))?;
             let client = client.map(PullConsumerRef::unchecked_narrow);
             proxy.connect_pull_consumer(client.as_ref()).is_ok()
         }
         ProxyKind::PullConsumer => {
             let proxy = Arc::new(PullConsumerProxy::new(owner, number));
             let servant = ProxyPullConsumerSkeleton::new(Arc::clone(&proxy));
-            shared.activate(number, Arc::new(servant))?;
+            shared.objects.activate(number, Arc::new(servant))?;
             let client = client.map(PullSupplierRef::unchecked_narrow);
             proxy.connect_pull_supplier(client.as_ref()).is_ok()
         }

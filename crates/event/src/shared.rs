@@ -1,7 +1,6 @@
 //! What the servants of one channel share: its consumers' outlets, its suppliers, its objects and its end.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
@@ -10,10 +9,7 @@ use std::time::Duration;
 use deckwatch_cdr::Any;
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
 use deckwatch_orb::transport::{Instant64, Transport};
-use deckwatch_orb::{
-    ObjectId, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
-};
-use deckwatch_sync::PiMutex;
+use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind};
 
 use crate::channel::Built;
 use crate::channel_group::ProxyKind;
@@ -26,7 +22,8 @@ use crate::gate::Access;
 use crate::home::{Client, Home, NoQos};
 use crate::kept::{Kept, Share};
 use crate::limits;
-use crate::peers::{Shares, WaitingProxies, is_share};
+use crate::objects::Objects;
+use crate::peers::{Shares, is_share};
 use crate::raise::raise;
 use crate::suppliers::{Activity, SupplierList};
 
@@ -90,7 +87,6 @@ impl Default for ChannelOptions {
 /// The state that the servants of one channel share.
 pub(crate) struct Shared {
     own: Weak<Self>,
-    pub(crate) home: Home,
     /// The clock.
     transport: Arc<dyn Transport>,
     options: ChannelOptions,
@@ -98,8 +94,8 @@ pub(crate) struct Shared {
     type_id: Option<String>,
     pub(crate) deliveries: Deliveries,
     pub(crate) consumers: Consumers,
-    /// The active objects. A push takes neither this lock nor that of the next field.
-    proxies: PiMutex<Proxies>,
+    /// A push takes neither their lock nor that of the suppliers.
+    pub(crate) objects: Objects,
     suppliers: SupplierList,
     pub(crate) shares: Shares,
     /// What the queues of the consumers that pull keep.
@@ -114,14 +110,6 @@ pub(crate) struct Shared {
     destroyed: AtomicBool,
     /// Set after `destroyed`, once the suppliers have been notified. No client can connect any more then.
     suppliers_told: AtomicBool,
-}
-
-/// The objects of one channel.
-#[derive(Default)]
-struct Proxies {
-    /// By the number of the proxy or administration; a typed proxy has two.
-    active: HashMap<u64, Vec<ObjectId>>,
-    waiting: WaitingProxies,
 }
 
 impl Drop for Shared {
@@ -145,13 +133,12 @@ impl Shared {
         let shares = Shares::new(orb, options.share_percent, built.pullers_max);
         Ok(Arc::new_cyclic(|own| Self {
             own: own.clone(),
-            home,
             transport: Arc::clone(orb.transport()),
             options,
             type_id: built.type_id,
             deliveries,
             consumers: Consumers::default(),
-            proxies: PiMutex::default(),
+            objects: Objects::new(home),
             suppliers: SupplierList::default(),
             shares,
             kept,
@@ -184,7 +171,7 @@ impl Shared {
     }
 
     pub(crate) fn is_orb_alive(&self) -> bool {
-        self.home.is_orb_alive()
+        self.objects.home.is_orb_alive()
     }
 
     pub(crate) fn weak(&self) -> &Weak<Self> {
@@ -197,19 +184,6 @@ impl Shared {
             .expect("a servant of the channel holds what it shares")
     }
 
-    /// Activates an object of the channel; [`Shared::retire`] deactivates it by `number`.
-    pub(crate) fn activate(
-        &self,
-        number: u64,
-        servant: Arc<dyn Servant>,
-    ) -> Result<ObjectRef, SystemException> {
-        let (id, reference) = self.home.activate(number, servant)?;
-        let mut proxies = self.proxies.lock("event.proxies");
-        proxies.active.entry(number).or_default().push(id);
-        drop(proxies);
-        Ok(reference)
-    }
-
     /// Activates a proxy that waits for a client to connect. If too many wait, the oldest is retired.
     pub(crate) fn offer_proxy(
         &self,
@@ -217,45 +191,7 @@ impl Shared {
         servant: Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
         self.check_alive()?;
-        let reference = self.activate(number, servant)?;
-        let oldest = {
-            let mut proxies = self.proxies.lock("event.proxies");
-            let (caller, share) = (self.shares.caller(), self.shares.waiting_max());
-            proxies.waiting.push(number, caller, share)
-        };
-        if let Some(oldest) = oldest {
-            self.retire(oldest);
-        }
-        // A concurrent `destroy` may have missed this proxy.
-        self.check_alive().inspect_err(|_| self.retire(number))?;
-        Ok(reference)
-    }
-
-    /// Deactivates the objects with this number.
-    pub(crate) fn retire(&self, number: u64) {
-        let ids = {
-            let mut proxies = self.proxies.lock("event.proxies");
-            proxies.waiting.remove(number);
-            proxies.active.remove(&number)
-        };
-        for id in ids.unwrap_or_default() {
-            self.home.deactivate(&id);
-        }
-        self.home.forget_later(number);
-    }
-
-    /// Marks a proxy as connected.
-    ///
-    /// # Errors
-    /// OBJECT_NOT_EXIST if the proxy has been retired.
-    pub(crate) fn settle(&self, number: u64) -> Result<(), SystemException> {
-        let mut proxies = self.proxies.lock("event.proxies");
-        proxies.waiting.remove(number);
-        if proxies.active.contains_key(&number) {
-            Ok(())
-        } else {
-            Err(raise(Kind::ObjectNotExist))
-        }
+        self.objects.offer(number, servant, &self.shares)
     }
 
     /// # Errors
@@ -310,12 +246,12 @@ impl Shared {
             qos: None,
             is_suspended: false,
         };
-        self.home.record(&client, || {
+        self.objects.home.record(&client, || {
             self.suppliers
                 .connect(proxy, reference, self.transport.now(), || {
                     self.check_alive()?;
                     let place = self.shares.suppliers.take(caller)?;
-                    self.settle(proxy)?;
+                    self.objects.settle(proxy)?;
                     Ok(place)
                 })
         })
@@ -323,7 +259,7 @@ impl Shared {
 
     pub(crate) fn counts(&self) -> ChannelCounts {
         ChannelCounts {
-            denied: self.home.gate.refused(),
+            denied: self.objects.home.gate.refused(),
             ..self.counters.read(self.deliveries.counts(), &self.shares)
         }
     }
@@ -336,7 +272,7 @@ impl Shared {
     /// Removes a supplier, and notifies it if it gave a reference.
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
         let reference = self.suppliers.disconnect(proxy);
-        self.retire(proxy);
+        self.objects.retire(proxy);
         if let Some(reference) = reference {
             notify(reference.object(), "disconnect_push_supplier");
         }
@@ -349,17 +285,8 @@ impl Shared {
         let full = self.shares.suppliers.is_full_for(caller).then_some(caller);
         if let Some(gone) = self.suppliers.let_one_go(self.transport.now(), full) {
             self.counters.suppliers_lost.fetch_add(1, Relaxed);
-            self.retire(gone);
+            self.objects.retire(gone);
         }
-    }
-
-    /// Returns true if the reference is to an object of the channel itself.
-    pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
-        let Some(id) = self.home.own_id(reference) else {
-            return false;
-        };
-        let proxies = self.proxies.lock("event.proxies");
-        proxies.active.values().flatten().any(|own| *own == id)
     }
 
     /// Ends the channel and deactivates all its objects. Each consumer is notified after its queued events. The
@@ -380,15 +307,8 @@ impl Shared {
         let suppliers = self.suppliers.take();
         let (mut pullers, sources) = (self.pullers.take(), self.sources.close());
         pullers.extend(others());
-        let active: Vec<u64> = {
-            let mut proxies = self.proxies.lock("event.proxies");
-            proxies.waiting.clear();
-            proxies.active.keys().copied().collect()
-        };
-        for number in active {
-            self.retire(number);
-        }
-        self.home.forget_all();
+        self.objects.retire_all();
+        self.objects.home.forget_all();
         let shared = self.own();
         let farewell = move || {
             for reference in suppliers {

@@ -62,7 +62,7 @@ impl PullConsumerProxy {
 
 impl PullConsumer for PullConsumerProxy {
     fn disconnect_pull_consumer(&self) -> Result<(), SystemException> {
-        self.shared.home.forget(self.number)?;
+        self.shared.objects.home.forget(self.number)?;
         *self.state.lock("event.proxy") = State::Disconnected;
         self.shared.disconnect_source(self.number);
         Ok(())
@@ -78,7 +78,7 @@ impl ProxyPullConsumer for PullConsumerProxy {
         // The lock is released while a typed supplier is called: it may call this proxy.
         Self::check(&self.state.lock("event.proxy"))?;
         // A channel that supplies itself would pull its own events for ever.
-        if self.shared.is_own(supplier.object()) {
+        if self.shared.objects.is_own(supplier.object()) {
             return Err(TypeError {}.into());
         }
         let asked = (self.ask)(supplier)?;

@@ -64,7 +64,7 @@ impl PullSupplier for PullSupplierProxy {
     }
 
     fn disconnect_pull_supplier(&self) -> Result<(), SystemException> {
-        self.shared.home.forget(self.number)?;
+        self.shared.objects.home.forget(self.number)?;
         *self.state.lock("event.proxy") = State::Disconnected;
         self.shared
             .disconnect_puller(&self.shared.pullers, self.number);

@@ -253,15 +253,15 @@ impl Shared {
             is_suspended: false,
         };
         let place = (&self.shares.pullers, self.shares.caller());
-        let gone = self.home.record(&client, || {
+        let gone = self.objects.home.record(&client, || {
             pullers.connect(proxy, reference, &connected, now, place, || {
                 self.check_alive()?;
-                self.settle(proxy)
+                self.objects.settle(proxy)
             })
         })?;
         if let Some(gone) = gone {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
-            self.retire(gone);
+            self.objects.retire(gone);
         }
         Ok(connected)
     }
@@ -269,7 +269,7 @@ impl Shared {
     /// Ends the pulls of a consumer, and notifies it if it gave a reference.
     pub(crate) fn disconnect_puller<Q: Pulled>(&self, pullers: &Pullers<Q>, proxy: u64) {
         let reference = pullers.disconnect(proxy);
-        self.retire(proxy);
+        self.objects.retire(proxy);
         if let Some(reference) = reference {
             notify(reference.object(), "disconnect_pull_consumer");
         }

@@ -313,12 +313,12 @@ impl Shared {
             qos: None,
             is_suspended: false,
         };
-        self.home.record(&client, || {
+        self.objects.home.record(&client, || {
             self.sources
                 .connect(self.weak(), proxy, asked, self.now(), || {
                     self.check_alive()?;
                     let place = self.shares.sources.take(caller)?;
-                    self.settle(proxy)?;
+                    self.objects.settle(proxy)?;
                     Ok(place)
                 })
         })
@@ -327,7 +327,7 @@ impl Shared {
     /// Pulls no longer from a supplier, and notifies it.
     pub(crate) fn disconnect_source(&self, proxy: u64) {
         let supplier = self.sources.disconnect(proxy);
-        self.retire(proxy);
+        self.objects.retire(proxy);
         if let Some(supplier) = supplier {
             notify(supplier.object(), "disconnect_pull_supplier");
         }
@@ -340,7 +340,7 @@ impl Shared {
         match (noted, outcome) {
             (Noted::Removed, _) => {
                 self.counters.suppliers_lost.fetch_add(1, Relaxed);
-                self.retire(proxy);
+                self.objects.retire(proxy);
             }
             (Noted::Kept, Outcome::Event(values)) => asked.offer(self, place, values),
             (Noted::Kept | Noted::Unknown, _) => {}

@@ -33,10 +33,10 @@ impl Typed {
         proxy: impl FnOnce(ObjectRef) -> Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
         self.shared.check_alive()?;
-        let object = self.shared.home.gate.guard_side(side, object);
-        let object = self.shared.activate(number, object)?;
+        let object = self.shared.objects.home.gate.guard_side(side, object);
+        let object = self.shared.objects.activate(number, object)?;
         let offered = self.shared.offer_proxy(number, proxy(object));
-        offered.inspect_err(|_| self.shared.retire(number))
+        offered.inspect_err(|_| self.shared.objects.retire(number))
     }
 }
 
@@ -71,7 +71,7 @@ impl TypedConsumerAdmin for TypedConsumerSide {
     {
         let interface = self.typed.find(supported_interface);
         let interface = interface.ok_or(InterfaceNotSupported {})?;
-        let number = self.typed.shared.home.next_number();
+        let number = self.typed.shared.objects.home.next_number();
         let object = PullObject::new(self.typed.clone(), interface);
         let state = object.state();
         let reference =
@@ -91,7 +91,7 @@ impl TypedConsumerAdmin for TypedConsumerSide {
     ) -> Result<Option<ProxyPushSupplierRef>, TypedConsumerAdminObtainTypedPushSupplierError> {
         let interface = self.typed.find(uses_interface);
         let interface = interface.ok_or(NoSuchImplementation {})?;
-        let number = self.typed.shared.home.next_number();
+        let number = self.typed.shared.objects.home.next_number();
         let proxy = TypedPushSupplierProxy::new(self.typed.clone(), number, interface);
         let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
         let reference = self.typed.shared.offer_proxy(number, servant)?;
@@ -130,7 +130,7 @@ impl TypedSupplierAdmin for TypedSupplierSide {
     {
         let interface = self.typed.find(supported_interface);
         let interface = interface.ok_or(InterfaceNotSupported {})?;
-        let number = self.typed.shared.home.next_number();
+        let number = self.typed.shared.objects.home.next_number();
         let object = PushObject::new(self.typed.clone(), interface);
         let state = object.state();
         let reference =
@@ -149,7 +149,7 @@ impl TypedSupplierAdmin for TypedSupplierSide {
     ) -> Result<Option<ProxyPullConsumerRef>, TypedSupplierAdminObtainTypedPullConsumerError> {
         let interface = self.typed.find(uses_interface);
         let interface = interface.ok_or(NoSuchImplementation {})?;
-        let number = self.typed.shared.home.next_number();
+        let number = self.typed.shared.objects.home.next_number();
         let typed = Arc::downgrade(&self.typed);
         let ask = move |supplier: &_| typed_supplier(&typed, interface, supplier);
         let shared = self.typed.shared.clone();

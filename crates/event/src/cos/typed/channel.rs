@@ -58,15 +58,21 @@ impl TypedEventChannel {
             kept,
         });
         let consumers = TypedConsumerAdminSkeleton::new(TypedConsumerSide::new(typed.clone()));
-        let consumers = shared.activate(shared.home.next_number(), Arc::new(consumers))?;
+        let consumers = shared
+            .objects
+            .activate(shared.objects.home.next_number(), Arc::new(consumers))?;
         let suppliers = TypedSupplierAdminSkeleton::new(TypedSupplierSide::new(typed.clone()));
-        let suppliers = shared.activate(shared.home.next_number(), Arc::new(suppliers))?;
+        let suppliers = shared
+            .objects
+            .activate(shared.objects.home.next_number(), Arc::new(suppliers))?;
         let servant = TypedEventChannelSkeleton::new(ChannelServant {
             typed: typed.clone(),
             consumers: TypedConsumerAdminRef::unchecked_narrow(consumers),
             suppliers: TypedSupplierAdminRef::unchecked_narrow(suppliers),
         });
-        let reference = shared.activate(shared.home.next_number(), Arc::new(servant))?;
+        let reference = shared
+            .objects
+            .activate(shared.objects.home.next_number(), Arc::new(servant))?;
         let reference = TypedEventChannelRef::unchecked_narrow(reference);
         Ok(Self { typed, reference })
     }
@@ -92,7 +98,7 @@ impl TypedEventChannel {
     /// Takes what the access table has refused since the last call; the first refusals if there were many.
     #[must_use]
     pub fn take_refusals(&self) -> Vec<Refusal> {
-        self.typed.shared.home.gate.take_refusals()
+        self.typed.shared.objects.home.gate.take_refusals()
     }
 
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.

@@ -308,7 +308,7 @@ impl Typed {
         counted.fetch_add(1, Relaxed);
         if self.consumers.note(proxy, outcome) {
             counters.consumers_lost.fetch_add(1, Relaxed);
-            self.shared.retire(proxy);
+            self.shared.objects.retire(proxy);
         }
     }
 }

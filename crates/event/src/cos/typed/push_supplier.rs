@@ -68,7 +68,7 @@ impl PushSupplier for TypedPushSupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
         *self.state.lock("event.proxy") = State::Disconnected;
         let consumer = self.typed.consumers.disconnect(self.number);
-        self.typed.shared.retire(self.number);
+        self.typed.shared.objects.retire(self.number);
         if let Some(consumer) = consumer {
             notify(consumer.object(), "disconnect_push_consumer");
         }
@@ -82,7 +82,7 @@ impl ProxyPushSupplier for TypedPushSupplierProxy {
         push_consumer: Option<&'a PushConsumerRef>,
     ) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
         let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
-        if self.typed.shared.is_own(consumer.object()) {
+        if self.typed.shared.objects.is_own(consumer.object()) {
             return Err(TypeError {}.into());
         }
         // The lock is released while the consumer is called: it may call this proxy.
@@ -101,7 +101,7 @@ impl ProxyPushSupplier for TypedPushSupplierProxy {
         self.typed.consumers.connect(&self.typed, newcomer, || {
             shared.check_alive()?;
             let place = shares.typed.take(caller)?;
-            shared.settle(self.number)?;
+            shared.objects.settle(self.number)?;
             Ok(place)
         })?;
         *state = State::Connected(());

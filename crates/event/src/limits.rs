@@ -40,8 +40,8 @@ pub const QUEUE_SIZE_MAX: usize = 64 << 20;
 /// conjunction, or being written to one. All consumers share an event's octets.
 pub const CHANNEL_SIZE_DEFAULT: usize = 256 << 20;
 
-/// The part of that bound that all conjunctions of a channel may take together, and all consumers of one kind that pull:
-/// a quarter. They cannot take the room of the consumers that take their events at once.
+/// The part of that bound that all conjunctions of a channel may take together, and all consumers of one kind that
+/// pull: a quarter. They cannot take the room of the consumers that take their events at once.
 pub const KEPT_SHARE: usize = 4;
 
 /// The smallest such bound.

@@ -211,8 +211,8 @@ impl Deliveries {
         self.0.store.copy(form, octets, || self.0.evict()).map(Some)
     }
 
-    /// Charges octets that are kept beside the bodies to the bound. Returns `None` if they do not fit, although all that
-    /// could be dropped was dropped.
+    /// Charges octets that are kept beside the bodies to the bound. Returns `None` if they do not fit, although all
+    /// that could be dropped was dropped.
     #[must_use]
     pub fn charge(&self, size: usize) -> Option<Charge> {
         Charge::new(&self.0.store, size, || self.0.evict())
@@ -379,8 +379,8 @@ impl Engine {
     }
 
     /// Drops the oldest event that is queued, from all queues that begin with it, or one of the backlog that is as old.
-    /// If none is queued, the oldest that a connection holds: a copy of what is under way, or a write that its peer does
-    /// not take, with the connection. Returns false if there is none either.
+    /// If none is queued, the oldest that a connection holds: a copy of what is under way, or a write that its peer
+    /// does not take, with the connection. Returns false if there is none either.
     #[cold]
     fn evict(&self) -> bool {
         let _evicting = self.evicting.lock("delivery.evict");

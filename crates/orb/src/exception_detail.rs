@@ -1,8 +1,8 @@
 //! Why a system exception was raised, in words: the service context ExceptionDetailMessage.
 //!
-//! A [`SystemException`] is a small value without text. Its text stays with the thread: the one that raises it, until its
-//! reply is written, and the one that receives it, until the next system exception. A request without an exception costs
-//! nothing.
+//! A [`SystemException`] is a small value without text. Its text stays with the thread: the one that raises it, until
+//! its reply is written, and the one that receives it, until the next system exception. A request without an exception
+//! costs nothing.
 
 use std::cell::RefCell;
 

@@ -175,8 +175,8 @@ pub const PERMANENT_FORWARDS_MAX: u8 = 8;
 pub(crate) const COARSE_STEP: Duration = Duration::from_millis(4);
 
 /// A connection idle for longer is checked before use, because the server may have closed it. A check is one system
-/// call. Calls at 200 Hz or more need none: a server takes longer to end and restart. (A channel of ours with a store is
-/// killed, and serves again, within 20 ms.)
+/// call. Calls at 200 Hz or more need none: a server takes longer to end and restart. (A channel of ours with a store
+/// is killed, and serves again, within 20 ms.)
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(10);
 
 /// A connection to a server that no call has used for this long is closed, unless the builder sets another value. The

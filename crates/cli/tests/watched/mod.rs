@@ -245,8 +245,8 @@ pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
     })
 }
 
-/// Runs a check up to three times, as long as the machine disturbed its run. A failure of an undisturbed run is final. If
-/// the machine disturbed all three runs, the test decides nothing: it counts a skip.
+/// Runs a check up to three times, as long as the machine disturbed its run. A failure of an undisturbed run is final.
+/// If the machine disturbed all three runs, the test decides nothing: it counts a skip.
 pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
     let mut failures = Vec::new();
     for _ in 0..3 {

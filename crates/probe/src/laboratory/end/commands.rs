@@ -120,9 +120,9 @@ impl Samples {
         Ok(())
     }
 
-    /// Returns the time from which the next round trip is timed, at `now_ns` in a run that began at `begin_ns`; `None` at
-    /// the end. With a period, waits until it is due. All that are due within the time of a run belong to it, unless the run takes several times as
-    /// long: the system is then slower than the schedule.
+    /// Returns the time from which the next round trip is timed, at `now_ns` in a run that began at `begin_ns`; `None`
+    /// at the end. With a period, waits until it is due. All that are due within the time of a run belong to it, unless
+    /// the run takes several times as long: the system is then slower than the schedule.
     ///
     /// A machine that takes the processor away for most of a run leaves too few round trips for a median. So a run
     /// has [`COUNT_MIN`] in any case, unless that takes [`LATE_MAX_NS`] longer.

@@ -1,6 +1,6 @@
 //! A fan-out over plain TCP: the baseline of event channels. A relay reads each message of a supplier and writes it to
-//! all consumers, one write for each connection. Consumers at one endpoint share a connection, as in a channel: one write
-//! has a message for each of them.
+//! all consumers, one write for each connection. Consumers at one endpoint share a connection, as in a channel: one
+//! write has a message for each of them.
 //!
 //! A connection begins with five numbers of four octets each, in this machine's byte order:
 //! 1. [`SUPPLIER`] or [`CONSUMER`];

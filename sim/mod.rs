@@ -4,5 +4,6 @@ mod asynchronous;
 mod calls;
 mod delivery;
 mod delivery_ends;
+mod seeds;
 mod storm;
 mod times;

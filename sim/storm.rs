@@ -12,12 +12,11 @@
 //! DECKWATCH_SEEDS=500 runs the seeds from 0 to 499.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::counting::{THREAD_HELD, THREAD_HELD_MAX};
+use crate::sim::seeds::{Random, run_all};
 use crate::support::world::World;
 use deckwatch_cdr::typecode::TypeCode;
 use deckwatch_cdr::{Any, Reader, Write};
@@ -129,18 +128,6 @@ fn defer(object: &ObjectRef, number: u32) -> Result<Request, SystemException> {
     request.set_return_type(TypeCode::ulong());
     request.send_deferred()?;
     Ok(request)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
 }
 
 /// The outcome that a caller got.
@@ -399,33 +386,9 @@ const LEFT_MAX: i64 = 64 << 10;
 
 #[test]
 fn every_request_has_one_true_outcome_whatever_happens() {
-    if let Ok(seed) = std::env::var("DECKWATCH_SEED") {
-        return run(seed.parse().expect("DECKWATCH_SEED is a number"));
-    }
-    let seeds = std::env::var("DECKWATCH_SEEDS").map_or(SEEDS, |count| {
-        count.parse().expect("DECKWATCH_SEEDS is a number")
-    });
-    let next = AtomicU64::new(0);
-    let failed = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds || failed.lock().unwrap().len() >= 5 {
-                        return;
-                    }
-                    if catch_unwind(AssertUnwindSafe(|| run(seed))).is_err() {
-                        failed.lock().unwrap().push(seed);
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().unwrap();
-    assert!(
-        failed.is_empty(),
-        "seeds {failed:?}; replay one: DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm"
+    run_all(
+        SEEDS,
+        "-p deckwatch-orb --test orb sim::storm",
+        run,
     );
 }

@@ -120,6 +120,7 @@ impl Urgency {
 pub(crate) struct Dispatcher<T: Task> {
     /// By rising priority. None: reactive.
     lanes: Vec<Arc<Lane<T>>>,
+    is_by_hand: bool,
     /// Tasks whose priority no lane has.
     missed: AtomicU64,
 }
@@ -178,21 +179,25 @@ impl Dispatching {
 }
 
 impl<T: Task> Dispatcher<T> {
-    /// Starts the threads. Each calls `prepare` with the priority of its lane before it serves.
+    /// Starts the threads. Each calls `prepare` with the priority of its lane before it serves. If `is_by_hand`, there
+    /// are no threads: see [`Dispatcher::turn`].
     ///
     /// # Errors
     /// BAD_PARAM for options out of bounds; what `prepare` returns; NO_RESOURCES without a thread.
     pub(crate) fn start(
         options: &Dispatching,
+        is_by_hand: bool,
         prepare: &Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync>,
     ) -> Result<Self, SystemException> {
         options.check()?;
         // If a lane cannot start, the drop closes those before it.
         let mut dispatcher = Self {
             lanes: Vec::new(),
+            is_by_hand,
             missed: AtomicU64::new(0),
         };
         for (priority, threads, queue) in options.lanes() {
+            let threads = if is_by_hand { 0 } else { threads };
             let lane = Lane::start(priority, threads, queue, prepare)?;
             dispatcher.lanes.push(lane);
         }
@@ -214,6 +219,16 @@ impl<T: Task> Dispatcher<T> {
             self.missed.fetch_add(1, Relaxed);
         }
         lane.put(urgency, task);
+    }
+
+    /// Returns true if it has no threads.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.is_by_hand
+    }
+
+    /// Sends the first task of a lane; lanes count by rising priority. Returns false if there is none.
+    pub(crate) fn turn(&self, lane: usize) -> bool {
+        self.lanes.get(lane).is_some_and(|lane| lane.send_first())
     }
 
     /// The priority of the most urgent lane. `None` without lanes.

@@ -1,9 +1,23 @@
-//! The event channel with suppliers and consumers of the tests' own.
+//! The event channel with suppliers and consumers of the tests' own, and its dispatching in virtual time (`sim/`).
 
 #[path = "../../orb/tests/support/around.rs"]
 mod around;
 #[path = "../../orb/tests/support/counting.rs"]
 mod counting;
+#[path = "../../../sim"]
+mod sim {
+    mod dispatching;
+    mod seeds;
+}
+#[path = "../../orb/tests/support"]
+mod simulated {
+    #[allow(
+        dead_code,
+        unreachable_pub,
+        reason = "the simulations of the ORB use the rest"
+    )]
+    pub(crate) mod world;
+}
 mod support;
 
 mod access;

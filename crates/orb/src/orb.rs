@@ -423,6 +423,12 @@ impl Orb {
             || self.0.turn_deliveries()
     }
 
+    /// Returns true if the ORB is [`OrbBuilder::turned_by_hand`]: what is built on it starts no threads either.
+    #[must_use]
+    pub fn is_turned_by_hand(&self) -> bool {
+        self.0.calls.is_turned_by_hand()
+    }
+
     /// Returns the transport, which is also the clock.
     #[must_use]
     pub fn transport(&self) -> &Arc<dyn Transport> {

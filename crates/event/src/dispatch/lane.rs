@@ -1,12 +1,12 @@
 //! A lane: one bounded queue and the threads that empty it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 
 use deckwatch_orb::{Priority, SystemException, SystemExceptionKind as Kind};
-use deckwatch_sync::{Bell, OrderedQueue};
+use deckwatch_sync::{ServedQueue, Unserved, WhenFull};
 
 use super::{LaneReport, QueueFull, QueueOptions, QueueOrder, Task, Urgency};
 use crate::raise::raise;
@@ -14,17 +14,16 @@ use crate::raise::raise;
 /// One queue and its threads.
 pub(super) struct Lane<T> {
     pub(super) priority: Option<Priority>,
+    /// It has no threads: its owner sends the tasks.
+    is_by_hand: bool,
     options: QueueOptions,
-    queue: OrderedQueue<T>,
-    /// Rings when a task is queued, and when the lane is closed.
-    bell: Bell,
-    is_closed: AtomicBool,
-    /// Threads that send a task.
-    busy: AtomicUsize,
+    queue: ServedQueue<T>,
     dispatched: AtomicU64,
 }
 
 impl<T: Task> Lane<T> {
+    /// With 0 `threads`, [`Lane::send_first`] sends the tasks.
+    ///
     /// # Errors
     /// What `prepare` returns; NO_RESOURCES without a thread.
     pub(super) fn start(
@@ -35,11 +34,9 @@ impl<T: Task> Lane<T> {
     ) -> Result<Arc<Self>, SystemException> {
         let lane = Arc::new(Self {
             priority,
+            is_by_hand: threads == 0,
             options,
-            queue: OrderedQueue::with_capacity(options.len),
-            bell: Bell::new(),
-            is_closed: AtomicBool::new(false),
-            busy: AtomicUsize::new(0),
+            queue: ServedQueue::with_capacity(options.len),
             dispatched: AtomicU64::new(0),
         });
         let name = priority.map_or("pool".to_owned(), |priority| priority.value().to_string());
@@ -67,39 +64,19 @@ impl<T: Task> Lane<T> {
 
     /// Queues a task, or drops one.
     pub(super) fn put(&self, urgency: Urgency, task: T) {
-        if self.is_closed.load(SeqCst) {
-            return task.drop_unsent(true);
-        }
         let order = match self.options.order {
             QueueOrder::Arrival => 0,
             QueueOrder::Deadline => urgency.deadline_ns,
             QueueOrder::Laxity => urgency.deadline_ns.saturating_sub(urgency.worst_case_ns),
         };
-        let mut refused = self.queue.push(order, task).err();
-        while let Some(task) = refused.take() {
-            match (self.options.when_full, self.options.order) {
-                (QueueFull::DropNew, _) => task.drop_unsent(false),
-                (QueueFull::DropFirst, QueueOrder::Arrival) => {
-                    if let Some(first) = self.queue.pop() {
-                        first.drop_unsent(false);
-                    }
-                    refused = self.queue.push(order, task).err();
-                }
-                (QueueFull::DropFirst, QueueOrder::Deadline | QueueOrder::Laxity) => {
-                    if let Some(last) = self.queue.push_for_last(order, task) {
-                        last.drop_unsent(false);
-                    }
-                }
-            }
-        }
-        self.bell.ring();
-        // A concurrent close may have missed this task: the threads may be gone.
-        while self.is_closed.load(SeqCst) {
-            let Some(left) = self.queue.pop() else {
-                return;
-            };
-            left.drop_unsent(true);
-        }
+        let when_full = match (self.options.when_full, self.options.order) {
+            (QueueFull::DropNew, _) => WhenFull::DropNew,
+            (QueueFull::DropFirst, QueueOrder::Arrival) => WhenFull::DropFirst,
+            (QueueFull::DropFirst, QueueOrder::Deadline | QueueOrder::Laxity) => WhenFull::DropLast,
+        };
+        self.queue.put(order, task, when_full, |task, why| {
+            task.drop_unsent(why == Unserved::Closed);
+        });
     }
 
     pub(super) fn report(&self) -> LaneReport {
@@ -110,8 +87,7 @@ impl<T: Task> Lane<T> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        // A thread counts as busy before it takes a task.
-        self.queue.is_empty() && self.busy.load(SeqCst) == 0
+        self.queue.is_idle()
     }
 
     /// Drops what is lost first, if `may_drop` permits it.
@@ -132,28 +108,22 @@ impl<T: Task> Lane<T> {
     }
 
     pub(super) fn close(&self) {
-        self.is_closed.store(true, SeqCst);
-        self.bell.ring();
+        self.queue.close();
+        // Threads would send what is queued.
+        while self.is_by_hand && self.send_first() {}
+    }
+
+    /// Sends the first task of the queue. Returns false if there is none.
+    pub(super) fn send_first(&self) -> bool {
+        self.queue.serve_first(|task| self.send(task))
+    }
+
+    fn send(&self, task: T) {
+        task.run();
+        self.dispatched.fetch_add(1, Relaxed);
     }
 
     fn serve(&self) {
-        loop {
-            let turn = self.bell.turn();
-            self.busy.fetch_add(1, SeqCst);
-            let task = self.queue.pop();
-            let is_empty = task.is_none();
-            if let Some(task) = task {
-                task.run();
-                self.dispatched.fetch_add(1, Relaxed);
-            }
-            self.busy.fetch_sub(1, SeqCst);
-            if !is_empty {
-                continue;
-            }
-            if self.is_closed.load(SeqCst) {
-                return;
-            }
-            self.bell.wait(turn);
-        }
+        self.queue.serve(|task| self.send(task));
     }
 }

@@ -59,7 +59,7 @@ impl World {
         });
         let (sender, fates) = channel();
         Self {
-            dispatcher: Dispatcher::start(options, &prepare).expect("threads"),
+            dispatcher: Dispatcher::start(options, false, &prepare).expect("threads"),
             sender,
             fates,
             prepared,
@@ -264,7 +264,7 @@ fn threads_end_if_a_later_lane_cannot_start() {
         }
     });
     let lanes = [10, 20].map(|priority| lane(priority, QueueOptions::default()));
-    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes.to_vec()), &prepare);
+    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes.to_vec()), false, &prepare);
     assert_eq!(refused.err(), Some(denied));
     let started = std::time::Instant::now();
     // Each thread holds it until its end.
@@ -317,11 +317,11 @@ fn options_out_of_bounds_are_refused() {
     };
     let no_place = lane(1, queue(0, QueueOrder::Arrival, QueueFull::DropNew));
     for lanes in [vec![], vec![sound, sound], vec![no_thread], vec![no_place]] {
-        let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes), &prepare);
+        let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes), false, &prepare);
         assert_eq!(refused.err().map(|error| error.kind), Some(Kind::BadParam));
     }
     let denied = SystemException::new(Kind::NoPermission, 0, deckwatch_orb::Completion::No);
     let prepare: Arc<dyn Fn(Option<Priority>) -> _ + Send + Sync> = Arc::new(move |_| Err(denied));
-    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(vec![sound]), &prepare);
+    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(vec![sound]), false, &prepare);
     assert_eq!(refused.err(), Some(denied));
 }

@@ -147,6 +147,13 @@ impl RtEventChannel {
         self.shared.dispatcher.reports()
     }
 
+    /// For an ORB that is [turned by hand](deckwatch_orb::OrbBuilder::turned_by_hand), as in a simulation: fires the
+    /// timeouts that are due, and sends the first event set of a lane; lanes count by rising priority. Returns false if
+    /// the lane's queue was empty.
+    pub fn turn(&self, lane: usize) -> bool {
+        self.shared.turn(lane)
+    }
+
     /// Returns why the schedule has refused connects since the last call, in words: at most
     /// [`crate::limits::UNADMITTED_KEPT_MAX`], the oldest first.
     #[must_use]

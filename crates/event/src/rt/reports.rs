@@ -73,6 +73,12 @@ impl Shared {
         reports
     }
 
+    /// Does what the threads would do, without waiting; see [`super::RtEventChannel::turn`].
+    pub(super) fn turn(&self, lane: usize) -> bool {
+        self.fire_due();
+        self.dispatcher.turn(lane)
+    }
+
     /// Returns why the schedule has refused connects since the last call, in words.
     pub(super) fn take_unadmitted(&self) -> Vec<String> {
         let admission = self.admission.as_ref();

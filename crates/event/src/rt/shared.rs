@@ -124,9 +124,10 @@ impl Shared {
             Some(scheduling) => Some(Admission::new(scheduling, orb, &options.dispatching)?),
             None => None,
         };
-        let dispatcher = Dispatcher::start(&options.dispatching, &prepare)?;
+        let is_by_hand = orb.is_turned_by_hand();
+        let dispatcher = Dispatcher::start(&options.dispatching, is_by_hand, &prepare)?;
         let highest = dispatcher.highest();
-        let timeouts = Timeouts::new(Box::new(move || prepare(highest)));
+        let timeouts = Timeouts::new(is_by_hand, Box::new(move || prepare(highest)));
         let objects = Objects::new(home);
         let kept = Share::of(options.size_max);
         let shares = Shares::new(orb, options.share_percent, limits::PULLERS_MAX);
@@ -236,6 +237,11 @@ impl Shared {
         if !is_wanted {
             self.counters.unwanted.fetch_add(1, Relaxed);
         }
+    }
+
+    pub(super) fn fire_due(&self) {
+        // The next turn fires what is due then.
+        let _ = self.timeouts.fire_due(self);
     }
 
     /// Returns true if the thread of a push sends its events.

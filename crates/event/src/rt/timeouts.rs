@@ -41,12 +41,16 @@ impl Due {
 }
 
 impl Timeouts {
-    pub(super) fn new(prepare: Box<dyn Fn() -> Result<(), SystemException> + Send + Sync>) -> Self {
+    /// If `is_by_hand`, there is no thread: the owner calls [`Timeouts::fire_due`].
+    pub(super) fn new(
+        is_by_hand: bool,
+        prepare: Box<dyn Fn() -> Result<(), SystemException> + Send + Sync>,
+    ) -> Self {
         Self {
             prepare,
             due: PiMutex::default(),
             bell: Bell::default(),
-            has_thread: AtomicBool::new(false),
+            has_thread: AtomicBool::new(is_by_hand),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -104,7 +108,7 @@ impl Timeouts {
     }
 
     /// Fires what is due. Returns when the next is.
-    fn fire_due(&self, shared: &Shared) -> Option<u64> {
+    pub(super) fn fire_due(&self, shared: &Shared) -> Option<u64> {
         loop {
             let now_ns = shared.now_ns();
             let number = {

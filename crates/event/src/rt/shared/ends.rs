@@ -75,7 +75,9 @@ impl Shared {
                 shared.suppliers_told.store(true, Release);
             }
         };
-        if !in_thread(farewell) {
+        if self.dispatcher.is_by_hand() {
+            farewell();
+        } else if !in_thread(farewell) {
             self.close_consumers();
             self.suppliers_told.store(true, Release);
         }

@@ -22,6 +22,7 @@ mod support;
 
 mod access;
 mod channel;
+mod churn;
 mod connecting;
 mod endings;
 mod factory;

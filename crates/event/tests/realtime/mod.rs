@@ -54,8 +54,13 @@ impl World {
     }
 
     pub(crate) fn of(server: Orb, options: RtChannelOptions) -> Self {
-        let user = serving_orb();
         let served = RtEventChannel::start(&server, options).expect("a channel");
+        Self::serving(server, served)
+    }
+
+    /// A world with this channel.
+    pub(crate) fn serving(server: Orb, served: RtEventChannel) -> Self {
+        let user = serving_orb();
         let channel = seen_by(&user, &server, served.reference().object());
         Self {
             channel: EventChannelRef::unchecked_narrow(channel),

@@ -63,8 +63,13 @@ impl World {
     }
 
     pub fn of(server: Orb, options: ChannelOptions) -> Self {
-        let user = serving_orb();
         let served = EventChannel::start(&server, options).expect("a channel");
+        Self::serving(server, served)
+    }
+
+    /// A world with this channel.
+    pub fn serving(server: Orb, served: EventChannel) -> Self {
+        let user = serving_orb();
         let channel = seen_by(&user, &server, served.reference().object());
         Self {
             server,

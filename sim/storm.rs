@@ -386,9 +386,5 @@ const LEFT_MAX: i64 = 64 << 10;
 
 #[test]
 fn every_request_has_one_true_outcome_whatever_happens() {
-    run_all(
-        SEEDS,
-        "-p deckwatch-orb --test orb sim::storm",
-        run,
-    );
+    run_all(SEEDS, "-p deckwatch-orb --test orb sim::storm", run);
 }

@@ -2,16 +2,31 @@
 
 use std::net::SocketAddr;
 
-use deckwatch_cdr::{ByteOrder, Parse as _, Reader};
+use deckwatch_cdr::{ByteOrder, Parse, Reader, Write};
 
+use crate::channel_group::{Change, KeptPush, ProxyRecord};
 use crate::federation::fragment::Fragment;
 use crate::federation::multicast::events;
 use crate::federation::reassembly::{Reassembly, Taken};
 use crate::filter::{Entry, Filter, Header, Index, Input, MatchState};
 use crate::limits::{MULTICAST_PENDING_SIZE_MAX, MULTICAST_TIMEOUT};
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
+use crate::store::{encapsulate, encapsulated};
 
-/// Parses a ConsumerQOS, or a SupplierQOS, in the byte order that the first octet selects. An accepted list of a
+/// Parses what a store and the members of a group keep: what is read is written again as it was meant.
+fn records(octets: &[u8]) {
+    fn again<T: for<'a> Parse<'a> + Write + PartialEq + std::fmt::Debug>(octets: &[u8]) {
+        if let Some(value) = encapsulated::<T>(octets) {
+            let written = encapsulate(&value).expect("it was read");
+            assert_eq!(encapsulated(&written), Some(value));
+        }
+    }
+    again::<ProxyRecord>(octets);
+    again::<KeptPush>(octets);
+    again::<Vec<Change>>(octets);
+}
+
+/// Parses a ConsumerQOS, or a SupplierQOS, in the byte order that the first octet selects; or records of a store. An accepted list of a
 /// consumer is a filter that can be matched: it emits only what it matches, the index finds it for all that it matches,
 /// and it keeps no more events than it has entries.
 ///
@@ -26,6 +41,9 @@ pub fn qos(octets: &[u8]) {
     } else {
         ByteOrder::Big
     };
+    if flags & 4 != 0 {
+        return records(octets);
+    }
     let mut r = Reader::new(octets, order);
     if flags & 2 != 0 {
         let _ = SupplierQOS::parse(&mut r);

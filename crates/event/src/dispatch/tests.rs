@@ -264,7 +264,8 @@ fn threads_end_if_a_later_lane_cannot_start() {
         }
     });
     let lanes = [10, 20].map(|priority| lane(priority, QueueOptions::default()));
-    let refused = Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes.to_vec()), false, &prepare);
+    let refused =
+        Dispatcher::<Numbered>::start(&Dispatching::Lanes(lanes.to_vec()), false, &prepare);
     assert_eq!(refused.err(), Some(denied));
     let started = std::time::Instant::now();
     // Each thread holds it until its end.

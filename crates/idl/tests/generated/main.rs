@@ -38,7 +38,7 @@ use idl::shared::Stamp;
 #[allow(unused_imports)] // generated code uses some of them
 pub(crate) use orb::{
     AsynchronousReply, Completion, Deliver, ObjectRef, Result, Servant, ServerRequest,
-    SystemException, SystemExceptionKind, minor,
+    SystemException, SystemExceptionKind, exception_detail, minor,
 };
 
 fn calculator() -> CalculatorRef {

@@ -11,6 +11,11 @@ pub(crate) use deckwatch_giop::{Completion, SystemException, SystemExceptionKind
 
 pub(crate) type Result<T> = std::result::Result<T, SystemException>;
 
+/// No exception of the test has words.
+pub(crate) const fn exception_detail(_: &SystemException) -> Option<String> {
+    None
+}
+
 /// No interface of the test is called asynchronously.
 pub(crate) struct AsynchronousReply;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use deckwatch_meter::result::{ResultDocument, ResultError};
 use deckwatch_meter::words;
+use deckwatch_os::namespace::Capability;
 use deckwatch_report::{REPORT_FILE, RESULT_FILE, ReportError};
 
 use crate::forecast::{Forecast, forecast};
@@ -255,7 +256,15 @@ fn finished(
     }
     let document = ResultDocument::load(&result)?;
     let what = difference(&document, mission, forecast);
-    if let Some(what) = what.or_else(|| place_difference(&document, mission, emulation)) {
+    let place = || {
+        let environment = &document.environment;
+        place_difference(
+            (environment.kind.as_str(), environment.network.as_str()),
+            &mission.network.to_string(),
+            emulates(mission, forecast, emulation),
+        )
+    };
+    if let Some(what) = what.or_else(place) {
         let folder = folder.to_owned();
         return Err(SeriesError::Foreign { folder, what });
     }
@@ -306,21 +315,25 @@ fn difference(
     (is_other && !is_interrupted(document)).then_some("another number of messages")
 }
 
-/// Returns what a result is of, if it was measured on another network. Without the privilege to emulate, a mission runs
-/// on the loopback interface: such a result stands beside no emulated one, and no other run is known to be alike.
+/// Whether this process runs a mission on its emulated network. Without the privilege it runs on loopback.
+fn emulates(mission: &Mission, forecast: &Forecast, emulation: bool) -> bool {
+    let network = [Capability::SysAdmin, Capability::NetAdmin].map(Capability::name);
+    let mut needed = forecast.privileges.iter();
+    let is_permitted = needed.all(|it| it.held || !network.contains(&it.capability));
+    emulation && is_permitted && !mission.is_on_loopback()
+}
+
+/// Returns what a result is of, if it was measured in an environment of this kind and network and this run is on
+/// another: results of the loopback interface do not stand beside emulated ones.
 fn place_difference(
-    document: &ResultDocument,
-    mission: &Mission,
-    emulation: bool,
+    (kind, measured_on): (&str, &str),
+    network: &str,
+    is_emulated: bool,
 ) -> Option<&'static str> {
-    let environment = &document.environment;
-    let is_loopback = environment.kind == "loopback";
-    match (is_loopback, emulation && !mission.is_on_loopback()) {
+    match (kind == "loopback", is_emulated) {
         (true, true) => Some("a run on the loopback interface, without emulation"),
         (false, false) => Some("a run with emulation"),
-        (false, true) if environment.network != mission.network.to_string() => {
-            Some("another network")
-        }
+        (false, true) if measured_on != network => Some("another network"),
         _ => None,
     }
 }
@@ -349,5 +362,22 @@ impl Observer for WithRest<'_> {
 
     fn notice(&mut self, text: &str) {
         self.inner.notice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_with_and_without_emulation_are_not_of_one_series() {
+        let of = |kind, network, is_emulated| place_difference((kind, network), "net", is_emulated);
+        let loopback = "loopback: no emulated network";
+        assert_eq!(of("namespaces", "net", true), None);
+        assert_eq!(of("loopback", loopback, false), None);
+        assert_eq!(of("namespaces", "net", false), Some("a run with emulation"));
+        let without = "a run on the loopback interface, without emulation";
+        assert_eq!(of("loopback", loopback, true), Some(without));
+        assert_eq!(of("namespaces", "other", true), Some("another network"));
     }
 }

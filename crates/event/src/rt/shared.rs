@@ -77,6 +77,31 @@ pub(super) struct Clients {
     places: HashMap<u64, Place>,
 }
 
+/// Gives a thread that has just started its priority, or the class of the thread that has made this.
+type Prepare = Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync>;
+
+fn preparation(orb: &Orb, may_fall_back: bool, counters: &Arc<Counters>) -> Prepare {
+    let (current, counts) = (orb.rt_current(), Arc::clone(counters));
+    // A thread that a real-time thread creates is not real-time by itself.
+    let class = schedule::class().ok();
+    Arc::new(move |priority: Option<Priority>| {
+        let Some(priority) = priority else {
+            if let Some(class) = class.filter(|class| *class != Class::Other) {
+                // The starting thread was allowed to enter its class, and this thread is, too.
+                let _ = schedule::set_class(class);
+            }
+            return Ok(());
+        };
+        match current.set_the_priority(priority) {
+            Err(denied) if may_fall_back && denied.kind == Kind::NoPermission => {
+                counts.priority_fallbacks.fetch_add(1, Relaxed);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    })
+}
+
 impl Shared {
     /// # Errors
     /// BAD_PARAM for options out of bounds, NO_RESOURCES for lanes without threads or priorities.
@@ -98,28 +123,7 @@ impl Shared {
         };
         let deliveries = Deliveries::start(orb, deliveries)?;
         let counters = Arc::<Counters>::default();
-        let (current, counts) = (orb.rt_current(), Arc::clone(&counters));
-        let may_fall_back = options.allow_priority_fallback;
-        // A thread that a real-time thread creates is not real-time by itself.
-        let class = schedule::class().ok();
-        let prepare = move |priority: Option<Priority>| {
-            let Some(priority) = priority else {
-                if let Some(class) = class.filter(|class| *class != Class::Other) {
-                    // The starting thread was allowed to enter its class, and this thread is, too.
-                    let _ = schedule::set_class(class);
-                }
-                return Ok(());
-            };
-            match current.set_the_priority(priority) {
-                Err(denied) if may_fall_back && denied.kind == Kind::NoPermission => {
-                    counts.priority_fallbacks.fetch_add(1, Relaxed);
-                    Ok(())
-                }
-                outcome => outcome,
-            }
-        };
-        let prepare: Arc<dyn Fn(Option<Priority>) -> Result<(), SystemException> + Send + Sync> =
-            Arc::new(prepare);
+        let prepare = preparation(orb, options.allow_priority_fallback, &counters);
         let admission = match options.scheduling.clone() {
             Some(scheduling) => Some(Admission::new(scheduling, orb, &options.dispatching)?),
             None => None,

@@ -4,7 +4,7 @@
 //! its reply is written, and the one that receives it, until the next system exception. A request without an exception
 //! costs nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, exception_detail_context, parse_exception_detail};
@@ -13,12 +13,22 @@ use crate::{SystemException, context_id};
 
 thread_local! {
     static LAST: RefCell<Option<(SystemException, String)>> = const { RefCell::new(None) };
+    /// Whether `LAST` was ever set. The first use of `LAST` registers a destructor, which allocates: an exception
+    /// without words must not.
+    static HAS_WORDS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn keep(last: Option<(SystemException, String)>) {
+    if last.is_some() || HAS_WORDS.get() {
+        HAS_WORDS.set(true);
+        LAST.set(last);
+    }
 }
 
 /// Keeps why this thread raises an exception, in words. The reply that carries the exception carries them too, cut off
 /// at [`deckwatch_giop::limits::EXCEPTION_DETAIL_UNITS_MAX`]. Returns the exception.
 pub fn explain_exception(exception: SystemException, detail: String) -> SystemException {
-    LAST.set(Some((exception, detail)));
+    keep(Some((exception, detail)));
     exception
 }
 
@@ -26,6 +36,9 @@ pub fn explain_exception(exception: SystemException, detail: String) -> SystemEx
 /// [explained](explain_exception), if it is an equal one. A peer's words have no control characters.
 #[must_use]
 pub fn exception_detail(exception: &SystemException) -> Option<String> {
+    if !HAS_WORDS.get() {
+        return None;
+    }
     LAST.with_borrow(|last| {
         let (of, detail) = last.as_ref()?;
         (of == exception).then(|| detail.clone())
@@ -34,6 +47,9 @@ pub fn exception_detail(exception: &SystemException) -> Option<String> {
 
 /// Takes the words for the reply that carries an exception: the octets of the context.
 pub(crate) fn take_for_reply(exception: SystemException) -> Option<Vec<u8>> {
+    if !HAS_WORDS.get() {
+        return None;
+    }
     let (_, detail) = LAST.take().filter(|(of, _)| *of == exception)?;
     exception_detail_context(&detail).ok()
 }
@@ -46,5 +62,5 @@ pub(crate) fn receive(exception: SystemException, message: &Divided<'_>) {
     };
     // Words that cannot be read are none: the exception is what counts.
     let words = detail.and_then(|data| parse_exception_detail(data).ok());
-    LAST.set(words.map(|words| (exception, words)));
+    keep(words.map(|words| (exception, words)));
 }

@@ -35,10 +35,10 @@ fn late_behind(samples: &[Sample], exceeds: impl Fn(&Sample) -> bool) -> u64 {
     let (mut free_ns, mut call_end_ns) = (i64::MIN, i64::MIN);
     let (mut is_behind, mut late) = (false, 0);
     for sample in in_order {
-        let arrived_ns = match sample.kernel_receive_ns {
-            NO_STAMP => sample.received_ns,
-            stamp_ns => stamp_ns,
-        };
+        // A channel keeps a message until its consumer has replied to the one before.
+        let stamps = [sample.channel_receive_ns, sample.kernel_receive_ns];
+        let arrived_ns = stamps.into_iter().find(|&stamp_ns| stamp_ns != NO_STAMP);
+        let arrived_ns = arrived_ns.unwrap_or(sample.received_ns);
         is_behind &= arrived_ns < free_ns || sample.due_ns < call_end_ns;
         let is_blamed = sample.flags.late && sample.blame == Some(Layer::Application);
         late += u64::from(is_behind && is_blamed && !sample.flags.warm_up);
@@ -219,6 +219,9 @@ mod tests {
         // A one-way: the supplier was free, and the message came when the consumer was.
         samples[100].returned_ns = samples[100].sent_ns;
         assert_eq!(late(&samples), 0);
+        // A channel had it before.
+        samples[101].channel_receive_ns = end_ns - MS;
+        assert_eq!(late(&samples), 1);
     }
 
     #[test]

@@ -193,8 +193,10 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
     for (carrier, value) in [("`event`", "event"), ("`rt-event`", "rt_event")] {
         let ratio = of(&format!("{carrier} in a mission")).ours;
         let ratio = ratio.expect("measured").median;
-        assert_eq!(ratio, p50_ns(value) / (2.0 * p50_ns("corba")), "{carrier}");
-        assert!(ratio > 0.0, "{carrier}");
+        let over_two_hops = p50_ns(value) / (2.0 * p50_ns("corba"));
+        // Both are rounded on their way through the document.
+        let is_it = (ratio - over_two_hops).abs() < 1e-9 * over_two_hops;
+        assert!(is_it, "{carrier}: {ratio} and {over_two_hops}");
     }
     for name in ["omnievents", "tao", "cyclone-dds", "zenoh"] {
         assert!(

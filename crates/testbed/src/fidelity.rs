@@ -5,7 +5,8 @@
 //! port keeps every frame for its transmission time. If a real port finds a backlog of `v` octets before a frame, the
 //! frame waits there for the whole backlog. Here it waits for `v` less the credit that the frame itself does not need.
 
-use crate::network::{ETHERNET_HEADER, NetworkSpec};
+use crate::link::ETHERNET_HEADER;
+use crate::network::NetworkSpec;
 
 /// What a network does as a real one, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]

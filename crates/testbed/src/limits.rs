@@ -21,3 +21,11 @@ pub const TOOL_SPEECH_LEN_MAX: usize = 600;
 /// Datagrams sent to find out whether a new link passes frames, each with a wait of a hundredth of a second. The
 /// kernel's own delay is at most a second; a busy machine adds to it.
 pub const LINK_TRIES_MAX: u32 = 1000;
+
+/// Frames queued in a host's own interface, in each priority: the default of Linux. They exceed a socket's send buffer,
+/// so that a sender that is too fast blocks, as with real interfaces, and loses no frames.
+pub const HOST_QUEUE_FRAMES: u32 = 1000;
+
+/// Frames that have left a line of a relay and have not reached its end. At Gigabit Ethernet that is a quarter of a
+/// second of propagation delay.
+pub const RELAY_FRAMES_IN_FLIGHT_MAX: usize = 20_000;

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use crate::link::{
+    AAL5_LLC_SNAP, ETHERNET_GAP, ETHERNET_HEADER, ETHERNET_MIN, Impairment, LinkLayer, LinkSpec,
+};
+
 /// A network: one switch with one port for each host, all ports at the same rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkSpec {
@@ -21,25 +25,23 @@ pub struct NetworkSpec {
     pub link_layer: LinkLayer,
 }
 
-/// The encapsulation of an IP packet, and its overhead on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkLayer {
-    /// Preamble 8, header 14, frame check sequence 4, gap 12; at least 84 octets (IEEE 802.3).
-    Ethernet,
-    /// LLC/SNAP 8 (RFC 2684) and AAL5 trailer 8, cut into cells of 48 octets in 53 (ITU-T I.363.5, I.361).
-    Atm,
-}
-
 impl NetworkSpec {
     /// Returns the octets on the wire of an IP packet of `packet_bytes`, all overhead counted.
     #[must_use]
     pub fn wire_octets(&self, packet_bytes: u64) -> u64 {
-        match self.link_layer {
-            LinkLayer::Ethernet => {
-                (packet_bytes + ETHERNET_HEADER + ETHERNET_GAP).max(ETHERNET_MIN)
-            }
-            LinkLayer::Atm => (packet_bytes + AAL5_LLC_SNAP).div_ceil(CELL_PAYLOAD) * CELL,
-        }
+        self.link_layer.wire_octets(packet_bytes)
+    }
+
+    /// Returns the link of each host. Returns `None` on loopback.
+    #[must_use]
+    pub fn link(&self) -> Option<LinkSpec> {
+        Some(LinkSpec {
+            rate_bits_per_s: self.rate_bits_per_s?,
+            mtu_bytes: self.mtu_bytes,
+            link_layer: self.link_layer,
+            queue_frames: self.queue_frames,
+            impairment: Impairment::default(),
+        })
     }
 
     /// Returns the maximum rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet.
@@ -100,16 +102,6 @@ impl fmt::Display for NetworkSpec {
     }
 }
 
-/// Destination, source and type field.
-pub(crate) const ETHERNET_HEADER: u64 = 14;
-/// Preamble 8, frame check sequence 4, gap 12.
-const ETHERNET_GAP: u64 = 24;
-/// Shortest frame (64) with preamble and gap.
-const ETHERNET_MIN: u64 = 84;
-/// LLC/SNAP 8 and AAL5 trailer 8.
-const AAL5_LLC_SNAP: u64 = 16;
-const CELL_PAYLOAD: u64 = 48;
-const CELL: u64 = 53;
 const IPV4_UDP_HEADERS: u64 = 28;
 /// Octets that the shaper adds to each frame while a port is held. They are many times the largest frame, so that after
 /// one frame the credit never suffices for another.

@@ -1,7 +1,8 @@
 //! The predefined networks. A new one is an entry in [`PRESETS`].
 
 use crate::error::TestbedError;
-use crate::network::{LinkLayer, NetworkSpec};
+use crate::link::LinkLayer;
+use crate::network::NetworkSpec;
 
 /// A predefined network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,10 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use crate::limits::HOST_QUEUE_FRAMES;
 use crate::network::NetworkSpec;
 use crate::port::Shapers;
+use crate::relay::frame::{DSCP_FIRST, DSCP_LAST};
 
 /// Address of host `port` (1 ..= 250), in the range set aside for testing networks (RFC 2544).
 pub(crate) const fn host_address(port: usize) -> Ipv4Addr {
@@ -150,9 +152,11 @@ pub(crate) fn switch_filter(count: usize) -> String {
         script,
         "chain forward {{\n\
          type filter hook forward priority 0; policy accept;\n\
-         ip dscp {{ {DSCP_FIRST} }} meta priority set 0:6\n\
-         ip dscp {{ {DSCP_LAST} }} meta priority set 0:2\n\
+         ip dscp {{ {} }} meta priority set 0:6\n\
+         ip dscp {{ {} }} meta priority set 0:2\n\
          oifname vmap {{ {} }}\n}}\n}}\n",
+        code_points(&DSCP_FIRST),
+        code_points(&DSCP_LAST),
         jumps.join(", ")
     );
     script
@@ -208,9 +212,6 @@ pub(crate) const TABLE: &str = "deckwatch";
 /// Address of the switch itself, the source of frames to decoys.
 pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 
-/// Frames queued in a host's own interface, in each priority: the default of Linux. They exceed a socket's send buffer,
-/// so that a sender that is too fast blocks, as with real interfaces, and loses no frames.
-const HOST_QUEUE_FRAMES: u32 = 1000;
 const BRIDGE: &str = "br0";
 /// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch
 /// itself.
@@ -218,10 +219,16 @@ const HOST_MAC: u8 = 0;
 const PORT_MAC: u8 = 1;
 const DECOY_MAC: u8 = 2;
 const SWITCH_MAC: u8 = 3;
-/// Voice and control: CS5, VOICE-ADMIT, EF, CS6, CS7 (RFC 4594).
-const DSCP_FIRST: &str = "40, 44, 46, 48, 56";
-/// Lower effort and CS1 (RFC 8622, RFC 4594).
-const DSCP_LAST: &str = "1, 8";
+fn code_points(all: &[u8]) -> String {
+    let words: Vec<String> = all.iter().map(u8::to_string).collect();
+    words.join(", ")
+}
+
+/// Returns the port whose host has this address, counted from 1. Returns `None` for an address that no host has.
+pub(crate) fn port_of_mac(mac: [u8; 6]) -> Option<usize> {
+    let [rest @ .., port] = mac;
+    (rest == [0x02, 0x44, 0x57, HOST_MAC, 0x00] && port != 0).then_some(port.into())
+}
 
 fn mac_address(block: u8, port: usize) -> String {
     format!("02:44:57:{block:02x}:00:{:02x}", low_octet(port))

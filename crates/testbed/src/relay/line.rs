@@ -1,0 +1,215 @@
+//! One way of a link: the queue before it, its clock, and what it does to the frames that it carries.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use super::ledger::Counts;
+use super::{Band, Moving};
+use crate::layout::Node;
+use crate::limits::RELAY_FRAMES_IN_FLIGHT_MAX;
+use crate::link::LinkSpec;
+
+/// A line from one node to the next. It sends one frame at a time; what is on the line is never interrupted.
+#[derive(Debug)]
+pub(super) struct Line<F> {
+    pub(super) spec: LinkSpec,
+    /// The node at its end.
+    pub(super) to: Node,
+    /// The node at its beginning.
+    pub(super) from: Node,
+    pub(super) counts: Counts,
+    bands: [VecDeque<Moving<F>>; 3],
+    /// Frames that a band holds.
+    room: usize,
+    /// When the line has sent what it was given: nanoseconds, and the part of one that is left, times the rate.
+    free_at_ns: u64,
+    free_rest: u64,
+    sending: bool,
+    held: bool,
+    /// Drops the first frame and every n-th after it.
+    lose: Option<(NonZeroU32, u32)>,
+    random: Random,
+    /// When the last frame that kept its order reached the end.
+    reached_at_ns: u64,
+    in_flight: usize,
+}
+
+/// A frame on the line: it leaves the queue now, and its last bit at `until_ns`.
+pub(super) struct Sending<F> {
+    pub(super) until_ns: u64,
+    pub(super) moving: Moving<F>,
+}
+
+impl<F: Clone> Line<F> {
+    pub(super) fn new(spec: LinkSpec, ends: [Node; 2], seed: u64) -> Self {
+        // A host's own queue has let the frame out already, in the order of the host's priorities.
+        let room = match ends[0] {
+            Node::Host(_) => crate::limits::HOST_QUEUE_FRAMES,
+            Node::Switch(_) => spec.queue_frames,
+        };
+        Self {
+            spec,
+            from: ends[0],
+            to: ends[1],
+            counts: Counts::default(),
+            bands: [const { VecDeque::new() }; 3],
+            room: room as usize,
+            free_at_ns: 0,
+            free_rest: 0,
+            sending: false,
+            held: false,
+            lose: None,
+            random: Random(seed),
+            reached_at_ns: 0,
+            in_flight: 0,
+        }
+    }
+
+    /// Queues a frame, or drops it. Returns the frame that goes on the line now, if the line is idle.
+    pub(super) fn offer(&mut self, at_ns: u64, moving: Moving<F>) -> Option<Sending<F>> {
+        self.counts.offered += 1;
+        if self.is_lost_on_purpose() {
+            self.counts.lost_on_purpose += 1;
+            return None;
+        }
+        if moving.packet_bytes > self.spec.mtu_bytes {
+            self.counts.too_long += 1;
+            return None;
+        }
+        let band = match self.from {
+            Node::Host(_) => Band::Middle,
+            Node::Switch(_) => moving.band,
+        };
+        let queue = &mut self.bands[band as usize];
+        if queue.len() >= self.room {
+            self.counts.queue_full += 1;
+            return None;
+        }
+        queue.push_back(moving);
+        self.next(at_ns)
+    }
+
+    /// Returns the next frame for the line, the first of the highest priority, if the line is idle and not held.
+    pub(super) fn next(&mut self, at_ns: u64) -> Option<Sending<F>> {
+        if self.sending || self.held {
+            return None;
+        }
+        let queue = self.bands.iter_mut().find(|queue| !queue.is_empty())?;
+        let moving = queue.pop_front()?;
+        if at_ns > self.free_at_ns {
+            self.free_at_ns = at_ns;
+            self.free_rest = 0;
+        }
+        let octets = self.spec.link_layer.wire_octets(moving.packet_bytes.into());
+        let rate = u128::from(self.spec.rate_bits_per_s);
+        let total = u128::from(octets) * 8 * NS_PER_S + u128::from(self.free_rest);
+        let whole_ns = u64::try_from(total / rate).unwrap_or(u64::MAX);
+        self.free_at_ns = self.free_at_ns.saturating_add(whole_ns);
+        self.free_rest = u64::try_from(total % rate).unwrap_or(0);
+        self.sending = true;
+        Some(Sending {
+            until_ns: self.free_at_ns,
+            moving,
+        })
+    }
+
+    /// The frame on the line has left. Returns when it reaches the end, and when its duplicate does.
+    pub(super) fn sent(&mut self, at_ns: u64) -> [Option<u64>; 2] {
+        self.sending = false;
+        let impairment = self.spec.impairment;
+        if self.random.hits(impairment.loss) {
+            self.counts.lost += 1;
+            return [None; 2];
+        }
+        let copies = 1 + usize::from(self.random.hits(impairment.duplicate));
+        self.counts.duplicated += copies as u64 - 1;
+        let mut arrivals = [None; 2];
+        for arrival in &mut arrivals[..copies] {
+            if self.in_flight >= RELAY_FRAMES_IN_FLIGHT_MAX {
+                self.counts.queue_full += 1;
+                continue;
+            }
+            self.in_flight += 1;
+            *arrival = Some(self.arrival(at_ns));
+        }
+        arrivals
+    }
+
+    fn arrival(&mut self, at_ns: u64) -> u64 {
+        let impairment = self.spec.impairment;
+        let jitter_ns = self.random.up_to(impairment.jitter_ns);
+        let at_ns = at_ns + impairment.delay_ns + jitter_ns;
+        if self.random.hits(impairment.reorder) {
+            return at_ns + impairment.reorder_delay_ns;
+        }
+        self.reached_at_ns = self.reached_at_ns.max(at_ns);
+        self.reached_at_ns
+    }
+
+    pub(super) fn arrived(&mut self) {
+        self.in_flight -= 1;
+        self.counts.arrived += 1;
+    }
+
+    pub(super) fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    pub(super) fn lose(&mut self, every_nth: Option<NonZeroU32>) {
+        self.lose = every_nth.map(|every_nth| (every_nth, 0));
+    }
+
+    /// Frames in the queue, on the line and behind it.
+    pub(super) fn inside(&self) -> u64 {
+        let queued: usize = self.bands.iter().map(VecDeque::len).sum();
+        (queued + usize::from(self.sending) + self.in_flight) as u64
+    }
+
+    fn is_lost_on_purpose(&mut self) -> bool {
+        let Some((every_nth, seen)) = &mut self.lose else {
+            return false;
+        };
+        let lost = *seen == 0;
+        *seen = (*seen + 1) % every_nth.get();
+        lost
+    }
+}
+
+/// Random numbers from a seed (SplitMix64).
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number above 0 and below 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn hits(&mut self, share: f64) -> bool {
+        // A share of 0 draws no number, so that a link that loses nothing behaves as one without the question.
+        share > 0.0 && self.share() < share
+    }
+
+    fn up_to(&mut self, max: u64) -> u64 {
+        if max == 0 {
+            return 0;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a u64 is one"
+        )]
+        let part = (self.share() * max as f64) as u64;
+        part
+    }
+}
+
+const NS_PER_S: u128 = 1_000_000_000;

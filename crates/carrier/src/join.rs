@@ -9,6 +9,7 @@
 //! methods are compared. A message that the captures do not have gets no stamp; the join counts it.
 
 mod agreement;
+mod far;
 mod leg;
 mod samples;
 
@@ -70,16 +71,27 @@ pub struct JoinedDestination {
 /// counts as one that received nothing; this is a warning.
 pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     let body = Body::new(&plan.stream.body)?;
-    let sent = ReadRecords::supplier(&plan.supplier_records)?;
+    let mut sent = ReadRecords::supplier(&plan.supplier_records)?;
     let mut warnings = Vec::new();
+    if let Some(host) = plan.far.get(&plan.from) {
+        let impossible = far::supplier(&mut sent, host);
+        warnings.extend(far::warning(&plan.from, impossible));
+    }
     let received: Vec<_> = plan
         .destinations
         .iter()
-        .map(|destination| arrivals(&destination.records, &destination.host, &mut warnings))
+        .map(|at| {
+            let mut read = arrivals(&at.records, &at.host, &mut warnings);
+            if let Some(host) = plan.far.get(&at.host) {
+                let impossible = far::consumer(&mut read, host);
+                warnings.extend(far::warning(&at.host, impossible));
+            }
+            read
+        })
         .collect();
     let mut legs = Legs::of(plan, &body, sent.header.capacity);
     let capture_error_ns = read_captures(plan, &mut legs, &mut warnings)?;
-    let clocks = samples::Clocks::of(&sent, &received);
+    let clocks = samples::Clocks::of(plan, &sent, &received);
     let mut joined = Joined {
         destinations: Vec::new(),
         size_bytes: body.octets().len() as u64,
@@ -167,7 +179,8 @@ fn read_captures(
         if note.clock.is_empty() {
             continue;
         }
-        let clock = Eras::new(&note.clock);
+        let far = at.hosts.first().and_then(|host| plan.far.get(host));
+        let clock = Eras::new(&note.clock).of_host(far);
         error_ns_max = error_ns_max.max(clock.error_ns());
         legs.set_clock(index, clock);
         let dropped = note.dropped_by_kernel + note.dropped_by_size;

@@ -18,6 +18,7 @@ pub mod carrier;
 pub mod carriers;
 pub mod error;
 mod giop_messages;
+pub mod host_clock;
 pub mod join;
 pub mod limits;
 mod packet;

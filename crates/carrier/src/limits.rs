@@ -128,3 +128,19 @@ pub const CLOCK_ERAS_MAX: usize = 16;
 
 /// The longest time between two updates of a tap's note, which a killed tap leaves behind.
 pub const NOTE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most that two machines' clocks drift apart, parts in a million: each crystal is within 100 of true, and time
+/// services correct it by less.
+pub const CLOCK_DRIFT_MAX_PPM: u64 = 200;
+
+/// Exchanges kept of one machine's clock: with eight parts that exchange once a second, two minutes of all of them, and
+/// the narrowest of each longer time.
+pub const CLOCK_EXCHANGES_MAX: usize = 1024;
+
+/// Time around the schedule in which a far machine's stamps are believed, nanoseconds. Parts run before the start and
+/// after the end, but not for an hour.
+pub const FAR_STAMP_MARGIN_NS: i64 = 3_600_000_000_000;
+
+/// The largest value believed of a counter that a far machine reports: more than a run can count, and any number of
+/// them can be added up.
+pub const FAR_COUNTER_MAX: u64 = 1 << 40;

@@ -16,6 +16,7 @@
 //! Record files and captures should be on a memory file system if there is one: the write-back of a disk file can block
 //! the thread that writes a record.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::body::BodyPlan;
 use crate::carrier::{ChannelAt, NetworkPriority};
 use crate::carriers::CarrierRef;
+use crate::host_clock::FarHost;
 use crate::scheduling::Scheduling;
 
 /// The plan of one part.
@@ -42,6 +44,29 @@ pub enum PartPlan {
     Names(NamesPlan),
     /// Captures the run's packets on one host.
     Tap(TapPlan),
+}
+
+impl PartPlan {
+    /// Returns the body of its messages, if it has any.
+    pub fn body_mut(&mut self) -> Option<&mut BodyPlan> {
+        match self {
+            Self::Supplier(plan) => Some(&mut plan.stream.body),
+            Self::Consumer(plan) => Some(&mut plan.stream.body),
+            Self::Channel(plan) => Some(&mut plan.stream.body),
+            Self::Names(_) | Self::Tap(_) => None,
+        }
+    }
+
+    /// Returns the path of the file that the part creates, if it creates one.
+    pub fn created_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Supplier(plan) => Some(&mut plan.records),
+            Self::Consumer(plan) => Some(&mut plan.records),
+            Self::Names(plan) => Some(&mut plan.store),
+            Self::Tap(plan) => Some(&mut plan.capture),
+            Self::Channel(_) => None,
+        }
+    }
 }
 
 /// One flow over one carrier. It is identical in the plans of all its parts, and in the join.
@@ -203,6 +228,9 @@ pub struct JoinPlan {
     /// The captures, by host; empty if taps were not permitted.
     #[serde(default)]
     pub captures: Vec<CaptureAt>,
+    /// The hosts that are other machines, by name.
+    #[serde(default)]
+    pub far: BTreeMap<String, FarHost>,
 }
 
 /// The files of one destination after the run.

@@ -291,6 +291,21 @@ pub struct ReadRecords<R> {
     pub records: Vec<R>,
 }
 
+impl<R> ReadRecords<R> {
+    /// Bounds the counters of a file that another machine wrote: they are added up later.
+    pub(crate) fn bound_counters(&mut self) {
+        let header = &mut self.header;
+        for counter in [
+            &mut header.unrecorded,
+            &mut header.overflows,
+            &mut header.malformed,
+            &mut header.refusals,
+        ] {
+            *counter = (*counter).min(crate::limits::FAR_COUNTER_MAX);
+        }
+    }
+}
+
 impl ReadRecords<SupplierRecord> {
     /// Reads a supplier's file.
     ///
@@ -342,7 +357,9 @@ fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
         .checked_mul(header.capacity)
         .ok_or_else(broken)?;
     let whole = body.chunks_exact(size_of::<R>());
-    if header.magic != magic || whole.len() as u64 != count || !whole.remainder().is_empty() {
+    let is_whole = whole.len() as u64 == count && whole.remainder().is_empty();
+    // Without slots any capacity would fit.
+    if header.magic != magic || header.slots == 0 || !is_whole {
         return Err(broken());
     }
     let records = whole

@@ -9,6 +9,7 @@ use deckwatch_os::clock::ClockPair;
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::host_clock::FarHost;
 use crate::limits::CLOCK_ERAS_MAX;
 
 /// A time in which CLOCK_REALTIME was not set.
@@ -123,7 +124,11 @@ impl Default for StampClock {
 
 /// The eras of one part, after the run.
 #[derive(Clone, Debug, Default)]
-pub struct Eras(Vec<ClockEra>);
+pub struct Eras {
+    eras: Vec<ClockEra>,
+    /// The machine whose clocks they are, if it is another one.
+    far: Option<FarHost>,
+}
 
 impl Eras {
     /// Takes the eras that a part recorded. The first and the last have no outer end: the part was not yet, or no
@@ -138,7 +143,27 @@ impl Eras {
         if let Some(last) = eras.last_mut().filter(|_| has_room) {
             last.until_ns = i64::MAX;
         }
-        Self(eras)
+        Self { eras, far: None }
+    }
+
+    /// Sets the machine whose clocks these are. Stamps are then converted to the clock of this one.
+    #[must_use]
+    pub fn of_host(self, far: Option<&FarHost>) -> Self {
+        Self {
+            far: far.cloned(),
+            ..self
+        }
+    }
+
+    /// Converts the stamp of a message that was under way in an interval of this machine's CLOCK_MONOTONIC. Returns
+    /// `None` if the clock was, or may have been, set meanwhile.
+    #[must_use]
+    pub fn convert(&self, (from_ns, to_ns): (i64, i64), realtime_ns: i64) -> Option<i64> {
+        let Some(far) = &self.far else {
+            return self.around(from_ns, to_ns)?.to_monotonic(realtime_ns);
+        };
+        let era = self.around(far.clock.to_far(from_ns), far.clock.to_far(to_ns))?;
+        far.to_near(era.to_monotonic(realtime_ns)?)
     }
 
     /// Returns the era that contains an interval of CLOCK_MONOTONIC. Returns `None` if the clock was, or may have been,
@@ -146,19 +171,19 @@ impl Eras {
     #[must_use]
     pub fn around(&self, from_ns: i64, to_ns: i64) -> Option<ClockEra> {
         let holds = |era: &&ClockEra| era.from_ns <= from_ns && to_ns <= era.until_ns;
-        self.0.iter().find(holds).copied()
+        self.eras.iter().find(holds).copied()
     }
 
     /// How many times the clock was set.
     #[must_use]
     pub fn steps(&self) -> usize {
-        self.0.len().saturating_sub(1)
+        self.eras.len().saturating_sub(1)
     }
 
     /// Upper bound of the error of each conversion.
     #[must_use]
     pub fn error_ns(&self) -> u64 {
-        self.0.iter().map(|era| era.error_ns).max().unwrap_or(0)
+        self.eras.iter().map(|era| era.error_ns).max().unwrap_or(0)
     }
 }
 

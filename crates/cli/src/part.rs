@@ -1,15 +1,28 @@
 //! `deckwatch part`: one process of a run, started by `deckwatch run` only.
 
-use std::io::BufReader;
+use std::io::{BufReader, stdin, stdout};
 use std::process::ExitCode;
+
+use deckwatch_scenario::{part, reach};
+
+use crate::version::BUILD;
 
 /// Play one part of a run; its plan comes as one line of JSON on standard input
 #[derive(clap::Args)]
 #[command(hide = true)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The coordinator is on another machine: make a folder for the part, and write its files back
+    #[arg(long)]
+    far: bool,
+}
 
-pub(crate) fn run(_: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Standard input is not locked, because another thread reads it.
-    deckwatch_scenario::part::run(BufReader::new(std::io::stdin()), std::io::stdout())?;
+    let input = BufReader::new(stdin());
+    if args.far {
+        reach::run_far(&BUILD.in_words(), input, stdout())?;
+    } else {
+        part::run(input, stdout())?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -69,6 +69,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         program: std::env::current_exe().context("The program's own path cannot be told.")?,
         version: format!("{}{commit}", BUILD.version),
+        build: BUILD.in_words(),
         output: args.output,
         emulation: !args.no_emulation,
         keep_captures: args.keep_captures,

@@ -93,6 +93,8 @@ const HEADER: [&str; 13] = [
 ];
 /// The columns with numbers, which are right-aligned.
 const NUMBERS: std::ops::Range<usize> = 3..11;
+/// Text of a latency whose error is as large as its deadline.
+const NOT_COMPARABLE: &str = "NOT COMPARABLE";
 /// Text of a percentile for which there are too few messages.
 pub(crate) const UNSUPPORTED: &str = "-";
 
@@ -150,9 +152,10 @@ fn row(flow: &FlowResult, destination: &DestinationResult) -> [String; HEADER.le
     };
     let counts = &destination.counts;
     let rate = &destination.late_rate;
-    let latency = |name: &str| {
-        let value = destination.latency_ns.get(name);
-        value.map_or(UNSUPPORTED.to_owned(), |&ns| words::latency(ns))
+    let latency = |name: &str| match destination.latency_ns.get(name) {
+        None => UNSUPPORTED.to_owned(),
+        Some(_) if !destination.is_comparable(flow.deadline_ns) => NOT_COMPARABLE.to_owned(),
+        Some(&ns) => words::latency(ns),
     };
     let mut blamed: Vec<_> = destination.blame.iter().collect();
     blamed.sort_by_key(|(_, late)| std::cmp::Reverse(**late));
@@ -208,7 +211,7 @@ fn notes(document: &ResultDocument) -> Vec<String> {
         format!(
             "late: received {late}, or never; share late: lower and upper bound, each at 95% confidence, for the bursts that the verdict names."
         ),
-        "p50 to max: latency one way, from due to received.".to_owned(),
+        latency_note(document),
     ];
     let unsupported = deciding(document).any(|(flow, destination)| {
         row(flow, destination)
@@ -221,6 +224,21 @@ fn notes(document: &ResultDocument) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Explains the latencies, with the error of the clocks if the ends have different ones.
+fn latency_note(document: &ResultDocument) -> String {
+    let note = "p50 to max: latency one way, from due to received";
+    let bound = |(_, destination): &(&FlowResult, &DestinationResult)| destination.clock_error_ns;
+    let Some(error_ns) = deciding(document).filter_map(|one| bound(&one)).max() else {
+        return format!("{note}.");
+    };
+    let error = words::duration(Duration::from_nanos(error_ns));
+    let mut note = format!("{note}; the ends have different clocks: within {error}.");
+    if deciding(document).any(|(flow, destination)| !destination.is_comparable(flow.deadline_ns)) {
+        note += &format!(" {NOT_COMPARABLE}: that is more than the deadline.");
+    }
+    note
 }
 
 pub(crate) fn word(kind: VerdictKind) -> &'static str {

@@ -34,6 +34,16 @@ pub(crate) const BUILD: Build = Build {
     },
 };
 
+impl Build {
+    /// Returns version, commit and profile in words: a far host must have the same.
+    pub(crate) fn in_words(&self) -> String {
+        let commit = self
+            .commit
+            .map_or(String::new(), |commit| format!(" ({commit})"));
+        format!("{}{commit} {}", self.version, self.profile)
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         outln!("{}", serde_json::to_string(&BUILD)?)?;

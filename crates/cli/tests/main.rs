@@ -11,6 +11,7 @@ mod check;
 mod deaths;
 mod events;
 mod experiments;
+mod far;
 mod federated_channels;
 mod group;
 mod idl;

@@ -167,6 +167,25 @@ pub enum Caution {
         /// Why the records cannot be read.
         reason: String,
     },
+    /// A far host's records have stamps at which the run did not run.
+    ImpossibleStamps {
+        /// The host.
+        host: String,
+        /// Number of stamps.
+        stamps: u64,
+    },
+    /// Hosts of the run are other machines.
+    FarHosts {
+        /// The hosts.
+        hosts: String,
+    },
+    /// A far host's clock jumped, or no exchange bounds it.
+    FarClock {
+        /// The host.
+        host: String,
+        /// Number of exchanges that contradict the others.
+        contradictions: u64,
+    },
     /// The system's clock was set during the run.
     ClockSet {
         /// Number of messages that were under way at that moment.
@@ -252,6 +271,9 @@ impl Caution {
             Self::RecordsFull { .. } => "records-full",
             Self::NoRecords { .. } => "no-records",
             Self::ClockSet { .. } => "clock-set",
+            Self::ImpossibleStamps { .. } => "impossible-stamps",
+            Self::FarHosts { .. } => "far-hosts",
+            Self::FarClock { .. } => "far-clock",
             Self::CaptureCut { .. } => "capture-cut",
             Self::CaptureUnread { .. } => "capture-unread",
             Self::StampsMissing { .. } => "stamps-missing",
@@ -290,7 +312,9 @@ impl fmt::Display for Caution {
             | Self::Interrupted { .. }
             | Self::Death { .. }
             | Self::NoCaptures { .. }
-            | Self::NoTap { .. } => self.of_run(f),
+            | Self::NoTap { .. }
+            | Self::FarHosts { .. }
+            | Self::FarClock { .. } => self.of_run(f),
             Self::SchedulingRefused { .. }
             | Self::PriorityUnapplied { .. }
             | Self::DroppedAtSocket { .. }
@@ -301,6 +325,7 @@ impl fmt::Display for Caution {
             Self::RecordsFull { .. }
             | Self::NoRecords { .. }
             | Self::ClockSet { .. }
+            | Self::ImpossibleStamps { .. }
             | Self::CaptureCut { .. }
             | Self::CaptureUnread { .. }
             | Self::StampsMissing { .. }
@@ -430,6 +455,21 @@ impl Caution {
                 f,
                 "The {process} did not start: {how}. Layers that only it tells apart are merged."
             ),
+            Self::FarHosts { hosts } => write!(
+                f,
+                "Disturbances were read on this machine only, and not on {hosts}: `deckwatch doctor --on` examines a far host."
+            ),
+            Self::FarClock {
+                host,
+                contradictions: 0,
+            } => write!(f, "No exchange of stamps bounds the clock of {host}."),
+            Self::FarClock {
+                host,
+                contradictions,
+            } => write!(
+                f,
+                "The clock of {host} jumped during the run: {contradictions} exchanges of stamps contradict the others."
+            ),
             _ => f.write_str(self.kind()),
         }
     }
@@ -495,6 +535,10 @@ impl Caution {
                 f,
                 "The system's clock was set during the run. {messages} messages were under way: they are judged, but \
                  have no kernel stamps, and the layer is unknown if they are late."
+            ),
+            Self::ImpossibleStamps { host, stamps } => write!(
+                f,
+                "The records of {host} had {stamps} stamps at which the run did not run; they are not used."
             ),
             Self::CaptureCut { host } => {
                 write!(f, "The capture of {host} ends in the middle of a packet.")

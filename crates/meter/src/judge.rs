@@ -297,6 +297,8 @@ fn conclude(
         latency_intervals_ns: intervals(&quantiles),
         latency_ns: distribution(&latencies, &quantiles),
         inter_arrival_ns: distribution(&gaps, &percentiles(&gaps, 0)),
+        clock_error_ns: (!disturbance.clock_error.is_zero())
+            .then(|| nanoseconds(disturbance.clock_error).unsigned_abs()),
         blame,
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),

@@ -67,6 +67,7 @@ mod tests {
             shared: true,
             note: String::new(),
             conversion_error_ns: 0,
+            latency_error_ns: None,
         };
         let run = Run {
             version: "0.0.0".to_owned(),

@@ -93,6 +93,10 @@ pub struct ClockNote {
     pub note: String,
     /// Bound of the error of a converted kernel stamp, nanoseconds.
     pub conversion_error_ns: u64,
+    /// Where the ends have different clocks: bound of the error of a one-way latency, nanoseconds. Absent if the clocks
+    /// are not related; then one-way latency is not claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_error_ns: Option<u64>,
 }
 
 /// Hosts and network of the run.
@@ -225,6 +229,10 @@ pub struct DestinationResult {
     pub latency_intervals_ns: BTreeMap<String, Interval>,
     /// The same for the gap between arrivals.
     pub inter_arrival_ns: BTreeMap<String, u64>,
+    /// Bound of the error of these latencies that the clocks of the two ends cause, nanoseconds; absent if both ends
+    /// read one clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
     /// Late messages by the layer blamed.
     pub blame: BTreeMap<String, u64>,
     /// Mean nanoseconds a late message spent in each layer, by layer in order of the road.
@@ -252,6 +260,16 @@ pub struct HandlerResult {
     /// Late messages blamed on the application that waited behind a message whose handling took longer than the worst
     /// case.
     pub late_behind: u64,
+}
+
+impl DestinationResult {
+    /// Whether the error of the clocks is as large as the deadline of the flow: then no latency can be compared with
+    /// it.
+    #[must_use]
+    pub fn is_comparable(&self, deadline_ns: u64) -> bool {
+        self.clock_error_ns
+            .is_none_or(|error_ns| error_ns < deadline_ns)
+    }
 }
 
 /// Counts of one destination; `due` is the number judged.

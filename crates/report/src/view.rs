@@ -9,7 +9,7 @@ mod provenance;
 pub(crate) mod schedule;
 mod table;
 
-use deckwatch_meter::result::{DestinationResult, FlowResult, Published, VerdictKind};
+use deckwatch_meter::result::{ClockNote, DestinationResult, FlowResult, Published, VerdictKind};
 use minijinja::Environment;
 use minijinja::value::Serde;
 
@@ -29,7 +29,7 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
         script: include_str!("../templates/script.js"),
         title: page_title(&labels),
         several: runs.len() > 1,
-        time: time_words(runs.iter().all(|run| run.document.provenance.clock.shared)),
+        time: time_words(runs.iter().map(|run| &run.document.provenance.clock)),
         heads: each(runs, &labels, |run, label| head::of(run, label, detail)),
         comparison: (runs.len() > 1).then(|| compare::of(runs, &labels, &sections, detail)),
         columns: &table::COLUMNS,
@@ -80,10 +80,16 @@ fn each<T>(runs: &[Run], labels: &[String], make: impl Fn(&Run, &str) -> T) -> V
         .collect()
 }
 
-/// Returns the name of the time from due to received. It is one-way latency only if both ends read the same clock.
-fn time_words(one_clock: bool) -> &'static str {
-    if one_clock {
+/// Returns the name of the time from due to received. It is one-way latency only if both ends read the same clock, or
+/// clocks that are related.
+fn time_words<'c>(clocks: impl Iterator<Item = &'c ClockNote> + Clone) -> &'static str {
+    if clocks.clone().all(|clock| clock.shared) {
         "latency, one way, from due to received"
+    } else if clocks
+        .clone()
+        .all(|clock| clock.shared || clock.latency_error_ns.is_some())
+    {
+        "latency, one way, from due to received, within the error of two clocks"
     } else {
         "from due to received by two clocks, no one-way latency"
     }
@@ -96,8 +102,8 @@ pub(crate) struct Line<'a> {
     run: usize,
     /// Label of the run.
     run_label: &'a str,
-    /// Whether both ends read the same clock.
-    one_clock: bool,
+    /// The clocks of its ends.
+    clock: &'a ClockNote,
     /// What a paper printed of the run's experiment.
     published: Option<&'a Published>,
     flow: &'a FlowResult,
@@ -201,7 +207,7 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<S
             let line = Line {
                 run: index,
                 run_label: &labels[index],
-                one_clock: run.document.provenance.clock.shared,
+                clock: &run.document.provenance.clock,
                 published: run.document.published.as_ref(),
                 flow,
                 carrier_colour: palette::of_carrier(&run.document, flow),

@@ -10,7 +10,7 @@ use deckwatch_os::schedule::affinity;
 use deckwatch_testbed::Fidelity;
 use serde::Serialize;
 
-use crate::mission::{Host, Mission};
+use crate::mission::{Host, Location, Mission};
 use crate::privilege::{self, Privilege};
 use crate::room::Room;
 use crate::stream::{Stream, StreamError, length, streams};
@@ -184,10 +184,14 @@ fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
         .iter()
         .map(|load| load.processes as usize)
         .sum();
-    let taps = if mission.is_on_loopback() {
-        1
-    } else {
-        mission.hosts.len()
+    let emulated = mission
+        .hosts
+        .iter()
+        .filter(|host| host.location == Location::Emulated);
+    let taps = match emulated.count() {
+        // They share one interface.
+        count @ 1.. if mission.is_on_loopback() => mission.hosts.len() - count + 1,
+        _ => mission.hosts.len(),
     };
     let all = [
         ("coordinator", 1),
@@ -232,7 +236,11 @@ fn absent_processors(mission: &Mission) -> Vec<String> {
             host.name
         ))
     };
-    mission.hosts.iter().filter_map(absent).collect()
+    let here = mission
+        .hosts
+        .iter()
+        .filter(|host| !matches!(host.location, Location::Far(_)));
+    here.filter_map(absent).collect()
 }
 
 /// A deadline of more periods than this is noted as a probable mistake: so old a message is rarely worth waiting for.

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod mission;
 pub mod part;
 pub mod privilege;
+pub mod reach;
 pub mod room;
 pub mod run;
 pub mod schedule;

@@ -63,3 +63,56 @@ pub const LOAD_GRACE: Duration = Duration::from_secs(120);
 
 /// Interval of the histogram logs.
 pub const HISTOGRAM_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval of the checks of a far part whether its coordinator is gone.
+pub const FAR_LOOK: Duration = Duration::from_millis(250);
+
+/// Interval of the questions to a far part. Each relates the clocks, and shows that the pipe carries octets.
+pub const PING_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Questions that a far part gets at once after its start: the narrowest of them bounds its clock.
+pub const FIRST_PINGS: u32 = 16;
+
+/// Interval of these questions.
+pub const FIRST_PING_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Time without an octet on the pipe after which either end takes the other as gone. A host that is loaded by the
+/// mission answers in less; a network that loses a route comes back in less.
+pub const FAR_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Maximum time in which far parts write their files back after `stop`, as long as octets come: the largest capture at
+/// 7 megabytes a second.
+pub const RETURN_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Maximum time until a far program has said its version: connecting and logging in takes seconds.
+pub const HELLO_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Lines before the first word of a far program, for example of a login script, that are skipped.
+pub const LINES_BEFORE_HELLO_MAX: usize = 100;
+
+/// Octets of a line from a far part. Its longest, `ready`, has a reference and some warnings.
+pub const FAR_LINE_SIZE_MAX: usize = 256 << 10;
+
+/// Lines from a far part beyond [`FAR_LINES_PER_S_MAX`]: more than a part writes at its start.
+pub const FAR_LINES_MAX: u64 = 1000;
+
+/// Lines a second from a far part: it reports progress four times and answers at most two questions.
+pub const FAR_LINES_PER_S_MAX: u64 = 20;
+
+/// Lines of a far part that are not understood before it is given up.
+pub const FAR_GARBLED_MAX: u32 = 16;
+
+/// Lines from parts that wait for the coordinator. The pipe holds the rest back.
+pub const LINES_WAITING_MAX: usize = 1024;
+
+/// Octets of the IDL files that are carried to a far host. With the plan they are less than a line.
+pub const CARRIED_SIZE_MAX: usize = 1 << 20;
+
+/// Octets of a tap's note that are accepted from a far host.
+pub const NOTE_SIZE_MAX: u64 = 1 << 20;
+
+/// Octets that a file from a far host may have beyond its computed size: a page, and the last packet of a capture.
+pub const RETURNED_SLACK_BYTES: u64 = 1 << 20;
+
+/// Warnings of one far part that are kept: more than a part has kinds of.
+pub const FAR_WARNINGS_MAX: usize = 32;

@@ -9,6 +9,7 @@ pub(crate) mod shape;
 mod text;
 mod types;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub use schema::schema;
 pub use text::{BudgetText, DurationText, NotUnderstood};
 
 use crate::limits::MISSION_SIZE_MAX;
+use crate::reach::Reach;
 
 /// A mission that can be run. Every name is resolved and every value is checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,8 +64,25 @@ pub struct Mission {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Processors of this machine that the host uses; empty for all.
+    /// Where it is.
+    pub location: Location,
+    /// Processors of its machine that the host uses; empty for all.
     pub processors: Vec<u32>,
+}
+
+/// Where a host is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Location {
+    /// On this machine, in a network namespace on an emulated network; on loopback where that is not permitted.
+    #[default]
+    Emulated,
+    /// This machine, on its own network.
+    Here {
+        /// The address of this machine at which the other hosts send to it.
+        address: IpAddr,
+    },
+    /// Another machine, or a container.
+    Far(Reach),
 }
 
 /// Processes that alternately count and sleep, to keep processors busy.
@@ -271,6 +290,21 @@ impl Mission {
     #[must_use]
     pub fn is_on_loopback(&self) -> bool {
         self.network.rate_bits_per_s.is_none()
+    }
+
+    /// Whether any host is emulated.
+    #[must_use]
+    pub fn emulates(&self) -> bool {
+        let is_emulated = |host: &Host| host.location == Location::Emulated;
+        self.hosts.iter().any(is_emulated)
+    }
+
+    /// Returns the hosts that are other machines, with how each is reached.
+    pub fn far_hosts(&self) -> impl Iterator<Item = (&Host, &Reach)> {
+        self.hosts.iter().filter_map(|host| match &host.location {
+            Location::Far(reach) => Some((host, reach)),
+            Location::Emulated | Location::Here { .. } => None,
+        })
     }
 
     /// Returns the mission with the given overrides.

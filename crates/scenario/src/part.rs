@@ -30,6 +30,17 @@ pub enum ProcessError {
     /// The part failed.
     #[error(transparent)]
     Part(#[from] PartError),
+    /// Another run has parts on this host.
+    #[error(
+        "This host takes part in another run ({other}). Two runs would disturb each other: wait for its end."
+    )]
+    Busy {
+        /// The other run.
+        other: String,
+    },
+    /// The part's folder on this host cannot be made or used.
+    #[error("The folder of a part cannot be used ({0}).")]
+    Far(std::io::Error),
     /// The report of a load cannot be written.
     #[error("The report of a load could not be written ({0}).")]
     Report(std::io::Error),

@@ -34,7 +34,7 @@ pub fn needed(mission: &Mission) -> Vec<Privilege> {
         })
     };
     let mut needed = Vec::new();
-    if !mission.is_on_loopback() {
+    if mission.emulates() && !mission.is_on_loopback() {
         let otherwise = "the mission runs on plain loopback, without an emulated network";
         needed.push(privilege(
             Capability::SysAdmin,

@@ -15,6 +15,7 @@ mod folder;
 mod observe;
 mod plans;
 mod start;
+mod station;
 mod taken;
 mod watch;
 
@@ -25,15 +26,19 @@ use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_testbed::{Environment, HostSpec, LOOPBACK, Testbed, TestbedError, preset};
 
+pub(crate) use child::killed_by;
 pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
-use crate::mission::Mission;
+use crate::mission::{Location, Mission};
+use crate::reach::{self, ReachError};
 use crate::room::Room;
 use crate::stream::{Stream, StreamError, streams};
+use child::Common;
 use crew::Crew;
 use folder::WorkFolder;
 use plans::Planner;
+use station::Station;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// Version of this program, with its commit if known.
     pub version: String,
+    /// Version and build of this program. A far host must have the same.
+    pub build: String,
     /// The result folder, which must be empty or absent. The default is a folder in `results/`, named after mission and
     /// time.
     pub output: Option<PathBuf>,
@@ -74,6 +81,9 @@ pub enum RunError {
     /// The testbed cannot be made.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
+    /// A far host cannot be used.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
     /// A folder cannot be made or written.
     #[error("The folder {} cannot be written ({error}). Name another with --output.", path.display())]
     Folder {
@@ -152,17 +162,26 @@ pub fn run(
     let started_at = SystemTime::now();
     // Dropped last, when the work folder in it is already removed.
     let result_folder = ResultFolder::make(settings.output.as_deref(), &mission.name, started_at)?;
+    if mission.far_hosts().next().is_some() {
+        observer.phase(Phase::Reach, "Reaching far hosts");
+        reach::check(mission, &settings.build)?;
+    }
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
     let work = WorkFolder::make()?;
     let planner = Planner {
         mission,
-        testbed: &testbed,
+        testbed: testbed.as_ref(),
+        stations: Station::all(mission, testbed.as_ref()),
         work: work.path(),
         names: vec![None; mission.hosts.len()],
     };
     // Dropped before the testbed and the work folder: its processes use both.
-    let crew = Crew::new(settings.program.clone());
+    let crew = Crew::new(Common {
+        program: settings.program.clone(),
+        build: settings.build.clone(),
+        run: name_of_run(started_at),
+    });
     let mut run = Run {
         mission,
         settings,
@@ -177,7 +196,8 @@ pub fn run(
     let readings = Readings::take();
     let measured = run.measure();
     let mut disturbance = readings.until(&Readings::take());
-    if matches!(testbed.environment(), Environment::Namespaces) {
+    let environment = testbed.as_ref().map(Testbed::environment);
+    if environment == Some(Environment::Namespaces) {
         // This process is outside the hosts' network namespaces, so that its own counters do not belong to this run.
         disturbance.udp_receive_overflows = None;
         disturbance.udp_send_errors = None;
@@ -206,7 +226,7 @@ fn make_testbed(
     mission: &Mission,
     settings: &Settings,
     observer: &mut dyn Observer,
-) -> Result<Testbed, RunError> {
+) -> Result<Option<Testbed>, RunError> {
     match Testbed::clean_leftovers() {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => observer.notice(&format!(
@@ -223,11 +243,26 @@ fn make_testbed(
     }
     let host =
         |host: &crate::mission::Host| HostSpec::new(host.name.clone()).on(host.processors.clone());
-    let hosts: Vec<HostSpec> = mission.hosts.iter().map(host).collect();
+    let emulated = mission
+        .hosts
+        .iter()
+        .filter(|host| host.location == Location::Emulated);
+    let hosts: Vec<HostSpec> = emulated.map(host).collect();
+    if hosts.is_empty() {
+        return Ok(None);
+    }
     let network = if settings.emulation {
         mission.network.clone()
     } else {
         preset(LOOPBACK)?
     };
-    Ok(Testbed::create(&network, &hosts)?)
+    Ok(Some(Testbed::create(&network, &hosts)?))
+}
+
+/// Returns the name of the run on far hosts, which no other run has.
+fn name_of_run(started_at: SystemTime) -> String {
+    let since = started_at
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{}x{:x}", std::process::id(), since.as_nanos())
 }

@@ -320,7 +320,7 @@ fn emulates(mission: &Mission, forecast: &Forecast, emulation: bool) -> bool {
     let network = [Capability::SysAdmin, Capability::NetAdmin].map(Capability::name);
     let mut needed = forecast.privileges.iter();
     let is_permitted = needed.all(|it| it.held || !network.contains(&it.capability));
-    emulation && is_permitted && !mission.is_on_loopback()
+    emulation && is_permitted && mission.emulates() && !mission.is_on_loopback()
 }
 
 /// Returns what a result is of, if it was measured in an environment of this kind and network and this run is on
@@ -330,7 +330,7 @@ fn place_difference(
     network: &str,
     is_emulated: bool,
 ) -> Option<&'static str> {
-    match (kind == "loopback", is_emulated) {
+    match (kind != "namespaces", is_emulated) {
         (true, true) => Some("a run on the loopback interface, without emulation"),
         (false, false) => Some("a run with emulation"),
         (false, true) if measured_on != network => Some("another network"),

@@ -32,12 +32,17 @@ pub(super) struct Clocks {
 
 impl Clocks {
     pub(super) fn of(
+        plan: &JoinPlan,
         sent: &ReadRecords<SupplierRecord>,
         received: &[ReadRecords<ConsumerRecord>],
     ) -> Self {
+        let far = |host: &str| plan.far.get(host);
+        let received = received.iter().zip(&plan.destinations);
         Self {
-            sent: sent.header.clock(),
-            received: received.iter().map(|read| read.header.clock()).collect(),
+            sent: sent.header.clock().of_host(far(&plan.from)),
+            received: received
+                .map(|(read, at)| read.header.clock().of_host(far(&at.host)))
+                .collect(),
         }
     }
 
@@ -76,9 +81,7 @@ struct Conversion {
 impl Conversion {
     /// Converts a stamp, if there is one.
     fn convert(&mut self, clock: &Eras, realtime_ns: Option<i64>) -> Option<i64> {
-        let realtime_ns = realtime_ns?;
-        let era = clock.around(self.from_ns, self.to_ns);
-        let converted = era.and_then(|era| era.to_monotonic(realtime_ns));
+        let converted = clock.convert((self.from_ns, self.to_ns), realtime_ns?);
         self.stepped |= converted.is_none();
         converted
     }
@@ -112,6 +115,7 @@ impl Sources<'_> {
             unstamped: 0,
         };
         let arrivals = first_arrivals(&self.received.records, sent.len());
+        let supplier = self.plan.far.get(&self.plan.from);
         for (due, sent) in self.plan.stream.schedule.dues().zip(sent) {
             let place = usize::try_from(due.sequence).unwrap_or(usize::MAX);
             let arrival = arrivals.get(place).copied().flatten();
@@ -119,7 +123,7 @@ impl Sources<'_> {
                 flow: self.plan.stream.flow,
                 destination: index,
                 sequence: due.sequence,
-                due_ns: due.due_ns,
+                due_ns: supplier.map_or(due.due_ns, |far| far.due_ns(due.due_ns)),
                 sent_ns: stamp(sent.sent_ns),
                 returned_ns: stamp(sent.returned_ns),
                 received_ns: arrival.map_or(NO_STAMP, |(first, _)| first.received_ns),

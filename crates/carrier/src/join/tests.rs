@@ -1,5 +1,6 @@
 //! Joins of streams: of real ones on loopback, and of ones with hand-made packets.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use deckwatch_meter::sample::{NO_STAMP, Sample};
@@ -57,13 +58,12 @@ fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
     let mut sending = Playing::start(finding(supplier(stream, &endpoints, scratch), at.as_ref()));
     sending.ready();
     let start_ns = clock::monotonic_ns() + 20_000_000;
-    let go = PartCommand::Go { start_ns };
     for playing in consumers
         .iter_mut()
         .chain([&mut sending, &mut tap])
         .chain(&mut services)
     {
-        playing.tell(go);
+        playing.tell(PartCommand::Go { start_ns });
     }
     sending.done();
     let messages = stream.schedule.dues().count();
@@ -93,6 +93,7 @@ fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
             records: scratch.path(&format!("consumer-{index}")),
         });
     let plan = JoinPlan {
+        far: BTreeMap::new(),
         stream,
         from: "RTS".to_owned(),
         supplier_records: scratch.path("supplier"),
@@ -315,6 +316,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
     let mut stream = stream;
     stream.schedule.start_ns = start_ns;
     let mut plan = JoinPlan {
+        far: BTreeMap::new(),
         stream,
         from: "RTS".to_owned(),
         supplier_records: scratch.path("supplier"),
@@ -375,6 +377,7 @@ fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
         crate::record::RecordFile::supplier(&scratch.path("supplier"), 2, 1, 6, 64).expect("made");
     drop(supplied);
     let plan = JoinPlan {
+        far: BTreeMap::new(),
         stream,
         from: "RTS".to_owned(),
         supplier_records: scratch.path("supplier"),
@@ -461,6 +464,7 @@ fn messages_under_way_when_the_clock_is_set_are_marked_and_no_stamp_is_shifted()
     let scratch = Scratch::new();
     records_around_a_step(&scratch);
     let joined = join(&JoinPlan {
+        far: BTreeMap::new(),
         stream: stream(UDP, 64, 1),
         from: "RTS".to_owned(),
         supplier_records: scratch.path("supplier"),

@@ -204,6 +204,7 @@ fn every_carrier_goes_through_parts_and_join() {
         consumer.command(PartCommand::Stop);
         consumer.finish();
         let joined = join(&JoinPlan {
+            far: std::collections::BTreeMap::new(),
             stream: stand.stream.clone(),
             from: "RTS".to_owned(),
             supplier_records: stand.folder.join("supplier"),

@@ -62,6 +62,11 @@ fn of_run_and_parts() -> Vec<Caution> {
         Caution::Loopback {
             reason: "So.".to_owned(),
         },
+        Caution::FarHosts { hosts: text() },
+        Caution::FarClock {
+            host: text(),
+            contradictions: 1,
+        },
         Caution::Interrupted { signal: "SIGINT" },
         Caution::Death {
             process: text(),
@@ -111,6 +116,10 @@ fn of_files() -> Vec<Caution> {
             reason: text(),
         },
         Caution::ClockSet { messages: 3 },
+        Caution::ImpossibleStamps {
+            host: text(),
+            stamps: 1,
+        },
         Caution::CaptureCut { host: text() },
         Caution::CaptureUnread {
             flow: text(),

@@ -163,6 +163,7 @@ mod tests {
             shared: true,
             note: "one kernel".to_owned(),
             conversion_error_ns: 80,
+            latency_error_ns: None,
         };
         // Two readings may differ, by stolen time for example.
         let readings = Readings::take();

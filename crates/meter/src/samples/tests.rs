@@ -30,6 +30,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         latency_ns: BTreeMap::new(),
         inter_arrival_ns: BTreeMap::new(),
         latency_intervals_ns: BTreeMap::new(),
+        clock_error_ns: None,
         blame: BTreeMap::new(),
         late_layers_ns: BTreeMap::new(),
         layers_ns: BTreeMap::new(),

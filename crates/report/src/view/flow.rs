@@ -190,7 +190,7 @@ fn distributions(
                     budget,
                     width,
                     label,
-                    time: super::time_words(lines.iter().all(|line| line.one_clock)),
+                    time: super::time_words(lines.iter().map(|line| line.clock)),
                 },
                 detail,
             )

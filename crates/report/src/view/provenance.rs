@@ -110,13 +110,18 @@ fn program(run: &Run) -> Vec<(String, String)> {
 
 fn clock(run: &Run) -> Vec<(String, String)> {
     let clock = &run.document.provenance.clock;
-    let shared = if clock.shared {
-        "one clock at both ends of every flow: one-way latency is exact"
-    } else {
-        "the ends have different clocks: one-way latency is not claimed"
+    let shared = match (clock.shared, clock.latency_error_ns) {
+        (true, _) => "one clock at both ends of every flow: one-way latency is exact".to_owned(),
+        (false, Some(error_ns)) => format!(
+            "the ends have different clocks, related to each other: one-way latency is within {}",
+            unit::duration(error_ns as f64)
+        ),
+        (false, None) => {
+            "the ends have different clocks: one-way latency is not claimed".to_owned()
+        }
     };
     vec![
-        fact("clock", shared),
+        fact("clock", &shared),
         fact("stamps", &clock.note),
         fact(
             "error of converted kernel stamps",
@@ -164,7 +169,7 @@ pub(super) fn emulated(run: &Run) -> Option<[(&'static str, String); 2]> {
             ("emulated", fidelity.emulated.join("; ")),
             ("not emulated", fidelity.not_emulated.join("; ")),
         ]),
-        None if environment.kind == "loopback" => None,
+        None if environment.kind != "namespaces" => None,
         None => Some([("emulated", unstated()), ("not emulated", unstated())]),
     }
 }

@@ -136,7 +136,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Table {
         let line = Line {
             run: 0,
             run_label: label,
-            one_clock: run.document.provenance.clock.shared,
+            clock: &run.document.provenance.clock,
             published: run.document.published.as_ref(),
             flow,
             carrier_colour: palette::of_carrier(&run.document, flow),

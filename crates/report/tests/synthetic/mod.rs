@@ -248,6 +248,7 @@ fn provenance(mission: &str) -> Provenance {
             shared: true,
             note: "CLOCK_MONOTONIC of one kernel; kernel stamps converted by bracketed readings of both clocks".to_owned(),
             conversion_error_ns: 180,
+            latency_error_ns: None,
         },
     }
 }
@@ -382,6 +383,7 @@ pub(crate) fn hostile() -> (ResultDocument, Vec<Sample>) {
         shared: false,
         note: EVIL.to_owned(),
         conversion_error_ns: 1,
+        latency_error_ns: None,
     };
     document
         .environment

@@ -4,6 +4,7 @@
 //! - values that contradict each other
 
 mod flow;
+mod location;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use deckwatch_testbed::{NetworkSpec, PRESETS, preset};
 use toml::Spanned;
 
 use super::fault::Faults;
-use super::file::{self, MissionFile};
+use super::file::MissionFile;
 use super::shape::{list, nearest};
 use super::{Host, Load, Mission};
 
@@ -206,14 +207,20 @@ impl<'m> Checks<'m> {
             known.insert(host.name.get_ref(), index);
         }
         self.hosts = known;
-        let plain = |host: &file::Host| Host {
-            name: host.name.get_ref().clone(),
-            processors: host
-                .processors
-                .as_ref()
-                .map_or(Vec::new(), |list| list.get_ref().clone()),
-        };
-        file.hosts.iter().map(plain).collect()
+        let hosts: Vec<Host> = file
+            .hosts
+            .iter()
+            .map(|host| Host {
+                name: host.name.get_ref().clone(),
+                location: self.location(host),
+                processors: host
+                    .processors
+                    .as_ref()
+                    .map_or(Vec::new(), |list| list.get_ref().clone()),
+            })
+            .collect();
+        self.joined_by_a_network(&hosts);
+        hosts
     }
 
     fn processors(&mut self, processors: Option<&Spanned<Vec<u32>>>) {

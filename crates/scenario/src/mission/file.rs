@@ -33,7 +33,7 @@ pub(super) struct MissionFile {
     /// The network that joins the hosts
     #[serde(default)]
     pub(super) network: Network,
-    /// The hosts, each a namespace and a set of processors
+    /// The hosts: emulated ones, real ones, or both
     #[schemars(length(min = 1, max = 250), extend("examples" = [[{"name": "RTS"}, {"name": "SONAR"}]]))]
     pub(super) hosts: Vec<Host>,
     /// Processes that keep processors busy while the mission runs
@@ -72,7 +72,7 @@ pub(super) struct Variant {
     /// The network that joins the hosts
     #[serde(default)]
     pub(super) network: Option<Network>,
-    /// The hosts, each a namespace and a set of processors
+    /// The hosts: emulated ones, real ones, or both
     #[serde(default)]
     #[schemars(length(min = 1, max = 250))]
     pub(super) hosts: Option<Vec<Host>>,
@@ -100,14 +100,26 @@ pub(super) struct Published {
     pub(super) late: String,
 }
 
-/// A host: a network namespace and a set of processors.
+/// A host: emulated, unless it has an `address`; then it is this machine, or with `reach` another one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Host {
     /// Name of the host
     #[schemars(with = "String", length(min = 1, max = 32), extend("examples" = ["SONAR"]))]
     pub(super) name: Spanned<String>,
-    /// Processors of this machine that the host's processes run on; all if not given
+    /// Command that starts its last arguments as a program on a far host, without a shell, and joins its standard input and output
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>", length(min = 1, max = 64), extend("examples" = [["ssh", "rts.ship"]]))]
+    pub(super) reach: Option<Spanned<Vec<Spanned<String>>>>,
+    /// IP address of a real host, at which the other real hosts send to it
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["10.0.0.1"]))]
+    pub(super) address: Option<Spanned<String>>,
+    /// Where this program is on a far host; `deckwatch` in its PATH if not given
+    #[serde(default)]
+    #[schemars(with = "Option<String>", length(min = 1, max = 200), extend("examples" = ["/opt/deckwatch/bin/deckwatch"]))]
+    pub(super) program: Option<Spanned<String>>,
+    /// Processors of its machine that the host's processes run on; all if not given
     #[serde(default)]
     #[schemars(with = "Option<Vec<u32>>", inner(range(min = 0, max = 4095)), extend("examples" = [[0]]))]
     pub(super) processors: Option<Spanned<Vec<u32>>>,

@@ -2,21 +2,24 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::limits::{LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
+use deckwatch_carrier::host_clock::Exchange;
+use deckwatch_carrier::limits::{FAR_COUNTER_MAX, LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 use deckwatch_os::clock::monotonic_ns;
+use deckwatch_os::namespace::kill_process_group;
 use deckwatch_os::schedule::REAL_TIME_LIMIT_SIGNAL;
-use deckwatch_testbed::Host;
 use deckwatch_testbed::load::LoadReport;
-use serde::Serialize;
 
-use crate::limits::{EXIT_PATIENCE, LAST_WORDS_SIZE_MAX};
+use super::station::{Place, Station};
+use crate::limits::{EXIT_PATIENCE, FAR_GARBLED_MAX, FAR_WARNINGS_MAX, LAST_WORDS_SIZE_MAX};
+use crate::part::ProcessPlan;
+use crate::reach::{FarPlan, Heard, Pipe, Reach, Terms, missing_program, plain_text};
 use crate::run::RunError;
 
 /// The role of a process in a run.
@@ -43,6 +46,12 @@ pub(super) type Told = (usize, Line);
 pub(super) enum Line {
     Event(PartEvent),
     Load(LoadReport),
+    /// Stamps of a far host's clock.
+    Exchange(Exchange),
+    /// The end of a part on a far host, and how it ended if not successfully.
+    FarEnd(Option<String>),
+    /// A far host said what cannot be right.
+    Broken(String),
     /// Neither an event of a part nor the report of a load.
     Garbled(String),
     /// The end of its output.
@@ -52,6 +61,8 @@ pub(super) enum Line {
 /// A process that was started. `ended` is set when it is known to have ended.
 pub(super) struct Child {
     pub(super) role: Role,
+    /// Index of its host.
+    pub(super) host: usize,
     /// Name of the process in messages, for example `consumer of NAV over udp at SONAR`.
     pub(super) label: String,
     pub(super) ready: Option<Ready>,
@@ -65,7 +76,12 @@ pub(super) struct Child {
     /// The reason that the process itself gave for ending.
     error: Option<String>,
     process: Process,
-    input: Option<ChildStdin>,
+    input: Option<Input>,
+    /// The part is on a far host, which is reached so.
+    reach: Option<Reach>,
+    /// How a far part ended.
+    far_end: Option<Option<String>>,
+    garbled: u32,
     last_words: Option<std::thread::JoinHandle<String>>,
 }
 
@@ -78,44 +94,87 @@ pub(super) enum Ended {
     Died(String),
 }
 
+/// Where commands to the process are written.
+enum Input {
+    Here(ChildStdin),
+    Far(Pipe),
+}
+
+/// What all processes of a run have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    /// This program.
+    pub(super) program: PathBuf,
+    /// Its version and build.
+    pub(super) build: String,
+    /// The name of the run on far hosts.
+    pub(super) run: String,
+}
+
+/// What a process is to be.
+pub(super) struct Task {
+    pub(super) role: Role,
+    pub(super) label: String,
+    /// Index of its host.
+    pub(super) host: usize,
+    pub(super) plan: ProcessPlan,
+}
+
 impl Child {
-    /// Starts `program part` on a host and writes its plan. Lines of its output are sent to `tell` with its index.
+    /// Starts a process on its host, and writes its plan. Lines of its output are sent to `tell` with its index.
     pub(super) fn start(
-        program: &Path,
-        role: Role,
-        label: String,
-        plan: &impl Serialize,
-        host: &Host,
-        (index, tell): (usize, Sender<Told>),
+        common: &Common,
+        task: Task,
+        station: &Station,
+        (index, tell): (usize, SyncSender<Told>),
     ) -> Result<Self, RunError> {
+        let label = task.label.clone();
         let cannot = |error: std::io::Error| RunError::CannotStart {
             process: label.clone(),
             error,
         };
-        let mut command = Command::new(program);
-        command
-            .arg("part")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        host.place(&mut command)?;
+        let far = match &station.place {
+            Place::Far(reach) => Some(reach.clone()),
+            Place::Emulated(_) | Place::Here => None,
+        };
+        let mut command = match &far {
+            Some(reach) => {
+                let words = [reach.program(), "part", "--far"];
+                reach.command(&words).map_err(cannot)?
+            }
+            None => part_command(&common.program),
+        };
+        station.place(&mut command)?;
         let mut process = command.spawn().map_err(cannot)?;
-        let mut input = process.stdin.take();
-        let (output, complaints) = (process.stdout.take(), process.stderr.take());
-        let is_load = matches!(role, Role::Load { .. });
-        if let Some(output) = output {
+        let keep = |complaints| Builder::new().spawn(move || keep_last(complaints));
+        let complaints = process.stderr.take();
+        let last_words = complaints.map(keep).transpose().map_err(cannot)?;
+        let is_load = matches!(task.role, Role::Load { .. });
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (input, output) = pipes.ok_or_else(|| cannot(std::io::ErrorKind::BrokenPipe.into()))?;
+        let input = if far.is_some() {
+            let far = FarPlan::of(task.plan, &common.run, &station.processors);
+            let (plan, returned) = far.map_err(|error| cannot(std::io::Error::other(error)))?;
+            let terms = Terms {
+                build: common.build.clone(),
+                plan: as_line(&plan).map_err(cannot)?,
+                returned,
+            };
+            let tell = move |heard| tell.send((index, from_far(heard, is_load))).is_ok();
+            Input::Far(Pipe::open(input, output, terms, tell).map_err(cannot)?)
+        } else {
             let listen = move || listen(BufReader::new(output), is_load, index, &tell);
             let _listening = Builder::new().spawn(listen).map_err(cannot)?;
-        }
-        let keep = |complaints| Builder::new().spawn(move || keep_last(complaints));
-        let last_words = complaints.map(keep).transpose().map_err(cannot)?;
-        let mut line = serde_json::to_string(plan).map_err(|error| cannot(error.into()))?;
-        line.push('\n');
-        // The write fails if the process has died. The end of its output then shows that.
-        let _ = input.as_mut().map(|input| input.write_all(line.as_bytes()));
+            let line = as_line(&task.plan).map_err(cannot)?;
+            let mut input = input;
+            // The write fails if the process has died. The end of its output then shows that.
+            let _ = input.write_all(line.as_bytes());
+            Input::Here(input)
+        };
         Ok(Self {
-            role,
-            label,
+            role: task.role,
+            host: task.host,
+            label: task.label,
             ready: None,
             done: None,
             load: None,
@@ -124,9 +183,22 @@ impl Child {
             ended: None,
             error: None,
             process,
-            input,
+            input: Some(input),
+            reach: far,
+            far_end: None,
+            garbled: 0,
             last_words,
         })
+    }
+
+    /// Whether the process is on a far host.
+    pub(super) const fn is_far(&self) -> bool {
+        self.reach.is_some()
+    }
+
+    /// Whether it is on a far host and the pipe has carried nothing for too long.
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(&self.input, Some(Input::Far(pipe)) if pipe.is_silent())
     }
 
     /// Whether the process is not known to have ended.
@@ -141,9 +213,13 @@ impl Child {
 
     /// Writes a command to the process, if its standard input is still open.
     pub(super) fn tell(&mut self, command: PartCommand) {
-        if let Some(input) = &mut self.input {
-            // A broken pipe means that the process has ended. The end of its output then shows that.
-            let _ = writeln!(input, "{command}").and_then(|()| input.flush());
+        match &mut self.input {
+            Some(Input::Here(input)) => {
+                // A broken pipe means that the process has ended. The end of its output then shows that.
+                let _ = writeln!(input, "{command}").and_then(|()| input.flush());
+            }
+            Some(Input::Far(pipe)) => pipe.write(format!("{command}\n")),
+            None => {}
         }
     }
 
@@ -163,8 +239,16 @@ impl Child {
             Line::Event(PartEvent::Error { text }) => self.error = Some(text),
             Line::Load(report) => self.load = Some(report),
             Line::Garbled(text) => {
-                self.error = Some(format!("it said `{text}`, which is not understood"))
+                self.error = Some(format!("it said `{text}`, which is not understood"));
+                self.garbled += 1;
+                if self.is_far() && self.garbled > FAR_GARBLED_MAX {
+                    self.kill("it said too much that is not understood");
+                }
             }
+            // The crew takes it.
+            Line::Exchange(_) => {}
+            Line::FarEnd(how) => self.far_end = Some(how),
+            Line::Broken(how) => self.kill(&how),
             Line::End => self.bury(),
         }
     }
@@ -177,13 +261,16 @@ impl Child {
         self.input = None;
         let status = self.wait(EXIT_PATIENCE);
         let in_order = self.done.is_some() || self.load.is_some();
-        self.ended = Some(match status {
-            Some(status) if in_order && status.success() => Ended::InOrder,
-            Some(status) => Ended::Died(self.how(status)),
-            None => {
-                // An error is ignored: the process may have ended just now.
-                let _ = self.process.kill();
-                let _ = self.process.wait();
+        let far_end = self.far_end.take();
+        self.ended = Some(match (status, far_end) {
+            (_, Some(Some(how))) => Ended::Died(self.with_reason(how)),
+            (Some(_), Some(None)) if in_order => Ended::InOrder,
+            (Some(status), None) if in_order && status.success() && !self.is_far() => {
+                Ended::InOrder
+            }
+            (Some(status), _) => Ended::Died(self.how(status)),
+            (None, _) => {
+                self.end_now();
                 Ended::Died(
                     "it had nothing more to say, did not end by itself, and was killed".to_owned(),
                 )
@@ -194,11 +281,20 @@ impl Child {
     /// Kills the process at once.
     pub(super) fn kill(&mut self, how: &str) {
         if self.ended.is_none() {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
+            self.end_now();
             self.input = None;
             self.ended = Some(Ended::Died(how.to_owned()));
         }
+    }
+
+    /// Errors are ignored: the process may have ended just now.
+    fn end_now(&mut self) {
+        if self.is_far() {
+            // The command may have started others.
+            let _ = kill_process_group(self.process.id());
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 
     fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
@@ -219,19 +315,29 @@ impl Child {
         let code = status
             .code()
             .map_or("no status".to_owned(), |code| format!("status {code}"));
+        let how = self.with_reason(format!("ended with {code}"));
+        match (&self.reach, status.code()) {
+            (Some(reach), Some(126 | 127)) => format!("{how}; {}", missing_program(reach)),
+            (Some(_), Some(0)) => format!("the pipe to it closed ({how})"),
+            _ => how,
+        }
+    }
+
+    /// Adds the reason that the process gave, or the end of what it wrote to its standard error.
+    fn with_reason(&mut self, how: String) -> String {
         let words = self.last_words.take().and_then(|thread| thread.join().ok());
         let words = words
-            .map(|words| words.trim().to_owned())
+            .map(|words| plain_text(words.trim()))
             .filter(|words| !words.is_empty());
         match self.error.take().or(words) {
-            Some(words) => format!("ended with {code}: {}", words.trim_end_matches('.')),
-            None => format!("ended with {code}"),
+            Some(words) => format!("{how}: {}", words.trim_end_matches('.')),
+            None => how,
         }
     }
 }
 
 /// Returns how a process ended by a signal, as the rest of a sentence.
-fn killed_by(signal: i32) -> String {
+pub(crate) fn killed_by(signal: i32) -> String {
     if signal != REAL_TIME_LIMIT_SIGNAL {
         return format!("killed by signal {signal}");
     }
@@ -247,7 +353,7 @@ impl Drop for Child {
     }
 }
 
-fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &Sender<Told>) {
+fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &SyncSender<Told>) {
     let mut line = String::new();
     loop {
         line.clear();
@@ -263,6 +369,69 @@ fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &Sender<T
         if tell.send((index, heard)).is_err() || ended {
             return;
         }
+    }
+}
+
+fn part_command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg("part")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn as_line(plan: &impl serde::Serialize) -> std::io::Result<String> {
+    Ok(serde_json::to_string(plan)? + "\n")
+}
+
+/// Converts what a far host said. Its texts cannot change a terminal.
+fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
+    let line = match heard {
+        None => return Line::End,
+        Some(Heard::Exchange(exchange)) => return Line::Exchange(exchange),
+        Some(Heard::End(how)) => return Line::FarEnd(how),
+        Some(Heard::Broken(how)) => return Line::Broken(how),
+        Some(Heard::Line(line)) => understand(&line, is_load),
+    };
+    let plain = |warnings: &mut Vec<deckwatch_meter::result::Warning>| {
+        warnings.truncate(FAR_WARNINGS_MAX);
+        for warning in warnings {
+            warning.kind = plain_text(&warning.kind);
+            warning.text = plain_text(&warning.text);
+        }
+    };
+    match line {
+        Line::Event(PartEvent::Ready(mut ready)) => {
+            ready.scheduling = plain_text(&ready.scheduling);
+            plain(&mut ready.warnings);
+            Line::Event(PartEvent::Ready(ready))
+        }
+        Line::Event(PartEvent::Done(mut done)) => {
+            plain(&mut done.warnings);
+            done.progress = bounded(done.progress);
+            Line::Event(PartEvent::Done(done))
+        }
+        Line::Event(PartEvent::Progress(progress)) => {
+            Line::Event(PartEvent::Progress(bounded(progress)))
+        }
+        Line::Event(PartEvent::Error { text }) => Line::Event(PartEvent::Error {
+            text: plain_text(&text),
+        }),
+        Line::Garbled(text) => Line::Garbled(plain_text(&text)),
+        line => line,
+    }
+}
+
+/// Bounds counters that are added up.
+fn bounded(progress: Progress) -> Progress {
+    Progress {
+        sent: progress.sent.min(FAR_COUNTER_MAX),
+        send_errors: progress.send_errors.min(FAR_COUNTER_MAX),
+        received: progress.received.min(FAR_COUNTER_MAX),
+        late: progress.late.min(FAR_COUNTER_MAX),
+        overflows: progress.overflows.min(FAR_COUNTER_MAX),
     }
 }
 

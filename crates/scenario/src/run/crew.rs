@@ -1,47 +1,58 @@
 //! The processes of a run.
 
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::host_clock::HostClock;
 use deckwatch_carrier::talk::PartCommand;
-use deckwatch_testbed::Host;
-use serde::Serialize;
 
-use super::child::{Child, Ended, Role, Told};
+use super::child::{Child, Common, Ended, Line, Role, Task, Told};
+use super::station::Station;
 use super::{Interrupt, RunError};
-use crate::limits::TURN_PATIENCE;
+use crate::limits::{
+    FAR_SILENCE_MAX, FIRST_PINGS, LINES_WAITING_MAX, RETURN_PATIENCE, TURN_PATIENCE,
+};
 
 /// All processes of a run. They are killed when this is dropped.
 pub(super) struct Crew {
     pub(super) children: Vec<Child>,
-    program: PathBuf,
+    /// The clocks of far hosts, by host.
+    pub(super) clocks: BTreeMap<usize, FarClock>,
+    common: Common,
     told: Receiver<Told>,
-    tell: Sender<Told>,
+    tell: SyncSender<Told>,
+}
+
+/// The clock of a far host.
+#[derive(Debug, Default)]
+pub(super) struct FarClock {
+    pub(super) clock: HostClock,
+    exchanges: u32,
+    /// The start of the schedule on that clock, which its parts were given.
+    pub(super) start_ns: i64,
 }
 
 impl Crew {
-    pub(super) fn new(program: PathBuf) -> Self {
-        let (tell, told) = channel();
+    pub(super) fn new(common: Common) -> Self {
+        let (tell, told) = sync_channel(LINES_WAITING_MAX);
         Self {
             children: Vec::new(),
-            program,
+            clocks: BTreeMap::new(),
+            common,
             told,
             tell,
         }
     }
 
     /// Starts a process. Returns its index.
-    pub(super) fn start(
-        &mut self,
-        role: Role,
-        label: String,
-        plan: &impl Serialize,
-        host: &Host,
-    ) -> Result<usize, RunError> {
+    pub(super) fn start(&mut self, task: Task, station: &Station) -> Result<usize, RunError> {
         let index = self.children.len();
+        if station.is_far() {
+            self.clocks.entry(task.host).or_default();
+        }
         let tell = (index, self.tell.clone());
-        let child = Child::start(&self.program, role, label, plan, host, tell)?;
+        let child = Child::start(&self.common, task, station, tell)?;
         self.children.push(child);
         Ok(index)
     }
@@ -51,10 +62,70 @@ impl Crew {
         let (index, line) = match self.told.recv_timeout(patience) {
             Ok(told) => told,
             // `Disconnected` does not occur, because the crew keeps a sender.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return self.give_up_silent();
+            }
         };
+        if let (Line::Exchange(exchange), Some(far)) =
+            (&line, self.clocks.get_mut(&self.children[index].host))
+        {
+            far.clock.note(*exchange);
+            far.exchanges += 1;
+        }
         self.children[index].hear(line);
         Some(index)
+    }
+
+    /// Gives up a far part whose pipe carries nothing. Returns its index.
+    fn give_up_silent(&mut self) -> Option<usize> {
+        let is_silent = |child: &Child| child.lives() && child.is_silent();
+        let index = self.children.iter().position(is_silent)?;
+        let seconds = FAR_SILENCE_MAX.as_secs();
+        let how = format!("the pipe to it carried nothing for {seconds} s");
+        self.children[index].kill(&how);
+        Some(index)
+    }
+
+    /// Waits until the clock of each far host is known.
+    pub(super) fn relate_clocks(
+        &mut self,
+        patience: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), RunError> {
+        let until = Instant::now() + patience;
+        loop {
+            let unknown = self.clocks.iter().find_map(|(&host, far)| {
+                let enough = far.clock.is_known() && far.exchanges >= FIRST_PINGS;
+                (!enough).then_some(host)
+            });
+            let Some(host) = unknown else { return Ok(()) };
+            if let Some(signal) = interrupt.received() {
+                return Err(RunError::Interrupted { signal });
+            }
+            let of_host = |child: &&Child| child.host == host && child.lives();
+            let alive = self.children.iter().any(|child| of_host(&child));
+            if !alive || Instant::now() >= until {
+                let child = self.children.iter().find(|child| child.host == host);
+                return Err(RunError::NotReady {
+                    process: child.map_or(String::new(), |child| child.label.clone()),
+                    how: "its host's clock could not be read".to_owned(),
+                });
+            }
+            self.turn(TURN_PATIENCE);
+        }
+    }
+
+    /// Writes the start of the schedule to these processes, to each on its own host's clock.
+    pub(super) fn go(&mut self, whom: &[usize], start_ns: i64) {
+        for far in self.clocks.values_mut() {
+            far.start_ns = far.clock.settled().to_far(start_ns);
+        }
+        for &index in whom {
+            let child = &mut self.children[index];
+            let far = self.clocks.get(&child.host);
+            let start_ns = far.map_or(start_ns, |far| far.start_ns);
+            child.tell(PartCommand::Go { start_ns });
+        }
     }
 
     /// Waits until all of these processes are ready.
@@ -121,12 +192,18 @@ impl Crew {
     pub(super) fn stop(&mut self, whom: &[usize], patience: Duration) {
         self.tell(whom, PartCommand::Stop);
         let until = Instant::now() + patience;
+        let latest = Instant::now() + RETURN_PATIENCE;
         while whom.iter().any(|&index| self.children[index].lives()) {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            // A far part writes its files back meanwhile.
+            let returns = |&index: &usize| {
+                let child = &self.children[index];
+                child.lives() && child.is_far() && !child.is_silent()
+            };
+            if left.is_zero() && (Instant::now() >= latest || !whom.iter().any(returns)) {
                 break;
             }
-            self.turn(left.min(TURN_PATIENCE));
+            self.turn(left.clamp(Duration::from_millis(1), TURN_PATIENCE));
         }
         for &index in whom {
             let how = format!(

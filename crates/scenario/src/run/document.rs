@@ -64,6 +64,18 @@ impl Run<'_> {
         format!("supplier: {supplier}; consumers: {}", words.join(" or "))
     }
 
+    /// Describes the clocks of the hosts.
+    fn clock_note(&self, disturbance: &Disturbance, conversion_error_ns: u64) -> ClockNote {
+        let error_ns = u64::try_from(disturbance.clock_error.as_nanos()).unwrap_or(u64::MAX);
+        let shared = error_ns == 0;
+        ClockNote {
+            shared,
+            note: if shared { CLOCK_NOTE } else { FAR_CLOCK_NOTE }.to_owned(),
+            conversion_error_ns,
+            latency_error_ns: (!shared).then_some(error_ns),
+        }
+    }
+
     pub(super) fn document(
         &self,
         judged: &[Judged],
@@ -78,11 +90,7 @@ impl Run<'_> {
             version: self.settings.version.clone(),
             mission_path: self.mission.path.display().to_string(),
             mission_text: self.mission.text.to_string(),
-            clock: ClockNote {
-                shared: true,
-                note: CLOCK_NOTE.to_owned(),
-                conversion_error_ns: errors.max().unwrap_or(0),
-            },
+            clock: self.clock_note(disturbance, errors.max().unwrap_or(0)),
         };
         let flows: Vec<FlowResult> = judged.iter().map(|judged| judged.result.clone()).collect();
         let mut warnings = self.warnings.clone();
@@ -90,7 +98,7 @@ impl Run<'_> {
         let environment = environment(
             self.mission,
             self.settings,
-            self.planner.testbed,
+            &self.planner,
             &self.crew.children,
         );
         if let Some(reason) = &environment.fallback_reason {
@@ -157,3 +165,7 @@ pub(super) fn write(
 
 const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
     The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";
+
+const FAR_CLOCK_NOTE: &str = "Far hosts read clocks of their own. Their times are converted by exchanges of four stamps over the pipe to each of their parts: \
+    the error of a conversion is at most half of the smallest round trip, and 200 millionths of the time since. It assumes nothing on the two directions of the pipe. \
+    The kernel's own stamps are CLOCK_REALTIME, converted on each host by bracketed readings of both clocks.";

@@ -3,48 +3,59 @@
 use std::collections::BTreeMap;
 
 use deckwatch_meter::result::{Environment, Fidelity};
-use deckwatch_testbed::{Environment as Stand, Fidelity as NetworkFidelity, Host, Testbed};
+use deckwatch_testbed::{Environment as Stand, Fidelity as NetworkFidelity, Testbed};
 
 use super::Settings;
 use super::child::{Child, Role};
-use crate::mission::{DurationText, Mission};
+use super::plans::Planner;
+use super::station::{Place, Station};
+use crate::mission::{DurationText, Location, Mission};
 
 /// Describes the environment of the run.
 pub(super) fn environment(
     mission: &Mission,
     settings: &Settings,
-    testbed: &Testbed,
+    planner: &Planner<'_>,
     children: &[Child],
 ) -> Environment {
-    let (kind, fallback_reason) = match testbed.environment() {
-        Stand::Namespaces => ("namespaces", None),
-        Stand::Loopback { .. } if mission.is_on_loopback() => ("loopback", None),
-        Stand::Loopback { .. } if !settings.emulation => (
+    let stand = planner.testbed.map(Testbed::environment);
+    let (kind, fallback_reason) = match stand {
+        None => ("real", None),
+        Some(Stand::Namespaces) => ("namespaces", None),
+        Some(Stand::Loopback { .. }) if mission.is_on_loopback() => ("loopback", None),
+        Some(Stand::Loopback { .. }) if !settings.emulation => (
             "loopback",
             Some("Emulation was switched off on the command line.".to_owned()),
         ),
-        Stand::Loopback { reason } => ("loopback", Some(reason)),
+        Some(Stand::Loopback { reason }) => ("loopback", Some(reason)),
     };
-    let address = |host: &Host| (host.name().to_owned(), host.address().to_string());
+    let emulated = planner.testbed.filter(|_| kind == "namespaces");
     Environment {
         kind: kind.to_owned(),
-        network: if kind == "loopback" {
-            "loopback: no emulated network".to_owned()
-        } else {
-            testbed.network().to_string()
+        network: match (kind, emulated) {
+            (_, Some(testbed)) => testbed.network().to_string(),
+            ("real", None) => "the network of the hosts".to_owned(),
+            (_, None) => "loopback: no emulated network".to_owned(),
         },
-        fidelity: if kind == "loopback" {
-            None
-        } else {
-            NetworkFidelity::of(testbed.network()).map(in_document)
-        },
+        fidelity: emulated
+            .and_then(|testbed| NetworkFidelity::of(testbed.network()).map(in_document)),
         fallback_reason,
-        hosts: testbed
-            .hosts()
+        hosts: planner
+            .stations
             .iter()
-            .map(address)
+            .map(|station| (station.name.clone(), in_words(station)))
             .collect::<BTreeMap<_, _>>(),
         loads: loads(mission, children),
+    }
+}
+
+/// Returns a host's address, and how it is reached if it is not emulated.
+fn in_words(station: &Station) -> String {
+    let address = station.address;
+    match &station.place {
+        Place::Emulated(_) => address.to_string(),
+        Place::Here => format!("{address}, this machine"),
+        Place::Far(reach) => format!("{address}, reached by {}", reach.in_words()),
     }
 }
 
@@ -83,8 +94,13 @@ fn loads(mission: &Mission, children: &[Child]) -> Vec<String> {
 
 /// Whether the mission's own loads take processor time from a host.
 pub(super) fn is_loaded(mission: &Mission, host: usize) -> bool {
+    let machine = |host: usize| match &mission.hosts[host].location {
+        Location::Far(reach) => Some(&reach.words),
+        Location::Emulated | Location::Here { .. } => None,
+    };
     let here = &mission.hosts[host].processors;
-    mission.loads.iter().any(|load| {
+    let of_machine = |load: &&crate::mission::Load| machine(load.host) == machine(host);
+    mission.loads.iter().filter(of_machine).any(|load| {
         let there = &mission.hosts[load.host].processors;
         // An empty list means all processors.
         here.is_empty()

@@ -19,6 +19,8 @@ pub trait Observer {
 /// The phases of a run, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
+    /// The programs on far hosts are asked for their version.
+    Reach,
     /// Leftovers are removed, hosts and network made.
     Testbed,
     /// Loads are started.

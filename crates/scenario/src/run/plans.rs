@@ -9,9 +9,10 @@ use deckwatch_carrier::plan::{
     ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
 };
 use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_testbed::Testbed;
 use deckwatch_testbed::load::LoadPlan;
-use deckwatch_testbed::{Host, Testbed};
 
+use super::station::Station;
 use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE};
 use crate::mission::{Flow, Load, Mission};
 use crate::stream::Stream;
@@ -19,7 +20,10 @@ use crate::stream::Stream;
 /// Makes plans for the processes of one run.
 pub(super) struct Planner<'r> {
     pub(super) mission: &'r Mission,
-    pub(super) testbed: &'r Testbed,
+    /// The testbed of the emulated hosts, if there are any.
+    pub(super) testbed: Option<&'r Testbed>,
+    /// All hosts, in the mission's order.
+    pub(super) stations: Vec<Station>,
     pub(super) work: &'r Path,
     /// The endpoint of the naming service of each host that has one, by host.
     pub(super) names: Vec<Option<String>>,
@@ -30,12 +34,12 @@ impl<'r> Planner<'r> {
         &self.mission.flows[stream.flow]
     }
 
-    pub(super) fn host(&self, index: usize) -> &'r Host {
-        &self.testbed.hosts()[index]
+    pub(super) fn host(&self, index: usize) -> &Station {
+        &self.stations[index]
     }
 
     fn address(&self, host: usize) -> IpAddr {
-        self.host(host).address().into()
+        self.host(host).address
     }
 
     /// A second channel of the same flow has its carrier as the kind of its name.
@@ -132,14 +136,10 @@ impl<'r> Planner<'r> {
     pub(super) fn tap(&self, host: usize, ports: Vec<u16>) -> TapPlan {
         let host = self.host(host);
         TapPlan {
-            host: host.name().to_owned(),
-            interfaces: host
-                .interfaces()
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect(),
+            host: host.name.clone(),
+            interfaces: host.interfaces(),
             ports,
-            capture: self.capture(host.name()),
+            capture: self.capture(&host.name),
             size_bytes_max: CAPTURE_SIZE_MAX,
             scheduling: Scheduling::default(),
         }

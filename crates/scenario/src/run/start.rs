@@ -6,10 +6,8 @@ use std::time::Duration;
 use deckwatch_carrier::plan::PartPlan;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
-use deckwatch_testbed::Host;
-use serde::Serialize;
 
-use super::child::{Child, Ended, Role};
+use super::child::{Child, Ended, Role, Task};
 use super::observe::Phase;
 use super::plans::Planner;
 use super::{Run, RunError};
@@ -24,7 +22,8 @@ impl Run<'_> {
         self.start_services()?;
         let consumers = self.start_consumers()?;
         self.start_taps()?;
-        self.start_suppliers(&consumers)
+        self.start_suppliers(&consumers)?;
+        self.crew.relate_clocks(READY_PATIENCE, self.interrupt)
     }
 
     /// Starts one process and notifies the observer.
@@ -32,10 +31,16 @@ impl Run<'_> {
         &mut self,
         role: Role,
         label: String,
-        plan: &impl Serialize,
-        host: &Host,
+        host: usize,
+        plan: ProcessPlan,
     ) -> Result<usize, RunError> {
-        let index = self.crew.start(role, label, plan, host)?;
+        let task = Task {
+            role,
+            label,
+            host,
+            plan,
+        };
+        let index = self.crew.start(task, self.planner.host(host))?;
         let child = &self.crew.children[index];
         self.observer.started(&child.label, child.id());
         Ok(index)
@@ -53,12 +58,11 @@ impl Run<'_> {
             .max()
             .unwrap_or(0);
         for load in &self.mission.loads {
-            let host = self.planner.host(load.host);
             let plan = self.planner.load(load, run_s);
             for number in 1..=load.processes {
-                let label = format!("load {number} on {}", host.name());
+                let label = format!("load {number} on {}", self.planner.host(load.host).name);
                 let role = Role::Load { host: load.host };
-                self.start(role, label, &ProcessPlan::Load(plan.clone()), host)?;
+                self.start(role, label, load.host, ProcessPlan::Load(plan.clone()))?;
             }
         }
         Ok(())
@@ -84,8 +88,8 @@ impl Run<'_> {
         hosts.dedup();
         for host in hosts {
             let plan = PartPlan::Names(self.planner.names(host));
-            let label = format!("naming service on {}", self.planner.host(host).name());
-            let index = self.start(Role::Names { host }, label, &plan, self.planner.host(host))?;
+            let label = format!("naming service on {}", self.planner.host(host).name);
+            let index = self.start(Role::Names { host }, label, host, of_part(plan))?;
             self.crew
                 .wait_ready(&[index], READY_PATIENCE, self.interrupt)?;
             self.planner.names[host] = self.crew.children[index]
@@ -97,10 +101,11 @@ impl Run<'_> {
         for index in with_channel {
             let stream = &self.streams[index];
             if let Some(plan) = self.planner.channel(stream) {
-                let host = self.planner.host(self.planner.flow(stream).from);
-                let label = format!("event channel of {} on {}", stream.plan.name, host.name());
-                let plan = PartPlan::Channel(plan);
-                channels.push(self.start(Role::Channel { stream: index }, label, &plan, host)?);
+                let host = self.planner.flow(stream).from;
+                let name = &self.planner.host(host).name;
+                let label = format!("event channel of {} on {name}", stream.plan.name);
+                let plan = of_part(PartPlan::Channel(plan));
+                channels.push(self.start(Role::Channel { stream: index }, label, host, plan)?);
             }
         }
         self.crew
@@ -114,14 +119,14 @@ impl Run<'_> {
         for (index, stream) in self.streams.iter().enumerate() {
             let mut of_stream = Vec::new();
             for (destination, &to) in self.planner.flow(stream).to.iter().enumerate() {
-                let host = self.planner.host(to);
-                let label = format!("consumer of {} at {}", Planner::title(stream), host.name());
+                let name = &self.planner.host(to).name;
+                let label = format!("consumer of {} at {name}", Planner::title(stream));
                 let plan = PartPlan::Consumer(self.planner.consumer(stream, destination));
                 let role = Role::Consumer {
                     stream: index,
                     destination,
                 };
-                of_stream.push(self.start(role, label, &plan, host)?);
+                of_stream.push(self.start(role, label, to, of_part(plan))?);
             }
             all.push(of_stream);
         }
@@ -147,10 +152,9 @@ impl Run<'_> {
         self.observer.phase(Phase::Taps, "Starting packet taps");
         let mut taps = Vec::new();
         for host in self.tapped_hosts() {
-            let place = self.planner.host(host);
-            let plan = PartPlan::Tap(self.planner.tap(host, ports.clone()));
-            let label = format!("packet tap on {}", place.name());
-            taps.push(self.start(Role::Tap { host }, label, &plan, place)?);
+            let plan = of_part(PartPlan::Tap(self.planner.tap(host, ports.clone())));
+            let label = format!("packet tap on {}", self.planner.host(host).name);
+            taps.push(self.start(Role::Tap { host }, label, host, plan)?);
         }
         self.crew
             .wait(&taps, patience(taps.len()), self.interrupt, |child| {
@@ -173,7 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the hosts that supply or consume, each once; only the first if all share one interface.
+    /// Returns the hosts that supply or consume, each once; of those that share interfaces the first only.
     fn tapped_hosts(&self) -> Vec<usize> {
         let flows = self.mission.flows.iter();
         let mut hosts: Vec<usize> = flows
@@ -181,9 +185,13 @@ impl Run<'_> {
             .collect();
         hosts.sort_unstable();
         hosts.dedup();
-        if self.planner.host(0).namespace().is_none() {
-            hosts.truncate(1);
-        }
+        let mut seen = Vec::new();
+        hosts.retain(|&host| {
+            let interfaces = self.planner.host(host).tapped_with(host);
+            let is_new = !seen.contains(&interfaces);
+            seen.push(interfaces);
+            is_new
+        });
         hosts
     }
 
@@ -196,14 +204,20 @@ impl Run<'_> {
                 ready.map_or(String::new(), |ready| ready.endpoint.clone())
             };
             let endpoints: Vec<String> = consumers[index].iter().map(endpoint).collect();
-            let host = self.planner.host(self.planner.flow(stream).from);
+            let host = self.planner.flow(stream).from;
             let plan = PartPlan::Supplier(self.planner.supplier(stream, &endpoints));
-            let label = format!("supplier of {} on {}", Planner::title(stream), host.name());
-            suppliers.push(self.start(Role::Supplier { stream: index }, label, &plan, host)?);
+            let name = &self.planner.host(host).name;
+            let label = format!("supplier of {} on {name}", Planner::title(stream));
+            let role = Role::Supplier { stream: index };
+            suppliers.push(self.start(role, label, host, of_part(plan))?);
         }
         self.crew
             .wait_ready(&suppliers, patience(suppliers.len()), self.interrupt)
     }
+}
+
+fn of_part(plan: PartPlan) -> ProcessPlan {
+    ProcessPlan::Part(Box::new(plan))
 }
 
 /// Returns the maximum time until `count` processes are ready, when they start at the same time.

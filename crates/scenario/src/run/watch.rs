@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::talk::PartCommand;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
@@ -21,6 +20,8 @@ use crate::stream::{Stream, length, length_max};
 pub(super) struct Measured {
     /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC.
     pub(super) start_ns: i64,
+    /// When every process had stopped, on the same clock.
+    pub(super) until_ns: i64,
     /// Time of an interruption. Messages due later are not judged.
     pub(super) cut_ns: Option<i64>,
     /// The cause of the interruption.
@@ -38,6 +39,7 @@ impl Run<'_> {
         self.observer.phase(Phase::Measuring, "Measuring");
         let mut measured = Measured {
             start_ns,
+            until_ns: start_ns,
             cut_ns: None,
             interrupted_by: None,
             deaths: Vec::new(),
@@ -83,6 +85,7 @@ impl Run<'_> {
         measured.taken = watch.end();
         self.report(start_ns, longest);
         self.stop_all();
+        measured.until_ns = monotonic_ns();
         // Adds processes that died before the start, and those that did not stop.
         for index in 0..self.crew.children.len() {
             self.note_death(index, &mut measured);
@@ -95,7 +98,7 @@ impl Run<'_> {
         let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
         let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
         let start_ns = monotonic_ns() + i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX / 2);
-        self.crew.tell(&parts, PartCommand::Go { start_ns });
+        self.crew.go(&parts, start_ns);
         start_ns
     }
 
@@ -193,21 +196,15 @@ impl Run<'_> {
                     destination,
                 } => (Some(stream), u16::try_from(destination).ok()),
             };
-            let host = match child.role {
-                Role::Names { host } | Role::Tap { host } | Role::Load { host } => host,
-                Role::Channel { stream } | Role::Supplier { stream } => {
-                    self.planner.flow(&self.streams[stream]).from
-                }
-                Role::Consumer {
-                    stream,
-                    destination,
-                } => self.planner.flow(&self.streams[stream]).to[destination],
-            };
+            if child.is_far() {
+                // Its threads are on another machine.
+                return None;
+            }
             let deadline = stream.map(|index| self.streams[index].plan.deadline);
             Some(WatchedPart {
                 process: child.id(),
                 label: child.label.clone(),
-                host: self.mission.hosts[host].name.clone(),
+                host: self.mission.hosts[child.host].name.clone(),
                 stream,
                 destination,
                 deadline: deadline.or(strictest).unwrap_or_default(),

@@ -20,6 +20,7 @@ fn plan() -> JoinPlan {
         capture: host.into(),
     };
     JoinPlan {
+        far: std::collections::BTreeMap::new(),
         stream: stream(CORBA, 300, 5),
         from: "RTS".to_owned(),
         supplier_records: "supplier".into(),

@@ -44,6 +44,7 @@ impl Session<'_> {
                 shared: true,
                 note: "round trips by CLOCK_MONOTONIC of the calling end".to_owned(),
                 conversion_error_ns: 0,
+                latency_error_ns: None,
             },
         };
         let mut parameters = found.parameters;

@@ -1,0 +1,307 @@
+//! Missions on far hosts: reached by commands of this machine, in namespaces with a network and a clock of their own.
+//! Far hosts that die, stop or lie end a run by itself, with the reason, and leave nothing behind.
+
+mod hosts;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use deckwatch_meter::result::{ResultDocument, VerdictKind};
+use deckwatch_meter::sample::NO_STAMP;
+use deckwatch_testbed::{HostSpec, Testbed, preset};
+use rustix::process::Signal;
+
+use crate::watched::{Folder, WatchedRun, signal};
+use hosts::{DECKWATCH, Machine, far_folders, is_alive};
+
+/// The lock of this machine as a far host, which takes part in one run at a time.
+pub(super) fn one_run_at_a_time() -> File {
+    let lock = std::env::temp_dir().join("deckwatch-far-tests.lock");
+    let lock = File::create(lock).expect("writable");
+    lock.lock().expect("a lock");
+    lock
+}
+
+/// Runs a mission to its end. Returns its output, and its document if it has one.
+pub(super) fn run(
+    folder: &Folder,
+    mission: &str,
+    arguments: &[&str],
+) -> (Output, Option<ResultDocument>) {
+    let file = folder.path().join("mission.toml");
+    std::fs::write(&file, mission).expect("writable");
+    let result = folder.path().join("result");
+    let output = Command::new(DECKWATCH)
+        .arg("run")
+        .arg(file)
+        .arg("--output")
+        .arg(&result)
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs");
+    let document = ResultDocument::load(&result.join("result.json")).ok();
+    (output, document)
+}
+
+pub(super) fn flow(name: &str, from: &str, to: &str, rest: &str) -> String {
+    format!(
+        "[[flows]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = [\"{to}\"]\nrate_hz = 100\nlate = \"1 in 10\"\nwarm_up = \"100ms\"\n{rest}\n"
+    )
+}
+
+pub(super) fn nav() -> String {
+    let idl = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../idl/deckwatch/nav.idl");
+    format!(
+        "type = \"Nav::NavData\"\nidl = \"{}\"\nsequence = \"sequence_number\"\n",
+        idl.display()
+    )
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Two hosts in namespaces, the second with a CLOCK_MONOTONIC six days ahead: every stamp of it is useless until it is
+/// converted, and so is the start of the schedule that it is given.
+#[test]
+fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
+    if let Some(reason) = Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return;
+    }
+    let _alone = one_run_at_a_time();
+    let network = preset("gigabit-ethernet").expect("a preset");
+    let specs = [HostSpec::new("A"), HostSpec::new("B")];
+    let testbed = Testbed::create(&network, &specs).expect("namespaces");
+    let [a, b] = [0, 1].map(|index| &testbed.hosts()[index]);
+    let inside = |host: &deckwatch_testbed::Host| {
+        let name = host.namespace_name().expect("a namespace").to_owned();
+        ["ip", "netns", "exec", &name].map(str::to_owned).to_vec()
+    };
+    let mut ahead = inside(b);
+    ahead.extend(["unshare", "-T", "--monotonic", "500000"].map(str::to_owned));
+    let hosts = format!(
+        "name = \"two machines\"\nhosts = [{}, {}]\n",
+        Machine::new("A", &inside(a), &a.address().to_string()).line(),
+        Machine::new("B", &ahead, &b.address().to_string()).line(),
+    );
+    let count = "count = 60\ndeadline = \"500ms\"";
+    let flows = ["udp", "corba", "event"].map(|carrier| {
+        let rest = format!("{}carrier = \"{carrier}\"\n{count}", nav());
+        flow(&format!("there-{carrier}"), "A", "B", &rest)
+            + &flow(&format!("back-{carrier}"), "B", "A", &rest)
+    });
+    let folder = Folder::new("far-clock");
+    let (output, document) = run(&folder, &(hosts + &flows.concat()), &["--keep-captures"]);
+    let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
+    assert_eq!(document.environment.kind, "real");
+    let clock = &document.provenance.clock;
+    assert!(!clock.shared, "{clock:?}");
+    let error_ns = clock.latency_error_ns.expect("a bound");
+    assert!(error_ns < 400_000_000, "{error_ns}");
+    assert!(document.deaths.is_empty(), "{:?}", document.deaths);
+    let samples = deckwatch_meter::samples::read(&folder.path().join("result/samples.parquet"));
+    let samples = samples.expect("samples");
+    for flow in &document.flows {
+        let destination = &flow.destinations[0];
+        assert_eq!(destination.clock_error_ns, Some(error_ns), "{}", flow.name);
+        let counts = destination.counts;
+        assert_eq!((counts.due, counts.received), (60, 60), "{}", flow.name);
+        let error_ns = i64::try_from(error_ns).expect("small");
+        for sample in samples.iter().filter(|sample| sample.flow == flow.index) {
+            // On one clock a message is sent after it was due, and received after it was sent.
+            let stamps = [sample.due_ns, sample.sent_ns, sample.received_ns];
+            assert!(stamps.is_sorted_by(|a, b| a - error_ns <= *b), "{sample:?}");
+            assert!(
+                sample.received_ns - sample.due_ns < 60_000_000_000,
+                "{sample:?}"
+            );
+            // The kernel's stamps of both hosts came back, in a capture or a record.
+            for stamp in [sample.kernel_transmit_ns, sample.kernel_receive_ns] {
+                assert_ne!(stamp, NO_STAMP, "{} {sample:?}", flow.name);
+                assert!(
+                    (stamp - sample.sent_ns).abs() < 60_000_000_000,
+                    "{sample:?}"
+                );
+            }
+        }
+    }
+    for name in ["A.pcapng", "B.pcapng"] {
+        assert!(
+            folder.path().join("result/captures").join(name).exists(),
+            "{name}"
+        );
+    }
+    let warnings: Vec<&str> = document
+        .warnings
+        .iter()
+        .map(|one| one.kind.as_str())
+        .collect();
+    assert!(warnings.contains(&"far-hosts"), "{warnings:?}");
+    assert!(!warnings.contains(&"impossible-stamps"), "{warnings:?}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        printed.contains("the ends have different clocks: within"),
+        "{printed}"
+    );
+    assert_eq!(far_folders(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn far_hosts_that_die_or_stop_end_the_run_by_itself_and_another_run_is_refused() {
+    let _alone = one_run_at_a_time();
+    let folder = Folder::new("far-deaths");
+    let (dies, stops) = (folder.path().join("dies"), folder.path().join("stops"));
+    let hosts = format!(
+        "name = \"deaths\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}, {}]\n",
+        Machine::noting_its_processes("DIES", &dies).line(),
+        Machine::noting_its_processes("STOPS", &stops).line(),
+    );
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\nduration = \"10min\"";
+    let flows = flow("to-dies", "HERE", "DIES", rest) + &flow("to-stops", "HERE", "STOPS", rest);
+    let mission = hosts + &flows;
+    let run = WatchedRun::start("far-deaths-run", &mission, &[]);
+    let (refused, _) = self::run(&folder, &mission, &[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", words(&refused));
+    assert!(
+        words(&refused).contains("takes part in another run"),
+        "{}",
+        words(&refused)
+    );
+    let far_parts = |file: &PathBuf| -> Vec<u32> {
+        let text = std::fs::read_to_string(file).expect("noted");
+        let ids = text.lines().filter_map(|line| line.parse().ok());
+        ids.filter(|&id| is_alive(id)).collect()
+    };
+    let (killed, stopped) = (far_parts(&dies), far_parts(&stops));
+    assert!(
+        !killed.is_empty() && !stopped.is_empty(),
+        "{killed:?} {stopped:?}"
+    );
+    signal(&killed, Signal::KILL);
+    signal(&stopped, Signal::STOP);
+    // Without consumers nothing goes on: no interrupt is needed.
+    let finished = run.finish();
+    let how = |words: &str| {
+        let deaths = &finished.document.deaths;
+        let found = deaths.iter().find(|death| death.process.contains(words));
+        found
+            .unwrap_or_else(|| panic!("{words}: {deaths:?}"))
+            .how
+            .clone()
+    };
+    assert!(
+        how("at DIES").contains("did not exit normally"),
+        "{}",
+        how("at DIES")
+    );
+    assert!(
+        how("at STOPS").contains("carried nothing for 10 s"),
+        "{}",
+        how("at STOPS")
+    );
+    for flow in &finished.document.flows {
+        assert!(flow.verdict.kind >= VerdictKind::Fail, "{:?}", flow.verdict);
+    }
+    signal(&stopped, Signal::CONT);
+    while stopped.iter().any(|&id| is_alive(id)) {
+        std::thread::yield_now();
+    }
+    // A killed one leaves its folder, without a process. The next part on the host removes it.
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\ncount = 10";
+    let short = format!(
+        "name = \"next\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}]\n{}",
+        Machine::new("DIES", &["env".to_owned()], "127.0.0.1").line(),
+        flow("again", "HERE", "DIES", rest)
+    );
+    let (output, document) = self::run(&Folder::new("far-next"), &short, &[]);
+    assert!(document.is_some(), "{}", words(&output));
+    assert_eq!(far_folders(), Vec::<PathBuf>::new());
+}
+
+/// Returns the error of a run with one far host that is reached so.
+fn refused(name: &str, reach: &[&str], program: &str) -> String {
+    let reach: Vec<String> = reach.iter().map(|word| (*word).to_owned()).collect();
+    let machine = Machine {
+        program: program.to_owned(),
+        ..Machine::new("FAR", &reach, "127.0.0.1")
+    };
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\ncount = 10";
+    let mission = format!(
+        "name = \"refused\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}]\n{}",
+        machine.line(),
+        flow("f", "HERE", "FAR", rest)
+    );
+    let folder = Folder::new(name);
+    let (output, document) = run(&folder, &mission, &[]);
+    assert!(document.is_none(), "{document:?}");
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert!(!folder.path().join("result").exists());
+    words(&output)
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_or_have_another_program_are_refused_with_what_to_do() {
+    let no_command = refused("far-none", &["no-such-command"], DECKWATCH);
+    assert!(
+        no_command.contains("`no-such-command` cannot be started"),
+        "{no_command}"
+    );
+    let unreachable = refused(
+        "far-closed",
+        &[
+            "sh",
+            "-c",
+            "echo 'Permission denied (publickey).' >&2; exit 255",
+            "ssh",
+        ],
+        DECKWATCH,
+    );
+    assert!(
+        unreachable.contains("status 255: Permission denied (publickey)"),
+        "{unreachable}"
+    );
+    assert!(
+        unreachable.contains("Try it in a terminal"),
+        "{unreachable}"
+    );
+    let missing = refused("far-missing", &["env"], "/nowhere/deckwatch");
+    assert!(
+        missing.contains("There is no `/nowhere/deckwatch` on FAR"),
+        "{missing}"
+    );
+    assert!(missing.contains("--install"), "{missing}");
+    let hello = "echo '{\"far\":\"hello\",\"build\":\"0.0.1 (old) release\"}'";
+    let other = refused("far-other", &["sh", "-c", hello, "old"], DECKWATCH);
+    assert!(
+        other.contains("it is deckwatch 0.0.1 (old) release, and this is"),
+        "{other}"
+    );
+}
+
+/// Programs that answer as this one does, and then lie.
+#[test]
+fn a_hostile_far_end_is_given_up_with_what_was_wrong() {
+    let hello = "H=$(\"$0\" part --far </dev/null); echo \"$H\"; read -r plan || exit 0; ";
+    let floods =
+        format!("{hello}exec yes '{{\"event\":\"progress\",\"sent\":18446744073709551615}}'");
+    let forges =
+        format!("{hello}echo '{{\"far\":\"file\",\"index\":7,\"size_bytes\":1}}'; exec sleep 60");
+    let swells = format!(
+        "{hello}echo '{{\"far\":\"file\",\"index\":0,\"size_bytes\":99999999999}}'; exec yes"
+    );
+    let chatters = format!("{hello}exec tr '\\0' x </dev/zero");
+    for (name, script, expected) in [
+        ("floods", &floods, "more than a part has to say"),
+        ("forges", &forges, "the plan does not name"),
+        ("swells", &swells, "were expected"),
+        ("chatters", &chatters, "a line of more than"),
+    ] {
+        let said = refused(&format!("far-{name}"), &["sh", "-c", script], DECKWATCH);
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+}

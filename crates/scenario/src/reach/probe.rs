@@ -1,0 +1,271 @@
+//! Asks a program on a far host something, before or without a run.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write as _};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use deckwatch_os::namespace::kill_process_group;
+
+use super::near::other_build;
+use super::words::{FAR, FarWord};
+use super::{Reach, plain_text};
+use crate::limits::{FAR_LINE_SIZE_MAX, HELLO_PATIENCE, LAST_WORDS_SIZE_MAX};
+use crate::mission::Mission;
+
+/// Why a far host cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReachError {
+    /// The command is not on this machine.
+    #[error(
+        "{host} cannot be reached: `{command}` cannot be started ({reason}). Write a command of this machine as `reach`."
+    )]
+    NoCommand {
+        /// The host.
+        host: String,
+        /// The command.
+        command: String,
+        /// Why.
+        reason: String,
+    },
+    /// The command ended with a fault.
+    #[error(
+        "{host} cannot be reached: `{command}` ended with {how}. Try it in a terminal: {command} true"
+    )]
+    Refused {
+        /// The host.
+        host: String,
+        /// The command.
+        command: String,
+        /// Its status, and what it said.
+        how: String,
+    },
+    /// There is no answer.
+    #[error(
+        "{host} cannot be reached: `{command}` said nothing for {seconds} s. Try it in a terminal; it must ask nothing."
+    )]
+    NoAnswer {
+        /// The host.
+        host: String,
+        /// The command.
+        command: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The program is not on the host.
+    #[error(
+        "There is no `{program}` on {host} ({how}). Copy this program there with --install, or say where it is: program = \"/PATH/deckwatch\"."
+    )]
+    NoProgram {
+        /// The host.
+        host: String,
+        /// The program.
+        program: String,
+        /// What was said.
+        how: String,
+    },
+    /// The program on the host is not this one.
+    #[error("The program on {host} cannot take part: {how}.")]
+    OtherBuild {
+        /// The host.
+        host: String,
+        /// Both builds.
+        how: String,
+    },
+}
+
+/// What a program on a far host answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its exit status; `None` if a signal ended it.
+    pub status: Option<i32>,
+    /// Its standard output.
+    pub output: Vec<u8>,
+    /// The end of its standard error, without what could change a terminal.
+    pub complaints: String,
+}
+
+/// Runs `words` on a far host with an empty standard input, and returns the answer.
+///
+/// # Errors
+/// [`ReachError::NoCommand`], [`ReachError::NoAnswer`]. A fault of the program is an answer.
+pub fn ask(
+    host: &str,
+    reach: &Reach,
+    words: &[&str],
+    patience: Duration,
+) -> Result<Answer, ReachError> {
+    send(host, reach, words, Vec::new(), patience)
+}
+
+/// As [`ask`], with octets for the standard input.
+pub(super) fn send(
+    host: &str,
+    reach: &Reach,
+    words: &[&str],
+    octets: Vec<u8>,
+    patience: Duration,
+) -> Result<Answer, ReachError> {
+    let command = || reach.in_words();
+    let failed = |error: std::io::Error| ReachError::NoCommand {
+        host: host.to_owned(),
+        command: command(),
+        reason: error.to_string(),
+    };
+    let mut started = reach
+        .command(words)
+        .and_then(|mut command| command.stdin(Stdio::piped()).spawn())
+        .map_err(failed)?;
+    let (input, output, complaints) = (
+        started.stdin.take(),
+        started.stdout.take(),
+        started.stderr.take(),
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A program that does not read it says so by its status.
+            let _ = input.map(|mut input| input.write_all(&octets));
+        });
+        let output = scope.spawn(move || first_octets(output, ANSWER_SIZE_MAX));
+        let complaints = scope.spawn(move || first_octets(complaints, LAST_WORDS_SIZE_MAX));
+        let status = wait(&mut started, patience);
+        // Its children may hold the pipes open.
+        let _ = kill_process_group(started.id());
+        let _ = started.wait();
+        let (output, complaints) = (output.join(), complaints.join());
+        match status {
+            None => Err(ReachError::NoAnswer {
+                host: host.to_owned(),
+                command: command(),
+                seconds: patience.as_secs(),
+            }),
+            Some(status) => Ok(Answer {
+                status,
+                output: output.unwrap_or_default(),
+                complaints: plain_text(
+                    String::from_utf8_lossy(&complaints.unwrap_or_default()).trim(),
+                ),
+            }),
+        }
+    })
+}
+
+/// Checks the program on each far host of a mission, all at once.
+///
+/// # Errors
+/// The first host's [`ReachError`].
+pub(crate) fn check(mission: &Mission, build: &str) -> Result<(), ReachError> {
+    let mut hosts: BTreeMap<(&[String], &str), &str> = BTreeMap::new();
+    for (host, reach) in mission.far_hosts() {
+        hosts
+            .entry((&reach.words, reach.program()))
+            .or_insert(&host.name);
+    }
+    let asked: Vec<(&str, &Reach)> = mission
+        .far_hosts()
+        .filter(|(host, reach)| {
+            hosts.get(&(&reach.words[..], reach.program())) == Some(&&*host.name)
+        })
+        .map(|(host, reach)| (host.name.as_str(), reach))
+        .collect();
+    std::thread::scope(|scope| {
+        let answers: Vec<_> = asked
+            .iter()
+            .map(|&(host, reach)| scope.spawn(move || check_build(host, reach, build)))
+            .collect();
+        answers.into_iter().try_for_each(|answer| {
+            answer
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    })
+}
+
+/// Checks that the program on a host is this one.
+pub(super) fn check_build(host: &str, reach: &Reach, build: &str) -> Result<(), ReachError> {
+    let words = [reach.program(), "part", FAR];
+    let answer = ask(host, reach, &words, HELLO_PATIENCE)?;
+    let text = String::from_utf8_lossy(&answer.output);
+    let hello = text
+        .lines()
+        .find_map(|line| serde_json::from_str(line).ok());
+    match hello {
+        Some(FarWord::Hello { build: theirs }) if theirs == build => Ok(()),
+        Some(FarWord::Hello { build: theirs }) => Err(ReachError::OtherBuild {
+            host: host.to_owned(),
+            how: other_build(&theirs, build),
+        }),
+        _ => Err(no_hello(host, reach, &answer, build)),
+    }
+}
+
+fn no_hello(host: &str, reach: &Reach, answer: &Answer, build: &str) -> ReachError {
+    let status = answer
+        .status
+        .map_or("a signal".to_owned(), |status| format!("status {status}"));
+    let how = match answer.complaints.as_str() {
+        "" => status,
+        words => format!("{status}: {}", words.trim_end_matches('.')),
+    };
+    let host = host.to_owned();
+    match answer.status {
+        // The statuses of shells and of `env`, `docker exec` and the like for a program that cannot be started.
+        Some(126 | 127) => ReachError::NoProgram {
+            host,
+            program: reach.program().to_owned(),
+            how,
+        },
+        // An older version does not know the option.
+        Some(2) if answer.complaints.contains(FAR) => ReachError::OtherBuild {
+            host,
+            how: other_build("of an older version", build),
+        },
+        _ if answer.complaints.contains("No such file") => ReachError::NoProgram {
+            host,
+            program: reach.program().to_owned(),
+            how,
+        },
+        _ => ReachError::Refused {
+            host,
+            command: reach.in_words(),
+            how,
+        },
+    }
+}
+
+/// Returns what to do if the program is not on a far host, as the rest of a sentence.
+pub(crate) fn missing_program(reach: &Reach) -> String {
+    format!(
+        "if there is no `{}` there, copy this program with --install, or say where it is: program = \"/PATH/deckwatch\"",
+        reach.program()
+    )
+}
+
+/// Waits for the end of a command. Returns its status, or `None` if it does not end in time.
+fn wait(command: &mut Child, patience: Duration) -> Option<Option<i32>> {
+    let until = Instant::now() + patience;
+    loop {
+        match command.try_wait() {
+            Ok(Some(status)) => return Some(status.code()),
+            Ok(None) if Instant::now() < until => std::thread::sleep(WAIT_STEP),
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// Reads to the end, and keeps the first octets.
+fn first_octets(from: Option<impl Read>, most: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(mut from) = from {
+        let _ = (&mut from).take(most as u64).read_to_end(&mut kept);
+        // The writer must not wait for a reader. What is endless ends with the patience.
+        let _ = std::io::copy(&mut from, &mut std::io::sink());
+    }
+    kept
+}
+
+/// Octets of an answer: one line, or the examination of a machine.
+const ANSWER_SIZE_MAX: usize = 4 * FAR_LINE_SIZE_MAX;
+/// Interval of the checks whether a command has ended.
+const WAIT_STEP: Duration = Duration::from_millis(5);

@@ -5,7 +5,7 @@ mod figure_tables;
 mod progress;
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -40,6 +40,13 @@ pub(crate) struct Common {
     /// kind and a futex call), `call`, these with a number such as `lock:7`, or a time to keep busy
     #[arg(long, value_name = "WORK", visible_alias = "servant-delay", value_parser = inserted)]
     insert: Option<Inserted>,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// Where a result goes, and its form.
+#[derive(clap::Args)]
+pub(crate) struct Destination {
     /// Write the result to this folder, which must be new or empty [default: results/NAME-TIME]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -50,6 +57,10 @@ pub(crate) struct Common {
     #[arg(long)]
     json: bool,
 }
+
+/// A measurement: it shows its progress, and may hand out documents before its end.
+type Tell<'t> = &'t mut dyn FnMut(&laboratory::Progress);
+type Keep<'k> = &'k mut dyn FnMut(&ExperimentDocument);
 
 fn inserted(words: &str) -> Result<Inserted, String> {
     if let Some(named) = Inserted::of_words(words) {
@@ -84,15 +95,21 @@ pub(crate) enum Where {
     Default,
 }
 
+impl From<Where> for Condition {
+    fn from(place: Where) -> Self {
+        match place {
+            Where::Pinned => Self::Pinned,
+            Where::TwoCores => Self::TwoCores,
+            Where::Apart => Self::Apart,
+            Where::Default => Self::Default,
+        }
+    }
+}
+
 impl ExperimentOptions {
     /// The chosen condition, or `usual`.
     pub(crate) fn condition(&self, usual: Where) -> Condition {
-        match self.condition.unwrap_or(usual) {
-            Where::Pinned => Condition::Pinned,
-            Where::TwoCores => Condition::TwoCores,
-            Where::Apart => Condition::Apart,
-            Where::Default => Condition::Default,
-        }
+        self.condition.unwrap_or(usual).into()
     }
 }
 
@@ -110,9 +127,6 @@ impl Common {
 
     /// The chosen setup, with the defaults of `usual`.
     pub(crate) fn setup(&self, usual: &Usual) -> anyhow::Result<Setup> {
-        let commit = BUILD
-            .commit
-            .map_or(String::new(), |commit| format!(" ({commit})"));
         let (rounds, run_time) = if self.quick {
             (1, usual.quick_run_time)
         } else {
@@ -120,7 +134,7 @@ impl Common {
         };
         Ok(Setup {
             program: std::env::current_exe().context("The program's own path cannot be read.")?,
-            version: format!("{}{commit}", BUILD.version),
+            version: version(),
             rounds: self.rounds.unwrap_or(rounds).into(),
             run_budget: self.run_time.unwrap_or(run_time),
             inserted: self.insert.unwrap_or_default(),
@@ -128,26 +142,52 @@ impl Common {
         })
     }
 
-    /// Runs `measure` with its progress shown. Writes the result and the report, and prints the tables or the document.
-    ///
-    /// `measure` may hand documents to its second argument before the end: they are written too, so that a later
-    /// failure loses nothing.
+    /// As [`Destination::carry_out`].
     pub(crate) fn carry_out(
         &self,
         name: &str,
-        measure: impl FnOnce(
-            &mut dyn FnMut(&laboratory::Progress),
-            &mut dyn FnMut(&ExperimentDocument),
-        ) -> Result<ExperimentDocument, LaboratoryError>,
+        measure: impl FnOnce(Tell<'_>, Keep<'_>) -> Result<ExperimentDocument, LaboratoryError>,
+    ) -> anyhow::Result<ExitCode> {
+        self.destination
+            .carry_out(name, |_, tell, keep| measure(tell, keep))
+    }
+}
+
+/// The version of this program and its commit.
+pub(crate) fn version() -> String {
+    let commit = BUILD.commit;
+    let commit = commit.map_or(String::new(), |commit| format!(" ({commit})"));
+    format!("{}{commit}", BUILD.version)
+}
+
+impl Destination {
+    /// Runs `measure` with its progress shown. Writes the result and the report, and prints the tables or the document.
+    ///
+    /// `measure` gets the result folder. It may hand documents to its last argument before the end: they are written
+    /// too, so that a later failure loses nothing.
+    pub(crate) fn carry_out(
+        &self,
+        name: &str,
+        measure: impl FnOnce(&Path, Tell<'_>, Keep<'_>) -> Result<ExperimentDocument, LaboratoryError>,
     ) -> anyhow::Result<ExitCode> {
         signal::catch_ending().context("Signals cannot be caught.")?;
         // The folder is made before the measurement: a folder that cannot be made must not cost a result.
         let folder = ResultFolder::make(self.output.as_deref(), name, SystemTime::now())?;
+        self.carry_out_in(&folder, measure)
+    }
+
+    /// As [`Self::carry_out`], in a folder that exists.
+    pub(crate) fn carry_out_in(
+        &self,
+        folder: &ResultFolder,
+        measure: impl FnOnce(&Path, Tell<'_>, Keep<'_>) -> Result<ExperimentDocument, LaboratoryError>,
+    ) -> anyhow::Result<ExitCode> {
+        signal::catch_ending().context("Signals cannot be caught.")?;
         let result = folder.path().join(RESULT_FILE);
         let mut progress = progress::Progress::new();
         // An error is ignored here: the whole document is written at the end, and that write reports it.
         let mut keep = |found: &ExperimentDocument| drop(found.save(&result));
-        let found = measure(&mut |at| progress.show(at), &mut keep);
+        let found = measure(folder.path(), &mut |at| progress.show(at), &mut keep);
         drop(progress);
         let found = match found {
             Ok(found) => found,

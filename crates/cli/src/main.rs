@@ -38,6 +38,7 @@ mod run;
 mod schedule;
 mod scheduler;
 mod schema;
+mod sweep;
 mod testbed;
 mod verdicts;
 mod version;
@@ -105,6 +106,7 @@ subcommands! {
     }
     "Measurements" {
         Bench => bench,
+        Sweep => sweep,
         Invert => invert,
         Costs => costs,
         Invoke => invoke,

@@ -65,7 +65,14 @@ fn value(measurement: &Measurement, name: &str) -> f64 {
 
 #[test]
 fn each_command_says_what_it_measures_and_how() {
-    for name in ["bench call", "invert", "costs", "invoke", "marshal"] {
+    for name in [
+        "bench call",
+        "sweep",
+        "invert",
+        "costs",
+        "invoke",
+        "marshal",
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
             .args(name.split(' '))
             .arg("--help")

@@ -21,5 +21,6 @@ mod real_time_channel;
 mod run;
 mod schedule;
 mod stored_channel;
+mod sweep;
 mod unprivileged;
 mod verdicts;

@@ -166,6 +166,25 @@ pub struct Point {
     pub x: f64,
     /// On the vertical axis.
     pub y: f64,
+    /// The lower end of the error bar, if the point has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end of the error bar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl Point {
+    /// A point without an error bar.
+    #[must_use]
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self {
+            x,
+            y,
+            low: None,
+            high: None,
+        }
+    }
 }
 
 /// A system or part that was not measured.
@@ -204,12 +223,8 @@ impl ExperimentDocument {
         value: &str,
         wanted: impl Fn(&Measurement) -> bool,
     ) -> Curve {
-        let point = |of: &Measurement| {
-            Some(Point {
-                x: *of.factors.get(factor)?,
-                y: *of.values.get(value)?,
-            })
-        };
+        let point =
+            |of: &Measurement| Some(Point::new(*of.factors.get(factor)?, *of.values.get(value)?));
         let mut points: Vec<Point> = (measurements.iter().filter(|of| wanted(of)))
             .filter_map(point)
             .collect();

@@ -11,6 +11,7 @@ mod foreign;
 pub mod histogram;
 pub mod judge;
 pub mod limits;
+pub mod metrics;
 pub mod pacing;
 pub mod provenance;
 pub mod result;

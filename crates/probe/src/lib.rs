@@ -10,3 +10,4 @@ pub mod events;
 pub mod experiment;
 pub mod laboratory;
 pub mod limits;
+pub mod sweep;

@@ -89,3 +89,15 @@ pub const P99_SAMPLES_MIN: u64 = 1_000;
 
 /// Period of a replay that repeats one event, which has no gap of its own.
 pub const LONE_EVENT_PERIOD: Duration = Duration::from_secs(1);
+
+/// Octets of the smallest message of a sweep: its sequence number.
+pub const SWEEP_SIZE_MIN: u32 = 8;
+
+/// Sizes of a sweep: four times those of the paper's sweep.
+pub const SWEEP_SIZES_MAX: usize = 4_096;
+
+/// Messages of one iteration. An end keeps 40 octets for each, and writes them as one line.
+pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
+
+/// Octets of a journal that is resumed. A point has some ten kilobytes.
+pub const SWEEP_JOURNAL_SIZE_MAX: u64 = 1 << 30;

@@ -90,6 +90,22 @@ impl Svg {
         self.titled("circle", title);
     }
 
+    /// Adds separate straight lines as one element.
+    pub(crate) fn strokes(
+        &mut self,
+        class: &str,
+        strokes: impl Iterator<Item = ((f64, f64), (f64, f64))>,
+    ) {
+        let mut path = String::new();
+        for (from, to) in strokes {
+            let (x, y) = (px(from.0), px(from.1));
+            let _ = write!(path, "M{x} {y}L{} {}", px(to.0), px(to.1));
+        }
+        if !path.is_empty() {
+            let _ = write!(self.out, r#"<path class="{class}" d="{path}"/>"#);
+        }
+    }
+
     /// Adds a line through `points`. `label` is its name for the page's script.
     pub(crate) fn trace(&mut self, class: &str, label: &str, points: &[(f64, f64)]) {
         let Some((first, rest)) = points.split_first() else {

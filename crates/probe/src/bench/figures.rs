@@ -73,7 +73,7 @@ pub(super) fn figures(part: &Part) -> Vec<Figure> {
 fn curves(bars: Vec<Bar>) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for (label, place, y) in bars {
-        let point = Point { x: place as f64, y };
+        let point = Point::new(place as f64, y);
         match curves.iter_mut().find(|curve| curve.label == label) {
             Some(curve) => curve.points.push(point),
             None => curves.push(Curve {

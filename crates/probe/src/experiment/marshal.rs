@@ -296,12 +296,7 @@ fn bars(
         label: (*system).to_owned(),
         points: (0..)
             .zip(&asked.kinds)
-            .filter_map(|(place, kind)| {
-                Some(Point {
-                    x: f64::from(place),
-                    y: value(system, *kind)?,
-                })
-            })
+            .filter_map(|(place, kind)| Some(Point::new(f64::from(place), value(system, *kind)?)))
             .collect(),
     };
     Figure {

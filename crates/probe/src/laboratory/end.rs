@@ -66,11 +66,13 @@ pub enum Role {
     ChannelLoad,
     /// Serves a COS event channel of omniEvents.
     OmniEvents,
+    /// Either end of a sweep.
+    Sweep,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -83,6 +85,7 @@ impl Role {
         Self::ChannelEnds,
         Self::ChannelLoad,
         Self::OmniEvents,
+        Self::Sweep,
     ];
 
     /// Server and client over plain TCP.
@@ -113,6 +116,7 @@ impl Role {
             Self::ChannelEnds => "channel-ends",
             Self::ChannelLoad => "channel-load",
             Self::OmniEvents => "omnievents",
+            Self::Sweep => "sweep",
         }
     }
 }
@@ -172,6 +176,11 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::Relay => relay::serve(plan),
         Role::Channel => channel::serve(plan),
         Role::OmniEvents => omni_events::serve(plan),
+        Role::Sweep => {
+            place(plan.fifo);
+            greet("ready")?;
+            crate::sweep::end::play()
+        }
         Role::RelayEnds => {
             place(plan.fifo);
             commands(|command, samples| relay::run(reference, plan, command, samples))
@@ -233,7 +242,7 @@ fn greet(reference: &str) -> Result<(), LaboratoryError> {
     print_line(&format!("{word} {reference}"))
 }
 
-fn print_line(line: &str) -> Result<(), LaboratoryError> {
+pub(crate) fn print_line(line: &str) -> Result<(), LaboratoryError> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())

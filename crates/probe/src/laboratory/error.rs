@@ -40,6 +40,14 @@ pub enum LaboratoryError {
         /// The first error of the build.
         reason: String,
     },
+    /// A finished part of a sweep was measured with other parameters.
+    #[error("{path} cannot be resumed: {differs}. Give the same options, or another folder.")]
+    Differs {
+        /// The journal.
+        path: PathBuf,
+        /// The parameters that differ, with both values.
+        differs: String,
+    },
     /// A file cannot be used.
     #[error("{path}: {source}")]
     File {

@@ -1,6 +1,6 @@
 //! A figure of an experiment: lines over a numeric axis, or groups of bars.
 
-use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind};
+use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind, Point};
 use serde_json::json;
 
 use super::{Frame, Placed, Quantity};
@@ -40,7 +40,9 @@ pub(crate) fn draw(figure: &Figure) -> String {
         svg.text("empty", Anchor::Middle, middle, "nothing was measured");
         return svg.finish();
     }
-    let y = vertical(figure, values().map(|point| point.y));
+    let ends = |point: &Point| [Some(point.y), point.low, point.high];
+    let heights = values().flat_map(ends).flatten();
+    let y = vertical(figure, heights.filter(|value| value.is_finite()));
     match figure.kind {
         FigureKind::Lines => lines(&mut svg, figure, y, values().map(|point| point.x)),
         FigureKind::Bars => bars(&mut svg, figure, y),
@@ -120,8 +122,11 @@ fn lines(svg: &mut Svg, figure: &Figure, y: Axis, values: impl Iterator<Item = f
         .collect();
     for (index, (curve, points)) in figure.curves.iter().zip(&traces).enumerate() {
         placed.avoid(points);
+        error_bars(svg, &frame, index, curve);
         svg.trace(&class(index), &unit::cut(&curve.label, 60), points);
-        for (at, point) in points.iter().zip(&curve.points) {
+        // A dot for each of a thousand sizes would hide the curve.
+        let dotted = if points.len() > DOTS_MAX { 0 } else { DOTS_MAX };
+        for (at, point) in points.iter().zip(&curve.points).take(dotted) {
             let title = format!(
                 "{}: {} at {}",
                 curve.label,
@@ -140,6 +145,25 @@ fn lines(svg: &mut Svg, figure: &Figure, y: Axis, values: impl Iterator<Item = f
     }
     tell(svg, &frame, figure);
 }
+
+/// Draws the error bar of each point that has one. The bars of several curves stand beside each other, so that none
+/// hides another.
+fn error_bars(svg: &mut Svg, frame: &Frame, index: usize, curve: &Curve) {
+    let aside = (index as f64 % 8.0) * BAR_GAP_PX;
+    let bars = curve.points.iter().filter_map(|point| {
+        let x = frame.x.place(point.x) + aside;
+        let (low, high) = (point.low?, point.high?);
+        let is_drawn = x.is_finite() && low.is_finite() && high.is_finite();
+        is_drawn.then(|| ((x, frame.y.place(low)), (x, frame.y.place(high))))
+    });
+    svg.strokes(&format!("bars c{}", index % 8), bars);
+}
+
+/// A curve with more points is drawn without dots.
+const DOTS_MAX: usize = 120;
+
+/// Distance of the error bars of two curves at one place.
+const BAR_GAP_PX: f64 = 1.6;
 
 fn place(frame: &Frame, curve: &Curve) -> Vec<(f64, f64)> {
     let points = curve.points.iter();

@@ -459,7 +459,7 @@ pub(crate) fn experiment() -> ExperimentDocument {
     bars.x.words = vec!["short".to_owned(), "long".to_owned()];
     bars.y = AxisNote::new("locks a request", "", false);
     for curve in &mut bars.curves {
-        curve.points = vec![Point { x: 0.0, y: 3.0 }, Point { x: 1.0, y: 0.0 }];
+        curve.points = vec![Point::new(0.0, 3.0), Point::new(1.0, 0.0)];
     }
     ExperimentDocument {
         schema_version: EXPERIMENT_SCHEMA_VERSION,

@@ -33,6 +33,24 @@ impl ResultFolder {
         let path = wanted.to_owned();
         let is_new = !path.exists();
         std::fs::create_dir_all(&path).map_err(unwritable(&path))?;
+        let folder = Self::claim(path, is_new)?;
+        let mut held = std::fs::read_dir(&folder.path).map_err(unwritable(&folder.path))?;
+        if held.next().is_some() {
+            let path = folder.path.clone();
+            return Err(RunError::FolderTaken { path });
+        }
+        Ok(folder)
+    }
+
+    /// Locks the folder of an earlier measurement, which goes on.
+    ///
+    /// # Errors
+    /// [`RunError::Folder`], [`RunError::FolderInUse`].
+    pub fn resume(path: &Path) -> Result<Self, RunError> {
+        Self::claim(path.to_owned(), false)
+    }
+
+    fn claim(path: PathBuf, is_new: bool) -> Result<Self, RunError> {
         let claim = File::open(&path).map_err(unwritable(&path))?;
         let claim = match claim.try_lock() {
             Ok(()) => Some(claim),
@@ -40,10 +58,6 @@ impl ResultFolder {
             // The file system does not support locks.
             Err(TryLockError::Error(_)) => None,
         };
-        let mut held = std::fs::read_dir(&path).map_err(unwritable(&path))?;
-        if held.next().is_some() {
-            return Err(RunError::FolderTaken { path });
-        }
         Ok(Self {
             path,
             is_new,

@@ -128,7 +128,7 @@ impl Random {
     }
 
     /// Returns a number from 0 to `end`, without `end`.
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         (self.uniform() * end as f64) as u64
     }
 

@@ -110,12 +110,7 @@ fn find(
 /// One bar for each value that is there.
 fn curve(label: &str, values: impl IntoIterator<Item = Option<f64>>) -> Curve {
     let placed = (0..).zip(values);
-    let point = |(place, value): (i32, Option<f64>)| {
-        Some(Point {
-            x: f64::from(place),
-            y: value?,
-        })
-    };
+    let point = |(place, value): (i32, Option<f64>)| Some(Point::new(f64::from(place), value?));
     Curve {
         label: label.to_owned(),
         points: placed.filter_map(point).collect(),

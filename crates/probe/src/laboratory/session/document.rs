@@ -30,8 +30,17 @@ pub(crate) struct Found {
 }
 
 impl Session<'_> {
-    /// The document of what was found until now.
-    pub(crate) fn document(&self, found: Found) -> ExperimentDocument {
+    /// The document of what was found until now, with the parameters of rounds.
+    pub(crate) fn document(&self, mut found: Found) -> ExperimentDocument {
+        let rounds = self.setup.rounds.to_string();
+        found.parameters.insert("rounds".to_owned(), rounds);
+        let run_time = format!("{:?}", self.setup.run_budget);
+        found.parameters.insert("run time".to_owned(), run_time);
+        self.document_of("round trips by CLOCK_MONOTONIC of the calling end", found)
+    }
+
+    /// The document of what was found until now. `clock` says which clock took the stamps.
+    pub(crate) fn document_of(&self, clock: &str, found: Found) -> ExperimentDocument {
         let disturbance = self.before.until(&Readings::take());
         let mut warnings = disturbance.warnings();
         let cautions = found.warnings.into_iter().chain(self.warnings());
@@ -42,17 +51,11 @@ impl Session<'_> {
             mission_text: String::new(),
             clock: ClockNote {
                 shared: true,
-                note: "round trips by CLOCK_MONOTONIC of the calling end".to_owned(),
+                note: clock.to_owned(),
                 conversion_error_ns: 0,
                 latency_error_ns: None,
             },
         };
-        let mut parameters = found.parameters;
-        parameters.insert("rounds".to_owned(), self.setup.rounds.to_string());
-        parameters.insert(
-            "run time".to_owned(),
-            format!("{:?}", self.setup.run_budget),
-        );
         ExperimentDocument {
             schema_version: EXPERIMENT_SCHEMA_VERSION,
             experiment: found.experiment,
@@ -60,7 +63,7 @@ impl Session<'_> {
             source: found.source.to_owned(),
             provenance: provenance::provenance(run, self.started_at, &disturbance),
             condition: found.condition,
-            parameters,
+            parameters: found.parameters,
             standings: found.standings,
             machine_states: found.machine_states,
             measurements: found.measurements,
@@ -77,11 +80,16 @@ impl Session<'_> {
     /// The reason why nothing was measured: what broke it off, or [`LaboratoryError::Interrupted`].
     pub(crate) fn finish(self, found: Found) -> Result<ExperimentDocument, LaboratoryError> {
         if found.measurements.is_empty() {
-            let ended = signal::ending().map(LaboratoryError::Interrupted);
-            let nothing = ended.unwrap_or(LaboratoryError::Nothing);
-            return Err(self.broken_off.unwrap_or(nothing));
+            return Err(self.nothing());
         }
         Ok(self.document(found))
+    }
+
+    /// Why nothing was measured.
+    pub(crate) fn nothing(self) -> LaboratoryError {
+        let ended = signal::ending().map(LaboratoryError::Interrupted);
+        let nothing = ended.unwrap_or(LaboratoryError::Nothing);
+        self.broken_off.unwrap_or(nothing)
     }
 
     fn warnings(&self) -> Vec<Caution> {

@@ -1,0 +1,133 @@
+//! `deckwatch sweep`: transactions, latency and throughput over message sizes and carriers.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_meter::metrics::METRICS;
+use deckwatch_probe::laboratory::{Inserted, Setup};
+use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
+use deckwatch_probe::sweep::{JOURNAL_FILE, Sweep, parse_sizes, sweep};
+use deckwatch_scenario::run::ResultFolder;
+
+use crate::laboratory::{Destination, Where, version};
+
+/// Measure transactions, one-way latency and throughput over message sizes and carriers, as NTTCP
+#[derive(clap::Args)]
+#[command(after_help = after_help())]
+pub(crate) struct Args {
+    /// Carriers to compare, which take turns at each size: udp, tcp, corba, corba-oneway
+    #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["udp", "tcp"])]
+    carriers: Vec<CarrierRef>,
+    /// Message sizes in octets: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000), or `nttcp` (16 octets to
+    /// 16 KiB every 16)
+    #[arg(long, value_name = "SIZES", default_value = "nttcp")]
+    sizes: String,
+    /// NUM_ITERATIONS: measurements of a point
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    iterations: u16,
+    /// NUM_MESSAGES: transactions, and messages of the stream, in an iteration
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=SWEEP_MESSAGES_MAX))]
+    messages: u64,
+    /// Chooses the random order of the sizes
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// What a datagram does that finds the send buffer full
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Full::Wait)]
+    full: Full,
+    /// Processors and scheduling class of both ends
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Default)]
+    condition: Where,
+    /// Go on with the sweep in this folder, after its last finished point. Give the same options
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// What happens to a datagram when the send buffer is full.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Full {
+    /// It waits for room, as a blocking socket does
+    Wait,
+    /// It is dropped and counted as a sendto error
+    Error,
+}
+
+fn after_help() -> String {
+    let mut text = "\
+Each point has NUM_ITERATIONS iterations. An iteration sends NUM_MESSAGES messages that are answered one by one, and \
+then a stream of NUM_MESSAGES without pause. The sizes come in a random order, so that a drift of the machine is not \
+taken for an effect of the size. At each size, the carriers take turns. Ctrl-C keeps what was measured; --resume goes \
+on behind the last finished point, also after a crash.
+
+Metrics, by the equations of Irey, Harrison and Marlow:
+"
+    .to_owned();
+    for metric in METRICS {
+        text += &format!(
+            "  EQ {:<2} {} ({}): {}\n",
+            metric.equation,
+            metric.name,
+            metric.unit.words(),
+            metric.definition
+        );
+    }
+    text += "\
+A point has mean, variance, standard deviation (EQ 13 to 15), minimum, maximum, and of times the percentiles that the \
+sample supports.
+
+Examples:
+  deckwatch sweep --carriers udp,tcp --sizes 16..1024:16 --iterations 5 --messages 200
+  deckwatch sweep --sizes ffi --carriers tcp,corba
+  deckwatch sweep --output results/night
+  deckwatch sweep --resume results/night
+  deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json";
+    text
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let sizes = parse_sizes(&args.sizes).map_err(anyhow::Error::msg);
+    let sizes = sizes.context("--sizes cannot be used")?;
+    let setup = Setup {
+        program: std::env::current_exe().context("The program's own path cannot be read.")?,
+        version: version(),
+        rounds: args.iterations.into(),
+        run_budget: Duration::ZERO,
+        inserted: Inserted::default(),
+        without: Vec::new(),
+    };
+    let mut carriers: Vec<CarrierRef> = Vec::new();
+    for carrier in args.carriers {
+        if !carriers.contains(&carrier) {
+            carriers.push(carrier);
+        }
+    }
+    let mut asked = Sweep {
+        setup,
+        condition: args.condition.into(),
+        carriers,
+        sizes,
+        messages: args.messages,
+        seed: args.seed,
+        waits: args.full == Full::Wait,
+        journal: PathBuf::new(),
+    };
+    let destination = &args.destination;
+    let measure = |folder: &std::path::Path, tell: &mut dyn FnMut(&_), _: &mut dyn FnMut(&_)| {
+        asked.journal = folder.join(JOURNAL_FILE);
+        sweep(&asked, tell)
+    };
+    let Some(folder) = &args.resume else {
+        return destination.carry_out("sweep", measure);
+    };
+    let journal = folder.join(JOURNAL_FILE);
+    anyhow::ensure!(
+        journal.is_file(),
+        "{} is no folder of a sweep: it has no {JOURNAL_FILE}. Leave --resume out, or name another folder.",
+        folder.display()
+    );
+    destination.carry_out_in(&ResultFolder::resume(folder)?, measure)
+}

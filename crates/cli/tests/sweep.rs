@@ -1,0 +1,233 @@
+//! `deckwatch sweep`: its metrics over carriers, and how it goes on after a stop.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::measuring::{Measuring, folder};
+use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+
+fn sweep(folder: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command.arg("sweep").args(["--output"]).arg(folder);
+    command.args(more);
+    command
+}
+
+fn resume(folder: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command.arg("sweep").arg("--resume").arg(folder);
+    command.args(more).output().expect("it runs")
+}
+
+fn document(folder: &Path) -> ExperimentDocument {
+    ExperimentDocument::load(&folder.join("result.json")).expect("a document")
+}
+
+fn complaints(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// System and size of each point.
+fn places(document: &ExperimentDocument) -> Vec<(String, u32)> {
+    let all = document.measurements.iter();
+    all.map(|one| (one.system.clone(), one.factors["size_octets"] as u32))
+        .collect()
+}
+
+/// What holds of every point, whatever the machine does.
+fn check_point(point: &Measurement, messages: f64) {
+    let value = |key: &str| {
+        let found = point.values.get(key);
+        *found.unwrap_or_else(|| panic!("{key} of {}: {:?}", point.system, point.values))
+    };
+    let ledger = [
+        "send_errors",
+        "queue_drops",
+        "receive_overflows",
+        "network",
+        "received",
+    ];
+    let sum: f64 = ledger
+        .iter()
+        .map(|name| value(&format!("ledger_{name}")))
+        .sum();
+    assert_eq!(sum, messages);
+    assert_eq!(value("ledger_sent"), messages);
+    // The server's own time is in the transaction, and in neither of the two ways.
+    let ways = value("client_to_server_mean_ns") + value("server_to_client_mean_ns");
+    assert!(value("transaction_mean_ns") >= ways, "{:?}", point.values);
+    assert!(value("client_to_server_min_ns") > 0.0);
+    let size = point.factors["size_octets"];
+    for end in ["transmitter", "receiver", "end_to_end"] {
+        let (bits, messages) = (
+            &point.runs[&format!("{end}_bit_s")],
+            &point.runs[&format!("{end}_messages_s")],
+        );
+        for (bits, messages) in bits.iter().zip(messages) {
+            assert!((bits / messages / size / 8.0 - 1.0).abs() < 1e-9, "{end}");
+        }
+    }
+    // The receiver's first message comes after the transmitter's start.
+    let runs = point.runs["receiver_bit_s"]
+        .iter()
+        .zip(&point.runs["end_to_end_bit_s"]);
+    for (interface, end_to_end) in runs {
+        assert!(interface >= end_to_end);
+    }
+    let counted: u64 = point.histogram.iter().map(|(_, count)| count).sum();
+    assert_eq!(counted, point.samples);
+}
+
+#[test]
+fn every_point_has_every_metric_over_each_carrier() {
+    let folder = folder("sweep-whole");
+    let output = sweep(
+        &folder,
+        &[
+            "--carriers=udp,tcp,corba,corba-oneway",
+            "--sizes=16..64:24,3000",
+            "--iterations=2",
+            "--messages=40",
+            "--json",
+        ],
+    )
+    .output()
+    .expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let document = document(&folder);
+    let printed: ExperimentDocument = serde_json::from_slice(&output.stdout).expect("a document");
+    assert_eq!(printed, document);
+    let carriers = ["udp", "tcp", "corba", "corba-oneway"];
+    let expected: Vec<(String, u32)> = carriers
+        .iter()
+        .flat_map(|carrier| [16, 40, 64, 3000].map(|size| ((*carrier).to_owned(), size)))
+        .collect();
+    assert_eq!(places(&document), expected);
+    for point in &document.measurements {
+        check_point(point, 80.0);
+    }
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert_eq!(
+        report.matches("class=\"chart plot\"").count(),
+        document.figures.len()
+    );
+    assert!(
+        report.matches("class=\"bars c0\"").count() > 3,
+        "error bars"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+const LONG: [&str; 4] = [
+    "--carriers=udp,tcp",
+    "--sizes=16..320:16",
+    "--iterations=2",
+    "--messages=200",
+];
+
+#[test]
+fn a_sweep_that_stops_keeps_its_points_and_goes_on_behind_them() {
+    let folder = folder("sweep-stops");
+    let mut first = sweep(&folder, &LONG);
+    let running = Measuring::until(&mut first, "round 3 of 20");
+    running.send("-INT");
+    let output = running.output();
+    assert_eq!(output.status.code(), Some(130), "{}", complaints(&output));
+    let begun = document(&folder);
+    assert!(
+        begun
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == "ended-early")
+    );
+    let count = begun.measurements.len();
+    assert!((4..40).contains(&count), "{count}");
+
+    // A crash: the journal has whole points only, and perhaps half a line.
+    let mut second = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    second.arg("sweep").arg("--resume").arg(&folder).args(LONG);
+    let running = Measuring::until(&mut second, "round 3 of ");
+    running.send("-KILL");
+    drop(running.output());
+    let journal = folder.join("journal.jsonl");
+    let mut text = std::fs::read_to_string(&journal).expect("a journal");
+    text.push_str("{\"system\":\"udp\",\"fac");
+    std::fs::write(&journal, text).expect("written");
+
+    let changed = LONG.map(|word| {
+        if word == "--messages=200" {
+            "--messages=100"
+        } else {
+            word
+        }
+    });
+    let output = resume(&folder, &changed);
+    assert_eq!(output.status.code(), Some(2));
+    let words = complaints(&output);
+    assert!(
+        words.contains("messages in an iteration was `200`, and `100` is asked for"),
+        "{words}"
+    );
+
+    let output = resume(&folder, &LONG);
+    assert!(output.status.success(), "{}", complaints(&output));
+    let whole = document(&folder);
+    let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
+    for place in places(&whole) {
+        *counts.entry(place).or_default() += 1;
+    }
+    assert_eq!(counts.len(), 40);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+    for point in &whole.measurements {
+        check_point(point, 400.0);
+    }
+    assert!(
+        whole
+            .notes
+            .iter()
+            .any(|note| note.contains("of an earlier run"))
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_mistake_is_told_with_what_to_write_instead() {
+    for (more, words) in [
+        (
+            ["--sizes=64..16:16", "--seed=1"],
+            "is no range: write sizes such as",
+        ),
+        (["--sizes=4", "--seed=1"], "8 to 1048576 octets"),
+        (
+            ["--carriers=dds", "--seed=1"],
+            "is not a carrier. Name one of udp",
+        ),
+        (["--messages=0", "--seed=1"], "0 is not in 1..=100000"),
+    ] {
+        let output = sweep(&folder("sweep-mistake"), &more)
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let told = complaints(&output);
+        assert!(told.contains(words), "{more:?}: {told}");
+    }
+    let nowhere = folder("sweep-nowhere");
+    let output = resume(&nowhere, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaints(&output).contains("is no folder of a sweep"));
+}
+
+#[test]
+fn the_book_has_the_table_of_metrics() {
+    let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/sweeps.md");
+    let book = std::fs::read_to_string(book).expect("the chapter");
+    for metric in deckwatch_meter::metrics::METRICS {
+        let (unit, definition) = (metric.unit.words(), metric.definition);
+        let row = format!(
+            "| {} | {} | {unit} | {definition} |",
+            metric.equation, metric.name
+        );
+        assert!(book.contains(&row), "{row}");
+    }
+}

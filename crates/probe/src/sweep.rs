@@ -1,0 +1,321 @@
+//! `deckwatch sweep`: the metrics and the method of NTTCP, over any carrier and any sizes.
+//!
+//! Each carrier has two processes, the client (transmitter) and the server (receiver), which stay alive. The sizes come
+//! in a random order. At each size the carriers take turns, iteration by iteration. A finished point is written to the
+//! [journal](JOURNAL_FILE), from which a later sweep goes on.
+
+pub(crate) mod end;
+mod figures;
+mod flow;
+mod journal;
+mod pair;
+mod point;
+mod sizes;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use deckwatch_carrier::carrier::Delivery;
+use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+
+pub use journal::JOURNAL_FILE;
+use journal::Journal;
+use pair::{Pair, Side};
+use point::{Iteration, Place, measurement};
+pub use sizes::parse_sizes;
+
+use crate::laboratory::condition::Places;
+use crate::laboratory::process::End;
+use crate::laboratory::program::Shape;
+use crate::laboratory::session::{Found, Session, TurnCase};
+use crate::laboratory::{Condition, LaboratoryError, Progress, Role, Setup};
+
+/// The parameters of `deckwatch sweep`.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The parameters of every experiment; its rounds are NUM_ITERATIONS.
+    pub setup: Setup,
+    /// Processors and scheduling class of both ends.
+    pub condition: Condition,
+    /// The carriers that are compared.
+    pub carriers: Vec<CarrierRef>,
+    /// MESSAGE_SIZE in octets: every value.
+    pub sizes: Vec<u32>,
+    /// NUM_MESSAGES.
+    pub messages: u64,
+    /// Chooses the order of the sizes.
+    pub seed: u64,
+    /// A datagram waits for room in a full send buffer. Otherwise it is a sendto error.
+    pub waits: bool,
+    /// The journal, in the result folder.
+    pub journal: PathBuf,
+}
+
+/// The factor of a measurement that has its message size.
+pub(crate) const SIZE: &str = "size_octets";
+
+impl Sweep {
+    /// The parameters in words, by name. A sweep with other parameters cannot be resumed.
+    fn parameters(&self) -> BTreeMap<String, String> {
+        let names: Vec<&str> = self.carriers.iter().map(|it| it.name()).collect();
+        let full = if self.waits { "wait" } else { "a sendto error" };
+        [
+            ("carriers", names.join(", ")),
+            ("message sizes", ranges(&self.sizes)),
+            ("iterations", self.setup.rounds.to_string()),
+            ("messages in an iteration", self.messages.to_string()),
+            ("seed of the order", self.seed.to_string()),
+            ("a full send buffer", full.to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// The planned time of one iteration. Only the proportions matter: the display learns the pace.
+    fn planned(&self, size: u32) -> Duration {
+        let a_message = Duration::from_micros(100) + Duration::from_nanos(u64::from(size));
+        a_message * u32::try_from(self.messages).unwrap_or(u32::MAX)
+    }
+}
+
+/// Writes sizes as ranges of equal steps.
+fn ranges(sizes: &[u32]) -> String {
+    let mut words = Vec::new();
+    let mut rest = sizes;
+    while let [first, others @ ..] = rest {
+        let step = others.first().map_or(0, |second| second - first);
+        let steps = rest.windows(2).take_while(|pair| pair[1] - pair[0] == step);
+        let count = steps.count();
+        if count < 2 {
+            words.push(first.to_string());
+            rest = others;
+        } else {
+            words.push(format!("{first}..{}:{step}", rest[count]));
+            rest = &rest[count + 1..];
+        }
+    }
+    words.join(",")
+}
+
+/// Measures all points. If the user wants to end, it ends early with what was measured until then.
+///
+/// # Errors
+/// [`LaboratoryError`]: nothing was measured, or the journal cannot be used.
+pub fn sweep(
+    asked: &Sweep,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<ExperimentDocument, LaboratoryError> {
+    let mut journal = Journal::open(&asked.journal, &asked.parameters())?;
+    let mut session = Session::new(&asked.setup, tell);
+    let places = session.enter(asked.condition)?;
+    let mut points = std::mem::take(&mut journal.finished);
+    let resumed = points.len();
+    let mut groups = groups(asked, &points, &mut session);
+    sizes::shuffle(&mut groups, asked.seed);
+    session.plan(groups.iter().map(|group| group.planned(asked)).sum());
+    let mut pairs = Pairs::default();
+    let count = groups.len();
+    for (number, group) in groups.iter().enumerate() {
+        let found = measure(
+            &mut session,
+            asked,
+            &places,
+            &mut pairs,
+            group,
+            (number, count),
+        );
+        let (found, is_whole) = found?;
+        points.extend(found.iter().cloned());
+        if !is_whole {
+            break;
+        }
+        for point in &found {
+            journal.add(point)?;
+        }
+    }
+    drop(pairs);
+    if points.is_empty() {
+        return Err(session.nothing());
+    }
+    Ok(document(asked, &session, &places, points, resumed))
+}
+
+/// One size, and the carriers that take turns at it.
+struct Group {
+    size: u32,
+    carriers: Vec<CarrierRef>,
+}
+
+impl Group {
+    fn planned(&self, asked: &Sweep) -> Duration {
+        let iterations = asked.setup.rounds * self.carriers.len();
+        asked.planned(self.size) * u32::try_from(iterations).unwrap_or(u32::MAX)
+    }
+}
+
+/// The points that are still to be measured, by size.
+fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) -> Vec<Group> {
+    let is_finished = |carrier: &CarrierRef, size: u32| {
+        finished.iter().any(|point| {
+            let is_size = point.factors.get(SIZE) == Some(&f64::from(size));
+            is_size && point.system == carrier.name()
+        })
+    };
+    let mut groups = Vec::new();
+    for &size in &asked.sizes {
+        let mut carriers = asked.carriers.clone();
+        carriers.retain(|carrier| {
+            let max = carrier.needs().size_bytes_max;
+            if size > max {
+                let reason = format!("its messages have at most {max} octets");
+                session.skip(&format!("{carrier}, larger sizes"), &reason);
+            }
+            size <= max && !is_finished(carrier, size)
+        });
+        if !carriers.is_empty() {
+            groups.push(Group { size, carriers });
+        }
+    }
+    groups
+}
+
+/// The processes of each carrier, started when it is first measured.
+type Pairs = BTreeMap<&'static str, Pair>;
+
+/// Measures one size over all its carriers. Returns the points, and whether they are whole.
+fn measure(
+    session: &mut Session<'_>,
+    asked: &Sweep,
+    places: &Places,
+    pairs: &mut Pairs,
+    group: &Group,
+    (number, count): (usize, usize),
+) -> Result<(Vec<Measurement>, bool), LaboratoryError> {
+    let size = group.size;
+    for carrier in &group.carriers {
+        let name = carrier.name();
+        if !pairs.contains_key(name) {
+            pairs.insert(name, start(session, places, *carrier)?);
+        }
+        if let Some(pair) = pairs.get_mut(name)
+            && !pair.open(
+                *carrier,
+                size,
+                asked.waits || carrier.delivery() == Delivery::InOrder,
+            )?
+        {
+            session.is_whole = false;
+            return Ok((Vec::new(), false));
+        }
+    }
+    let names: Vec<&'static str> = group.carriers.iter().map(|it| it.name()).collect();
+    let mut found: Vec<Vec<Iteration>> = names.iter().map(|_| Vec::new()).collect();
+    let cases = [TurnCase {
+        name: format!("{size} octets: "),
+        systems: names.clone(),
+    }];
+    let rounds = 1..=asked.setup.rounds;
+    let is_whole = session.take_turns(rounds, &cases, &mut |session, turn| {
+        let name = names[turn.system];
+        let now = format!("{size} octets: {name}, iteration {}", turn.round);
+        session.show_step(number + 1, count, now);
+        let Some(pair) = pairs.get_mut(name) else {
+            return Ok(false);
+        };
+        let iteration = pair.iterate(size, asked.messages)?;
+        session.spend(asked.planned(size));
+        let is_there = iteration.is_some();
+        found[turn.system].extend(iteration);
+        Ok(is_there)
+    });
+    for name in names.iter().filter(|_| is_whole) {
+        if let Some(pair) = pairs.get_mut(name) {
+            pair.close()?;
+        }
+    }
+    let points = names.iter().zip(&found).filter_map(|(name, iterations)| {
+        let factors = BTreeMap::from([(SIZE.to_owned(), f64::from(size))]);
+        let place = Place {
+            system: name,
+            factors,
+        };
+        measurement(&place, iterations)
+    });
+    Ok((points.collect(), is_whole))
+}
+
+/// Starts the two ends of a carrier.
+fn start(
+    session: &mut Session<'_>,
+    places: &Places,
+    carrier: CarrierRef,
+) -> Result<Pair, LaboratoryError> {
+    let own = session.own();
+    let mut side = |what: &str, place| {
+        let command = own.command(Role::Sweep, place, None, &Shape::default());
+        let mut end = End::start(format!("The {what} of {carrier}"), command)?;
+        let (is_fifo, _) = end.greeting()?;
+        session.is_placed &= is_fifo == place.fifo.is_some();
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Ok(Side { end, address })
+    };
+    let far = side("server", places.server)?;
+    Ok(Pair::new(side("client", places.client)?, far))
+}
+
+/// The document of the measured points.
+fn document(
+    asked: &Sweep,
+    session: &Session<'_>,
+    places: &Places,
+    mut points: Vec<Measurement>,
+    resumed: usize,
+) -> ExperimentDocument {
+    let names: Vec<&str> = asked.carriers.iter().map(|it| it.name()).collect();
+    let key = |point: &Measurement| {
+        let system = names.iter().position(|name| *name == point.system);
+        (
+            system,
+            point.factors.get(SIZE).copied().unwrap_or_default() as u64,
+        )
+    };
+    points.sort_by_key(key);
+    let resumed = (resumed > 0)
+        .then(|| format!("{resumed} points are of an earlier run of this sweep, from its journal"));
+    session.document_of(
+        "both ends have the CLOCK_MONOTONIC of one kernel",
+        Found {
+            experiment: "sweep".to_owned(),
+            title: "Transactions, latency and throughput over message sizes",
+            source: "Irey, Harrison and Marlow, Evaluating LAN Communications Performance for a Real-Time Environment",
+            condition: places.words(),
+            parameters: asked.parameters(),
+            figures: figures::figures(&names, &points),
+            measurements: points,
+            notes: resumed.into_iter().collect(),
+            ..Found::default()
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_as_the_ranges_that_they_came_from() {
+        for text in [
+            "16..1024:16",
+            "64",
+            "64,1000",
+            "16..48:16,1000,2000..5000:500",
+        ] {
+            let sizes = parse_sizes(text).expect("sizes");
+            assert_eq!(ranges(&sizes), text);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The figures of a sweep, drawn as in the paper.
+
+use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind, Measurement, Point};
+use deckwatch_meter::metrics::{
+    CLIENT_TO_SERVER, DATA_RECEIVED, END_TO_END_MESSAGES, END_TO_END_THROUGHPUT, Metric,
+    RECEIVER_THROUGHPUT, SENDTO_ERRORS, SERVER_TO_CLIENT, TRANSACTION, TRANSMITTER_THROUGHPUT,
+};
+
+use super::SIZE;
+
+/// What the bars of a figure show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bars {
+    /// From the mean less a standard deviation to the mean plus one.
+    Deviation,
+    /// From the minimum to the maximum (figure 7).
+    Bounds,
+}
+
+/// A figure with a curve for each system: title, source, metric and bars.
+type Row = (&'static str, &'static str, Metric, Bars);
+
+/// The figures in front of those of single systems.
+const FIRST: [Row; 2] = [
+    (
+        "Transaction time",
+        "section 2.1, EQ 1",
+        TRANSACTION,
+        Bars::Deviation,
+    ),
+    (
+        "End-to-end throughput",
+        "figures 10 to 13, EQ 7",
+        END_TO_END_THROUGHPUT,
+        Bars::Deviation,
+    ),
+];
+
+/// The figures behind those of single systems.
+const LAST: [Row; 4] = [
+    (
+        "Transaction time, least and greatest",
+        "figure 7",
+        TRANSACTION,
+        Bars::Bounds,
+    ),
+    (
+        "End-to-end messages a second",
+        "section 2.3, EQ 10",
+        END_TO_END_MESSAGES,
+        Bars::Deviation,
+    ),
+    (
+        "Data received",
+        "figure 12, EQ 12",
+        DATA_RECEIVED,
+        Bars::Bounds,
+    ),
+    (
+        "Sendto errors in an iteration",
+        "section 2.4, EQ 11",
+        SENDTO_ERRORS,
+        Bars::Bounds,
+    ),
+];
+
+/// Returns the figures of the measured points. `systems` are in the order of their colours.
+pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
+    let one = |title: &str, source: &str, metric: Metric, bars: Bars| {
+        let curves = systems
+            .iter()
+            .map(|system| curve(points, system, system, metric, bars));
+        figure(title, source, metric, bars, curves.collect())
+    };
+    let each = |title: &str, source: &str, metrics: &[Metric]| -> Vec<Figure> {
+        let of = |system: &&str| {
+            let curves = metrics.iter();
+            let curves =
+                curves.map(|metric| curve(points, system, metric.name, *metric, Bars::Deviation));
+            let title = format!("{title}, {system}");
+            figure(
+                &title,
+                source,
+                metrics[0],
+                Bars::Deviation,
+                curves.collect(),
+            )
+        };
+        systems.iter().map(of).collect()
+    };
+    let throughputs = [
+        END_TO_END_THROUGHPUT,
+        RECEIVER_THROUGHPUT,
+        TRANSMITTER_THROUGHPUT,
+    ];
+    let way = "End-to-end against interface throughput";
+    let of_all = |(title, source, metric, bars): &Row| one(title, source, *metric, *bars);
+    let mut figures: Vec<Figure> = FIRST.iter().map(of_all).collect();
+    figures.extend(each(way, "figure 5, EQ 5 to 7", &throughputs));
+    figures.extend(each(
+        "One-way latency each way",
+        "section 2.1, EQ 2 and 3",
+        &[CLIENT_TO_SERVER, SERVER_TO_CLIENT],
+    ));
+    figures.extend(LAST.iter().map(of_all));
+    figures
+}
+fn figure(title: &str, source: &str, metric: Metric, bars: Bars, curves: Vec<Curve>) -> Figure {
+    let note = match bars {
+        Bars::Deviation => {
+            "A point is the mean; its bar reaches one standard deviation up and down."
+        }
+        Bars::Bounds => {
+            "A point is the mean; its bar reaches from the least value to the greatest."
+        }
+    };
+    Figure {
+        title: title.to_owned(),
+        source: source.to_owned(),
+        kind: FigureKind::Lines,
+        x: AxisNote::new("message size", "octets", false),
+        y: AxisNote::new(metric.name, metric.unit.axis(), false),
+        curves,
+        notes: vec![note.to_owned()],
+    }
+}
+
+/// The means of a metric over the sizes, with their bars.
+fn curve(points: &[Measurement], system: &str, label: &str, metric: Metric, bars: Bars) -> Curve {
+    let point = |of: &Measurement| {
+        let value = |statistic: &str| of.values.get(&metric.key(statistic)).copied();
+        let mean = value("mean")?;
+        let (low, high) = match bars {
+            Bars::Bounds => (value("min"), value("max")),
+            Bars::Deviation => {
+                let deviation = value("sd");
+                let low = deviation.map(|sd| (mean - sd).max(0.0));
+                (low, deviation.map(|sd| mean + sd))
+            }
+        };
+        Some(Point {
+            low,
+            high,
+            ..Point::new(*of.factors.get(SIZE)?, mean)
+        })
+    };
+    let own = points.iter().filter(|of| of.system == system);
+    let mut points: Vec<Point> = own.filter_map(point).collect();
+    points.sort_by(|one, other| one.x.total_cmp(&other.x));
+    Curve {
+        label: label.to_owned(),
+        points,
+    }
+}

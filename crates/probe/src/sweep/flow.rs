@@ -1,0 +1,363 @@
+//! One flow at one end: a sender to the other end and a receiver from it, over one carrier and of one message size.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
+use deckwatch_carrier::body::{Body, BodyPlan};
+use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority};
+use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_carrier::sender::{SendError, Sender, Sent};
+use deckwatch_carrier::talk::Ready;
+use deckwatch_os::{clock, socket};
+
+use super::end::PATIENCE;
+use super::talk::{Arrived, Listen, Streamed};
+
+/// A flow in progress.
+pub(super) struct Flow {
+    listen: Listen,
+    shared: Arc<Shared>,
+    incoming: Arc<Incoming>,
+    outgoing: Arc<Mutex<Outgoing>>,
+    thread: JoinHandle<()>,
+}
+
+/// The sender and its message.
+struct Outgoing {
+    sender: Option<Box<dyn Sender>>,
+    body: Body,
+}
+
+/// What has arrived, and the signal of it.
+struct Incoming {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    first: u64,
+    /// By sequence number, from `first`: whether it is there.
+    seen: Vec<bool>,
+    echoes: bool,
+    /// The last answer and its time.
+    latest: Option<(u64, i64)>,
+    arrived: Arrived,
+    dropped_before: u64,
+}
+
+impl State {
+    /// Counts of arrivals and answers.
+    fn counts(&self) -> (u64, usize) {
+        (self.arrived.received, self.arrived.answered.len())
+    }
+
+    /// Whether an answer is being sent.
+    fn owes_answers(&self) -> bool {
+        self.echoes && (self.arrived.answered.len() as u64) < self.arrived.received
+    }
+}
+
+impl Incoming {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flow {
+    /// Opens a flow. Returns its endpoint too.
+    pub(super) fn open(listen: &Listen) -> Result<(Self, String), String> {
+        let body = Body::new(&BodyPlan::Octets {
+            size_bytes: listen.size_octets,
+        });
+        let body = body.map_err(|error| error.to_string())?;
+        let shared = Arc::new(Shared::default());
+        let mut receiver = listen
+            .carrier
+            .listen(&ListenAt {
+                address: listen.address,
+                channel: listen.channel.as_ref(),
+                receive_buffer_bytes: None,
+                scheduling: &Scheduling::default(),
+                priority: None,
+                network_priority: NetworkPriority::default(),
+                deadline: PATIENCE,
+                body: &body,
+                shared: &shared,
+            })
+            .map_err(|error| error.to_string())?;
+        let mut ready = Ready::default();
+        receiver.announce(&mut ready);
+        let incoming = Arc::new(Incoming {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let outgoing = Arc::new(Mutex::new(Outgoing { sender: None, body }));
+        let handler = Box::new(Taking {
+            incoming: Arc::clone(&incoming),
+            outgoing: Arc::clone(&outgoing),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("sweep-receive".to_owned())
+            .spawn(move || receiver.receive_all(handler, &of_thread))
+            .map_err(|error| error.to_string())?;
+        let flow = Self {
+            listen: listen.clone(),
+            shared,
+            incoming,
+            outgoing,
+            thread,
+        };
+        Ok((flow, ready.endpoint))
+    }
+
+    /// Connects the sender.
+    pub(super) fn connect(
+        &self,
+        endpoint: &str,
+        channel: Option<&ChannelAt>,
+        waits: bool,
+    ) -> Result<(), String> {
+        let mut outgoing = lock(&self.outgoing);
+        let sender = self.listen.carrier.connect(&ConnectTo {
+            address: self.listen.address,
+            host: "the other end",
+            endpoint,
+            channel,
+            network_priority: NetworkPriority::default(),
+            deadline: if waits { PATIENCE } else { Duration::ZERO },
+            body: &outgoing.body,
+        });
+        outgoing.sender = Some(sender.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// Forgets what has arrived, and expects these messages.
+    pub(super) fn expect(&self, first: u64, messages: u64, echoes: bool) {
+        let count = usize::try_from(messages).unwrap_or(usize::MAX);
+        let mut state = self.incoming.state();
+        *state = State {
+            first,
+            seen: vec![false; count],
+            echoes,
+            dropped_before: self.shared.dropped.load(Ordering::Relaxed),
+            ..State::default()
+        };
+        if echoes {
+            state.arrived.answered.reserve(count);
+        }
+    }
+
+    /// Sends each message when the answer to the one before has arrived.
+    pub(super) fn transact(&self, first: u64, messages: u64) -> Result<Vec<(i64, i64)>, String> {
+        self.expect(first, messages, false);
+        let mut times = Vec::with_capacity(usize::try_from(messages).unwrap_or_default());
+        let patience = match self.listen.carrier.delivery() {
+            Delivery::InOrder => PATIENCE,
+            Delivery::BestEffort => ANSWER_PATIENCE,
+        };
+        let mut missing = 0;
+        for sequence in first..first + messages {
+            let mut outgoing = lock(&self.outgoing);
+            outgoing.body.set_sequence(sequence);
+            let start_ns = clock::monotonic_ns();
+            let sent = outgoing.send(sequence);
+            drop(outgoing);
+            let stop_ns = match sent {
+                Ok(()) => self.incoming.await_answer(sequence, patience),
+                Err(error) => refused(error)?,
+            };
+            missing = if stop_ns.is_none() { missing + 1 } else { 0 };
+            if missing == self.missing_max() {
+                return Err(format!(
+                    "{missing} messages in succession had no answer within {patience:?} each"
+                ));
+            }
+            times.push((start_ns, stop_ns.unwrap_or(0)));
+            lock(&self.outgoing).collect();
+        }
+        Ok(times)
+    }
+
+    /// Messages without an answer, in succession, after which the other end counts as gone.
+    fn missing_max(&self) -> u32 {
+        match self.listen.carrier.delivery() {
+            Delivery::InOrder => 1,
+            Delivery::BestEffort => MISSING_MAX,
+        }
+    }
+
+    /// Sends all messages without pause.
+    pub(super) fn stream(&self, first: u64, messages: u64) -> Result<Streamed, String> {
+        let mut outgoing = lock(&self.outgoing);
+        let mut streamed = Streamed {
+            start_a_ns: clock::monotonic_ns(),
+            ..Streamed::default()
+        };
+        for sequence in first..first + messages {
+            outgoing.body.set_sequence(sequence);
+            match outgoing.send(sequence) {
+                Ok(()) => {}
+                Err(SendError::Refused(NO_BUFFERS)) => streamed.queue_drops += 1,
+                Err(error) => {
+                    refused(error)?;
+                    streamed.send_errors += 1;
+                }
+            }
+        }
+        streamed.stop_a_ns = clock::monotonic_ns();
+        outgoing.collect();
+        Ok(streamed)
+    }
+
+    /// Waits until `accepted` messages are there or no more come. Returns what has arrived.
+    pub(super) fn report(&self, accepted: u64) -> Arrived {
+        let patience = match self.listen.carrier.delivery() {
+            Delivery::InOrder => PATIENCE,
+            Delivery::BestEffort => QUIET,
+        };
+        let mut state = self.incoming.state();
+        while state.arrived.received < accepted || state.owes_answers() {
+            let before = state.counts();
+            let is_same = |state: &mut State| state.counts() == before;
+            let waited = (self.incoming.changed).wait_timeout_while(state, patience, is_same);
+            let (after, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            if result.timed_out() {
+                break;
+            }
+        }
+        let dropped = self.shared.dropped.load(Ordering::Relaxed);
+        let before = state.dropped_before;
+        let mut arrived = std::mem::take(&mut state.arrived);
+        arrived.overflows = dropped.saturating_sub(before);
+        arrived
+    }
+
+    /// Stops the receiver. Returns its thread, which ends by itself soon.
+    pub(super) fn close(self) -> JoinHandle<()> {
+        lock(&self.outgoing).sender = None;
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.thread
+    }
+}
+
+impl Outgoing {
+    /// Sends one message whole: what the kernel does not take at once is waited for.
+    fn send(&mut self, sequence: u64) -> Result<(), SendError> {
+        let sender = self.sender.as_mut().ok_or(SendError::Disconnected)?;
+        if sender.send(sequence, &self.body)? == Sent::Whole {
+            return Ok(());
+        }
+        let until_ns =
+            clock::monotonic_ns() + i64::try_from(PATIENCE.as_nanos()).unwrap_or(i64::MAX);
+        while let Some(socket) = sender.backlog() {
+            socket::wait_writable(std::iter::once(socket), until_ns);
+            sender.flush();
+            if clock::monotonic_ns() > until_ns {
+                return Err(SendError::TimedOut);
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards the kernel's stamps, which would fill the socket's queue.
+    fn collect(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            while sender.collect(&mut |_| {}) {}
+        }
+    }
+}
+
+impl Incoming {
+    /// Waits for the answer to a message. Returns when it was received.
+    fn await_answer(&self, sequence: u64, patience: Duration) -> Option<i64> {
+        let is_missing = |state: &mut State| state.latest.is_none_or(|(of, _)| of != sequence);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.state(), patience, is_missing);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state
+            .latest
+            .filter(|(of, _)| *of == sequence)
+            .map(|(_, received_ns)| received_ns)
+    }
+}
+
+/// The receiver's handler.
+struct Taking {
+    incoming: Arc<Incoming>,
+    outgoing: Arc<Mutex<Outgoing>>,
+}
+
+impl Handler for Taking {
+    fn handle(&mut self, arrival: Arrival) {
+        let Arrival {
+            sequence,
+            received_ns,
+            ..
+        } = arrival;
+        let mut state = self.incoming.state();
+        let place = sequence.checked_sub(state.first);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let Some(seen) = place.and_then(|place| state.seen.get_mut(place)) else {
+            return; // of an earlier iteration
+        };
+        if std::mem::replace(seen, true) {
+            state.arrived.duplicates += 1;
+            return;
+        }
+        let arrived = &mut state.arrived;
+        if arrived.received == 0 {
+            arrived.first_ns = received_ns;
+        }
+        arrived.received += 1;
+        arrived.last_ns = arrived.last_ns.max(received_ns);
+        state.latest = Some((sequence, received_ns));
+        if !state.echoes {
+            drop(state);
+            self.incoming.changed.notify_one();
+            return;
+        }
+        drop(state);
+        let mut outgoing = lock(&self.outgoing);
+        outgoing.body.set_sequence(sequence);
+        let start_ns = clock::monotonic_ns();
+        // The other end misses an answer that is refused.
+        let _ = outgoing.send(sequence);
+        outgoing.collect();
+        drop(outgoing);
+        let answer = (sequence, received_ns, start_ns);
+        self.incoming.state().arrived.answered.push(answer);
+        self.incoming.changed.notify_one();
+    }
+}
+
+fn lock(outgoing: &Mutex<Outgoing>) -> MutexGuard<'_, Outgoing> {
+    outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns no answer for a message that was refused. A lost connection ends the flow.
+fn refused(error: SendError) -> Result<Option<i64>, String> {
+    match error {
+        SendError::Disconnected => Err(error.to_string()),
+        _ => Ok(None),
+    }
+}
+
+/// ENOBUFS: the interface's queue dropped the datagram.
+const NO_BUFFERS: u16 = 105;
+
+/// How long the answer to a datagram is waited for. A later answer is a lost one.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Answers that may be lost in succession. Even where every second datagram is lost, so many are never missing.
+const MISSING_MAX: u32 = 30;
+
+/// How long after the last datagram no more are expected. The receiver reads the socket's counter of drops within this
+/// time.
+const QUIET: Duration = Duration::from_millis(250);

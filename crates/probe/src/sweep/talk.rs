@@ -1,0 +1,115 @@
+//! What the coordinator and an end of a sweep write to each other: one line of JSON each.
+
+use std::net::IpAddr;
+
+use deckwatch_carrier::carrier::ChannelAt;
+use deckwatch_carrier::carriers::CarrierRef;
+use serde::{Deserialize, Serialize};
+
+/// One order to an end. Each has one [`Answer`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Order {
+    /// Opens a flow and its receiver. Closes the flow before it.
+    Listen(Listen),
+    /// Connects the flow's sender to the other end.
+    Connect {
+        /// The endpoint that the other end announced.
+        endpoint: String,
+        /// The channel that takes this end's messages, if the carrier needs one.
+        channel: Option<ChannelAt>,
+        /// A full send buffer is waited for. Otherwise it is a sendto error.
+        waits: bool,
+    },
+    /// Forgets the messages until now, and expects these.
+    Expect {
+        /// The first sequence number.
+        first: u64,
+        /// NUM_MESSAGES.
+        messages: u64,
+        /// Each message is answered by one of the same size.
+        echoes: bool,
+    },
+    /// Sends messages one at a time, and waits for each answer.
+    Transact {
+        /// The first sequence number.
+        first: u64,
+        /// NUM_MESSAGES.
+        messages: u64,
+    },
+    /// Sends messages without pause.
+    Stream {
+        /// The first sequence number.
+        first: u64,
+        /// NUM_MESSAGES.
+        messages: u64,
+    },
+    /// Reports what has arrived, when this many messages are there or no more come.
+    Report {
+        /// Number of messages that the other end's send has accepted.
+        accepted: u64,
+    },
+    /// Closes the flow.
+    Close,
+}
+
+/// How a flow is opened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Listen {
+    pub(crate) carrier: CarrierRef,
+    /// MESSAGE_SIZE.
+    pub(crate) size_octets: u32,
+    /// The address of this end's host.
+    pub(crate) address: IpAddr,
+    /// The channel that this end consumes from, if the carrier needs one.
+    pub(crate) channel: Option<ChannelAt>,
+}
+
+/// An end's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    /// The receiver's endpoint.
+    Listening {
+        /// As in `Order::Connect`.
+        endpoint: String,
+    },
+    /// The order is done.
+    Done,
+    /// For each message of `Transact`: when it was sent, and when its answer was received (0: never).
+    Transactions(Vec<(i64, i64)>),
+    /// The result of `Stream`.
+    Streamed(Streamed),
+    /// The result of `Report`.
+    Arrived(Arrived),
+    /// The order cannot be done.
+    Failed {
+        /// The reason.
+        text: String,
+    },
+}
+
+/// The transmitter's view of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Streamed {
+    pub(crate) start_a_ns: i64,
+    pub(crate) stop_a_ns: i64,
+    /// Sends that were refused for another reason than a full queue of the interface.
+    pub(crate) send_errors: u64,
+    /// Sends that were refused because the interface's queue was full.
+    pub(crate) queue_drops: u64,
+}
+
+/// The receiver's view of a stream, or of the messages that it answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Arrived {
+    /// Different messages.
+    pub(crate) received: u64,
+    pub(crate) duplicates: u64,
+    /// Messages that the receiver's socket dropped.
+    pub(crate) overflows: u64,
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+    /// Sequence number, receipt and send of each message that was answered.
+    pub(crate) answered: Vec<(u64, i64, i64)>,
+}

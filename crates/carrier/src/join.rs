@@ -71,20 +71,18 @@ pub struct JoinedDestination {
 /// counts as one that received nothing; this is a warning.
 pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     let body = Body::new(&plan.stream.body)?;
-    let mut sent = ReadRecords::supplier(&plan.supplier_records)?;
     let mut warnings = Vec::new();
-    if let Some(host) = plan.far.get(&plan.from) {
-        let impossible = far::supplier(&mut sent, host);
-        warnings.extend(far::warning(&plan.from, impossible));
-    }
+    let sent = match plan.far.get(&plan.from) {
+        None => ReadRecords::supplier(&plan.supplier_records)?,
+        Some(host) => far::supplier(plan, host, &mut warnings),
+    };
     let received: Vec<_> = plan
         .destinations
         .iter()
         .map(|at| {
             let mut read = arrivals(&at.records, &at.host, &mut warnings);
             if let Some(host) = plan.far.get(&at.host) {
-                let impossible = far::consumer(&mut read, host);
-                warnings.extend(far::warning(&at.host, impossible));
+                far::consumer(&mut read, (&at.host, host), &mut warnings);
             }
             read
         })

@@ -1,10 +1,14 @@
 //! `deckwatch doctor`: checks whether this machine is fit for real time, and prints what to change.
 
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use anyhow::{anyhow, ensure};
 use deckwatch_probe::doctor::{Diagnosis, Finding, Judgement};
+use deckwatch_scenario::reach::{self, Reach};
 
 use crate::output::{self, outln, plain};
 
@@ -17,6 +21,12 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Where this program is on the far machine.
+    #[arg(long, value_name = "PATH", default_value = reach::PROGRAM, requires = "on")]
+    program: String,
+    /// Examine the far machine that these words reach, as `reach` of a mission; this option is the last.
+    #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
+    on: Vec<String>,
 }
 
 const NOTES: &str = "\
@@ -27,10 +37,16 @@ Exit status: 0 nothing must be changed, 1 something must be changed.
 
 Examples:
   deckwatch doctor
-  sudo deckwatch doctor --json";
+  sudo deckwatch doctor --json
+  deckwatch doctor --on ssh rts.ship
+  deckwatch doctor --program /opt/deckwatch/bin/deckwatch --on kubectl exec -i sonar-0 --";
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let diagnosis = Diagnosis::of_this_machine();
+    let diagnosis = if args.on.is_empty() {
+        Diagnosis::of_this_machine()
+    } else {
+        of_far_machine(args.on, args.program)?
+    };
     if args.json {
         outln!("{}", serde_json::to_string(&diagnosis)?)?;
     } else {
@@ -42,6 +58,31 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         ExitCode::FAILURE
     })
 }
+
+/// Asks this program on another machine.
+fn of_far_machine(words: Vec<String>, program: String) -> anyhow::Result<Diagnosis> {
+    ensure!(
+        reach::is_plain_word(&program),
+        "`{program}` cannot be the path of the program: a remote shell may read it. Use letters, digits and `/._-+`."
+    );
+    let host = words.join(" ");
+    let far = Reach {
+        words,
+        address: Ipv4Addr::UNSPECIFIED.into(),
+        program: Some(program),
+    };
+    let answer = reach::ask(&host, &far, &[far.program(), "doctor", "--json"], PATIENCE)?;
+    serde_json::from_slice(&answer.output).map_err(|_| {
+        anyhow!(
+            "`{host} {} doctor --json` gave no examination ({}). Copy this program there, or say where it is with --program.",
+            far.program(),
+            answer.how()
+        )
+    })
+}
+
+/// Time in which a far machine is reached and examined.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn print(diagnosis: &Diagnosis) -> anyhow::Result<()> {
     for finding in &diagnosis.findings {
@@ -56,12 +97,13 @@ fn print(diagnosis: &Diagnosis) -> anyhow::Result<()> {
         let word = word(*judgement);
         writeln!(
             output::stdout(),
-            "{style}{word:<6}{style:#} {name}: {}",
+            "{style}{word:<6}{style:#} {}: {}",
+            plain(name),
             plain(value)
         )?;
         if let Some(advice) = advice {
-            outln!("         why: {why}")?;
-            outln!("         do:  {advice}")?;
+            outln!("         why: {}", plain(why))?;
+            outln!("         do:  {}", plain(advice))?;
         }
     }
     let count = |judgement| {

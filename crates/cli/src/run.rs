@@ -10,6 +10,8 @@ use anyhow::{Context as _, anyhow};
 use deckwatch_meter::result::VerdictKind;
 use deckwatch_os::signal;
 use deckwatch_probe::doctor::{Diagnosis, Judgement};
+use deckwatch_scenario::mission::Mission;
+use deckwatch_scenario::reach;
 use deckwatch_scenario::run::{
     Interrupt, Observer, Outcome, RunError, Settings, run as run_mission,
 };
@@ -21,7 +23,7 @@ use crate::output::errln;
 use crate::verdict_table;
 use crate::version::BUILD;
 
-/// Run a mission on emulated hosts and judge each flow against its deadline
+/// Run a mission on emulated or real hosts and judge each flow against its deadline
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +31,7 @@ Examples:
   deckwatch run scenarios/nav.toml --variant loaded --network fast-ethernet
   deckwatch run scenarios/nav-paper.toml --variants all --duration 10s --output results/paper
   deckwatch run scenarios/nav-paper.toml --variants all --duration 10s --output results/paper --resume
+  deckwatch run two-machines.toml --install
   deckwatch run mission.toml --no-emulation --output results/first --json
 
 Ctrl-C ends a run early; what was measured until then is judged and kept.
@@ -54,6 +57,9 @@ pub(crate) struct Args {
     /// Run on the loopback interface, without emulated hosts and network
     #[arg(long)]
     no_emulation: bool,
+    /// Copy this program to the far hosts that lack it, into the folder .deckwatch there
+    #[arg(long)]
+    install: bool,
     /// Keep the packet captures in the result folder
     #[arg(long)]
     keep_captures: bool,
@@ -75,12 +81,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         keep_captures: args.keep_captures,
     };
     if !args.variants.is_empty() {
-        let missions = args.mission.load_each(&args.variants)?;
+        let mut missions = args.mission.load_each(&args.variants)?;
         signal::catch_ending().context("Signals cannot be caught.")?;
+        if args.install {
+            missions
+                .iter_mut()
+                .try_for_each(|one| install(one, &settings))?;
+        }
         return series::run(&missions, &settings, args.resume, args.json);
     }
-    let mission = args.mission.load()?;
+    let mut mission = args.mission.load()?;
     signal::catch_ending().context("Signals cannot be caught.")?;
+    if args.install {
+        install(&mut mission, &settings)?;
+    }
     let mut observer = observer();
     let run = run_mission(
         &mission,
@@ -111,6 +125,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(exit::ended_by(signal).into());
     }
     Ok(Status::from(outcome.document.verdict.kind).into())
+}
+
+fn install(mission: &mut Mission, settings: &Settings) -> anyhow::Result<()> {
+    let mut told = |words: &str| errln!("{words}");
+    reach::install(mission, &settings.program, &settings.build, &mut told)?;
+    Ok(())
 }
 
 fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {

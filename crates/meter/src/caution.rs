@@ -167,6 +167,13 @@ pub enum Caution {
         /// Why the records cannot be read.
         reason: String,
     },
+    /// The records of a far supplier did not come back.
+    NoSupplierRecords {
+        /// Its host.
+        host: String,
+        /// Why.
+        reason: String,
+    },
     /// A far host's records have stamps at which the run did not run.
     ImpossibleStamps {
         /// The host.
@@ -271,6 +278,7 @@ impl Caution {
             Self::RecordsFull { .. } => "records-full",
             Self::NoRecords { .. } => "no-records",
             Self::ClockSet { .. } => "clock-set",
+            Self::NoSupplierRecords { .. } => "no-supplier-records",
             Self::ImpossibleStamps { .. } => "impossible-stamps",
             Self::FarHosts { .. } => "far-hosts",
             Self::FarClock { .. } => "far-clock",
@@ -325,6 +333,7 @@ impl fmt::Display for Caution {
             Self::RecordsFull { .. }
             | Self::NoRecords { .. }
             | Self::ClockSet { .. }
+            | Self::NoSupplierRecords { .. }
             | Self::ImpossibleStamps { .. }
             | Self::CaptureCut { .. }
             | Self::CaptureUnread { .. }
@@ -535,6 +544,10 @@ impl Caution {
                 f,
                 "The system's clock was set during the run. {messages} messages were under way: they are judged, but \
                  have no kernel stamps, and the layer is unknown if they are late."
+            ),
+            Self::NoSupplierRecords { host, reason } => write!(
+                f,
+                "The records of the supplier on {host} did not come back ({reason}): when it sent is not known."
             ),
             Self::ImpossibleStamps { host, stamps } => write!(
                 f,

@@ -12,12 +12,14 @@ mod processor;
 mod root;
 mod trial;
 
+use std::borrow::Cow;
+
 pub use root::Root;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 pub use trial::{Trials, WakeUps};
 
 /// All findings about a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Verdicts on this machine can be trusted: nothing must be changed.
     pub fit: bool,
@@ -52,22 +54,22 @@ impl Diagnosis {
 }
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The examined property, in a few words. The words do not change between versions.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its value, with the unit.
     pub value: String,
     /// The judgement on the value.
     pub judgement: Judgement,
     /// Why it matters, in one sentence.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
     /// What to do, as a command if there is one. `None` if nothing needs to be done.
     pub advice: Option<String>,
 }
 
 /// Judgement on a finding, from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judgement {
     /// Good.
@@ -81,10 +83,10 @@ pub enum Judgement {
 impl Finding {
     fn new(name: &'static str, why: &'static str, value: impl Into<String>) -> Self {
         Self {
-            name,
+            name: name.into(),
             value: value.into(),
             judgement: Judgement::Ok,
-            why,
+            why: why.into(),
             advice: None,
         }
     }

@@ -116,3 +116,9 @@ pub const RETURNED_SLACK_BYTES: u64 = 1 << 20;
 
 /// Warnings of one far part that are kept: more than a part has kinds of.
 pub const FAR_WARNINGS_MAX: usize = 32;
+
+/// Octets of this program that are copied to a far host: a debug build with its symbols has a fifth of that.
+pub const INSTALL_SIZE_MAX: u64 = 1 << 30;
+
+/// Octets a second that a copy to a far host must reach at least: half a megabit less than a satellite link.
+pub const INSTALL_RATE_MIN_BYTES_PER_S: u64 = 100_000;

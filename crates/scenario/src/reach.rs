@@ -16,6 +16,7 @@
 mod far;
 mod files;
 mod folder;
+mod install;
 mod near;
 mod probe;
 mod words;
@@ -27,6 +28,7 @@ use deckwatch_os::namespace::Placement;
 
 pub use far::run as run_far;
 pub(crate) use files::FarPlan;
+pub use install::install;
 pub(crate) use near::{Heard, Pipe, Terms};
 pub use probe::{ReachError, ask};
 pub(crate) use probe::{check, missing_program};
@@ -54,11 +56,8 @@ impl Reach {
     /// # Errors
     /// The operating system's error; none is known.
     pub(crate) fn command(&self, words: &[&str]) -> std::io::Result<Command> {
-        debug_assert!(
-            words
-                .iter()
-                .all(|word| is_plain_word(word) || word.starts_with("--"))
-        );
+        let is_safe = |word: &&str| is_plain_word(word.trim_start_matches('-'));
+        debug_assert!(words.iter().all(is_safe), "{words:?}");
         let mut command = Command::new(&self.words[0]);
         command
             .args(&self.words[1..])

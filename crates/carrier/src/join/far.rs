@@ -4,10 +4,35 @@ use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 
 use crate::host_clock::FarHost;
-use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
+use crate::plan::JoinPlan;
+use crate::record::{ConsumerRecord, Header, ReadRecords, SupplierRecord};
 
-/// Converts a supplier's records. Returns the number of stamps at which the run did not run; they are removed.
-pub(super) fn supplier(read: &mut ReadRecords<SupplierRecord>, host: &FarHost) -> u64 {
+/// Reads and converts a supplier's records. A stamp at which the run did not run is removed. Where the records did not
+/// come back, no message has a record of its own: what was received still counts.
+pub(super) fn supplier(
+    plan: &JoinPlan,
+    host: &FarHost,
+    warnings: &mut Vec<Warning>,
+) -> ReadRecords<SupplierRecord> {
+    let mut read = match ReadRecords::supplier(&plan.supplier_records) {
+        Ok(read) => read,
+        Err(error) => {
+            let caution = Caution::NoSupplierRecords {
+                host: plan.from.clone(),
+                reason: error.to_string().trim_end_matches('.').to_owned(),
+            };
+            warnings.push(caution.into());
+            let messages = plan.stream.schedule.dues().count();
+            return ReadRecords {
+                header: Header {
+                    slots: 1,
+                    capacity: messages as u64,
+                    ..Header::default()
+                },
+                records: vec![SupplierRecord::default(); messages],
+            };
+        }
+    };
     read.bound_counters();
     let mut impossible = 0;
     for record in &mut read.records {
@@ -18,12 +43,16 @@ pub(super) fn supplier(read: &mut ReadRecords<SupplierRecord>, host: &FarHost) -
             record.returned_ns = 0;
         }
     }
-    impossible
+    warn(&plan.from, impossible, warnings);
+    read
 }
 
 /// Converts a consumer's records. An arrival at an impossible time is removed, so that its message counts as lost.
-/// Returns the number of stamps at which the run did not run.
-pub(super) fn consumer(read: &mut ReadRecords<ConsumerRecord>, host: &FarHost) -> u64 {
+pub(super) fn consumer(
+    read: &mut ReadRecords<ConsumerRecord>,
+    (name, host): (&str, &FarHost),
+    warnings: &mut Vec<Warning>,
+) {
     read.bound_counters();
     let mut impossible = 0;
     let longest_ns = host.until_ns.saturating_sub(host.near_start_ns).max(0);
@@ -34,17 +63,17 @@ pub(super) fn consumer(read: &mut ReadRecords<ConsumerRecord>, host: &FarHost) -
         record.execution_ns = record.execution_ns.clamp(0, longest_ns);
     }
     read.records.retain(|record| record.received_ns != 0);
-    impossible
+    warn(name, impossible, warnings);
 }
 
-pub(super) fn warning(host: &str, impossible: u64) -> Option<Warning> {
-    (impossible > 0).then(|| {
+fn warn(host: &str, impossible: u64, warnings: &mut Vec<Warning>) {
+    if impossible > 0 {
         let caution = Caution::ImpossibleStamps {
             host: host.to_owned(),
             stamps: impossible,
         };
-        caution.into()
-    })
+        warnings.push(caution.into());
+    }
 }
 
 /// Converts a stamp, or removes an impossible one and returns false.

@@ -116,6 +116,10 @@ fn of_files() -> Vec<Caution> {
             reason: text(),
         },
         Caution::ClockSet { messages: 3 },
+        Caution::NoSupplierRecords {
+            host: text(),
+            reason: text(),
+        },
         Caution::ImpossibleStamps {
             host: text(),
             stamps: 1,

@@ -119,7 +119,7 @@ impl Machine {
             .collect();
         assert_eq!(unwell.len(), 1, "{unwell:?}");
         assert_eq!(
-            (unwell[0].name, unwell[0].judgement),
+            (unwell[0].name.as_ref(), unwell[0].judgement),
             (name, judgement),
             "{:?}",
             unwell[0]
@@ -155,7 +155,7 @@ fn a_machine_that_tells_nothing_is_examined_without_guessing() {
     let names: Vec<&str> = diagnosis
         .findings
         .iter()
-        .map(|finding| finding.name)
+        .map(|finding| finding.name.as_ref())
         .collect();
     assert!(
         !names.contains(&"clock source") && !names.contains(&"frequency governor"),

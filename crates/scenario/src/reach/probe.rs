@@ -65,6 +65,16 @@ pub enum ReachError {
         /// What was said.
         how: String,
     },
+    /// The program cannot be copied to the host.
+    #[error("This program cannot be copied to {host}: {step}: {how}.")]
+    NotInstalled {
+        /// The host.
+        host: String,
+        /// What failed.
+        step: String,
+        /// How it failed.
+        how: String,
+    },
     /// The program on the host is not this one.
     #[error("The program on {host} cannot take part: {how}.")]
     OtherBuild {
@@ -84,6 +94,20 @@ pub struct Answer {
     pub output: Vec<u8>,
     /// The end of its standard error, without what could change a terminal.
     pub complaints: String,
+}
+
+impl Answer {
+    /// Returns how the command ended, and what it said.
+    #[must_use]
+    pub fn how(&self) -> String {
+        let status = self
+            .status
+            .map_or("a signal".to_owned(), |status| format!("status {status}"));
+        match self.complaints.as_str() {
+            "" => status,
+            words => format!("{status}: {}", words.trim_end_matches('.')),
+        }
+    }
 }
 
 /// Runs `words` on a far host with an empty standard input, and returns the answer.
@@ -201,13 +225,7 @@ pub(super) fn check_build(host: &str, reach: &Reach, build: &str) -> Result<(), 
 }
 
 fn no_hello(host: &str, reach: &Reach, answer: &Answer, build: &str) -> ReachError {
-    let status = answer
-        .status
-        .map_or("a signal".to_owned(), |status| format!("status {status}"));
-    let how = match answer.complaints.as_str() {
-        "" => status,
-        words => format!("{status}: {}", words.trim_end_matches('.')),
-    };
+    let how = answer.how();
     let host = host.to_owned();
     match answer.status {
         // The statuses of shells and of `env`, `docker exec` and the like for a program that cannot be started.

@@ -33,6 +33,7 @@ mod laboratory_end;
 mod marshal;
 mod names;
 mod part;
+mod relay;
 mod report;
 mod run;
 mod schedule;
@@ -124,9 +125,10 @@ subcommands! {
     "About" {
         Version => version,
     }
-    // The other processes of a run and of a bench; hidden.
+    // The other processes of a run, a testbed and a bench; hidden.
     "Processes" {
         Part => part,
+        Relay => relay,
         LaboratoryEnd => laboratory_end,
     }
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use deckwatch_carrier::carriers::{self, CarrierRef};
 use deckwatch_meter::pacing::Extent;
 use deckwatch_scenario::mission::{DurationText, Mission, Overrides};
-use deckwatch_testbed::{NetworkSpec, preset, preset_names};
+use deckwatch_testbed::{Emulation, NetworkSpec, preset, preset_names};
 
 #[derive(clap::Args)]
 pub(crate) struct MissionArgs {
@@ -18,6 +18,9 @@ pub(crate) struct MissionArgs {
     variant: Option<String>,
     #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}", preset_names()))]
     network: Option<NetworkSpec>,
+    /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
+    #[arg(long, value_name = "KIND", value_parser = emulation)]
+    emulation: Option<Emulation>,
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}", carriers::names()))]
     carriers: Option<Vec<CarrierRef>>,
     /// Judge each flow for so long, for example 20s
@@ -83,6 +86,7 @@ impl MissionArgs {
         let by_duration = self.duration.map(|duration| Extent::Duration { duration });
         Ok(mission.with(&Overrides {
             network: self.network.clone(),
+            emulation: self.emulation,
             carriers: self.carriers.clone(),
             extent: by_count.or(by_duration),
             seed: self.seed,
@@ -113,6 +117,13 @@ pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
 
 /// Longest run of a bench or an experiment: a bench has hundreds of runs.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
+
+/// Parses the name of an emulation.
+pub(crate) fn emulation(name: &str) -> anyhow::Result<Emulation> {
+    let all = [Emulation::Shaper, Emulation::Relay];
+    let found = all.into_iter().find(|one| one.name() == name);
+    found.ok_or_else(|| anyhow::anyhow!("Write shaper or relay."))
+}
 
 fn network(name: &str) -> anyhow::Result<NetworkSpec> {
     Ok(preset(name)?)

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 
 use deckwatch_scenario::run::clean_work_folders;
 use deckwatch_testbed::{
-    Fidelity, HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers, preset,
-    preset_names,
+    Emulation, Fidelity, HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers,
+    preset, preset_names,
 };
 use host::{At, exec, lose};
 
+use crate::mission_args::emulation;
 use crate::output::outln;
 use crate::words;
 
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   deckwatch testbed up --network fast-ethernet --hosts RTS,SONAR
+  deckwatch testbed up --network fast-ethernet --emulation relay --hosts RTS,SONAR
   deckwatch testbed exec RTS -- ip address
   deckwatch testbed hold SONAR
   deckwatch testbed release SONAR
@@ -42,6 +44,9 @@ enum Action {
     Up {
         #[arg(long, default_value = PRESETS[0].name, help = preset_names())]
         network: String,
+        /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
+        #[arg(long, value_name = "KIND", value_parser = emulation)]
+        emulation: Option<Emulation>,
         /// Names, separated by commas.
         #[arg(long, value_delimiter = ',', required = true)]
         hosts: Vec<String>,
@@ -85,8 +90,13 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
-        Action::Up { network, hosts } => {
-            let network = preset(&network)?;
+        Action::Up {
+            network,
+            emulation,
+            hosts,
+        } => {
+            let mut network = preset(&network)?;
+            network.emulation = emulation.unwrap_or(network.emulation);
             let hosts: Vec<HostSpec> = hosts.into_iter().map(HostSpec::new).collect();
             Testbed::clean_leftovers()?;
             let made = Testbed::create_kept(&network, &hosts)?;

@@ -55,24 +55,33 @@ pub(crate) fn receive(
     let Ok(len) = usize::try_from(len) else {
         return Err(io::Error::last_os_error());
     };
-    let mut found = Control {
-        len,
-        truncated: message.msg_flags & libc::MSG_TRUNC != 0,
-        ..Control::default()
-    };
-    // SAFETY: recvmsg has filled `message.msg_control` with `msg_controllen` octets of well-formed control messages;
-    // CMSG_FIRSTHDR and CMSG_NXTHDR stay within them.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
-        while !header.is_null() {
-            found.take(header);
-            header = libc::CMSG_NXTHDR(&raw const message, header);
-        }
-    }
-    Ok(found)
+    // SAFETY: recvmsg has filled `message.msg_control` with control messages.
+    Ok(unsafe { Control::of(&message, len) })
 }
 
 impl Control {
+    /// Parses the control messages of a received message of `len` octets.
+    ///
+    /// # Safety
+    /// The kernel has filled `message.msg_control` with `msg_controllen` octets of control messages, which are still
+    /// readable.
+    pub(crate) unsafe fn of(message: &libc::msghdr, len: usize) -> Self {
+        let mut found = Self {
+            len,
+            truncated: message.msg_flags & libc::MSG_TRUNC != 0,
+            ..Self::default()
+        };
+        // SAFETY: by the contract the control messages are well-formed; CMSG_FIRSTHDR and CMSG_NXTHDR stay within them.
+        unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(message);
+            while !header.is_null() {
+                found.take(header);
+                header = libc::CMSG_NXTHDR(message, header);
+            }
+        }
+        found
+    }
+
     /// # Safety
     /// `header` points to a whole control message.
     unsafe fn take(&mut self, header: *const libc::cmsghdr) {
@@ -114,4 +123,4 @@ impl Control {
 /// Space for a stamp (48 octets), a drop counter, and an extended error with an IPv6 address, each with its header.
 /// Aligned as a header is.
 #[repr(C, align(8))]
-struct ControlBuffer([u8; 256]);
+pub(crate) struct ControlBuffer([u8; 256]);

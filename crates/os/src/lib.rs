@@ -5,6 +5,7 @@ pub mod clock;
 mod control;
 pub mod examine;
 pub mod filter;
+pub mod frames;
 pub mod lock;
 pub mod mapped;
 pub mod memory;

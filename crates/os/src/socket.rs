@@ -38,6 +38,14 @@ pub fn wait_writable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns
     wait_for(sockets, PollFlags::OUT, until_ns);
 }
 
+/// As [`wait_readable`], without a limit of time if `until_ns` is `None`. Returns which of them can be read, or have
+/// ended.
+pub fn readable<const N: usize>(sockets: [BorrowedFd<'_>; N], until_ns: Option<i64>) -> [bool; N] {
+    let mut waited = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN));
+    wait(&mut waited, until_ns.unwrap_or(i64::MAX));
+    waited.map(|one| !one.revents().is_empty())
+}
+
 fn wait_for<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, what: PollFlags, until_ns: i64) {
     let mut sockets = sockets.map(|socket| PollFd::from_borrowed_fd(socket, what));
     let Some(first) = sockets.next() else { return };
@@ -137,6 +145,24 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
+
+    #[test]
+    fn a_wait_tells_which_can_be_read_and_ends_at_its_time_to_the_microsecond() {
+        let (quiet, _open) = std::io::pipe().unwrap();
+        let (spoken, mut speaker) = std::io::pipe().unwrap();
+        let (ended, _) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut speaker, b"x").unwrap();
+        let all = [quiet.as_fd(), spoken.as_fd(), ended.as_fd()];
+        assert_eq!(readable(all, None), [false, true, true]);
+        // The shortest of several waits is not rounded up to a millisecond.
+        let took_ns = (0..50).map(|_| {
+            let begun_ns = clock::monotonic_ns();
+            assert_eq!(readable([quiet.as_fd()], Some(begun_ns + 50_000)), [false]);
+            clock::monotonic_ns() - begun_ns
+        });
+        let shortest_ns = took_ns.min().unwrap();
+        assert!((50_000..900_000).contains(&shortest_ns), "{shortest_ns}");
+    }
 
     #[test]
     fn the_code_point_does_not_undo_the_priority() {

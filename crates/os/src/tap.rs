@@ -33,20 +33,7 @@ impl Tap {
         filter: &PortFilter,
         buffer_bytes: u32,
     ) -> io::Result<Self> {
-        // Protocol 0: no packet arrives before the filter is attached and the tap is bound.
-        // SAFETY: no memory is involved.
-        let raw = unsafe {
-            libc::socket(
-                libc::AF_PACKET,
-                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-                0,
-            )
-        };
-        if raw < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `raw` is a descriptor just made, owned by nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        let fd = packet_socket()?;
         filter.attach(fd.as_fd())?;
         if leaving == Leaving::Unseen {
             option::set_int(fd.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
@@ -54,22 +41,8 @@ impl Tap {
         socket::set_receive_buffer(&fd, buffer_bytes)?;
         // Not SO_TIMESTAMPNS: if the kernel did not stamp a packet on arrival, that option stamps it when it is read.
         stamp::stamp_received(&fd)?;
-        let mut address = no_address();
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = interface.index.cast_signed();
-        // SAFETY: the kernel reads one sockaddr_ll from a live reference.
-        let bound = unsafe {
-            libc::bind(
-                fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            )
-        };
-        match bound {
-            0 => Ok(Self { fd }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        bind(fd.as_fd(), interface.index)?;
+        Ok(Self { fd })
     }
 
     /// Reads the next packet, including its link header, without waiting. Returns `None` if there is none.
@@ -207,15 +180,53 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
-fn no_address() -> libc::sockaddr_ll {
+/// Opens a packet socket that gets no packet before [`bind`].
+pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
+    // Protocol 0: no packet arrives before the socket is set up and bound.
+    // SAFETY: no memory is involved.
+    let raw = unsafe {
+        libc::socket(
+            libc::AF_PACKET,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            0,
+        )
+    };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `raw` is a descriptor just made, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Lets the packets of an interface arrive; 0 is all interfaces of the network namespace.
+pub(crate) fn bind(fd: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let mut address = no_address();
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface.cast_signed();
+    // SAFETY: the kernel reads one sockaddr_ll from a live reference.
+    let bound = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    match bound {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+pub(crate) fn no_address() -> libc::sockaddr_ll {
     // SAFETY: a sockaddr_ll of zeros is valid: it is integers only.
     unsafe { std::mem::zeroed() }
 }
 
 // linux/if_packet.h
 const PACKET_OUTGOING: i32 = 4;
-const PACKET_STATISTICS: i32 = 6;
-const PACKET_IGNORE_OUTGOING: i32 = 23;
+pub(crate) const PACKET_STATISTICS: i32 = 6;
+pub(crate) const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, Published};
-use deckwatch_testbed::NetworkSpec;
+use deckwatch_testbed::{Emulation, NetworkSpec};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -179,6 +179,8 @@ impl Flow {
 pub struct Overrides {
     /// Another network.
     pub network: Option<NetworkSpec>,
+    /// Other means to carry the frames of the network.
+    pub emulation: Option<Emulation>,
     /// Other carriers, for all flows.
     pub carriers: Option<Vec<CarrierRef>>,
     /// Another length of the judged part, for all flows.
@@ -312,6 +314,9 @@ impl Mission {
     pub fn with(mut self, overrides: &Overrides) -> Self {
         if let Some(network) = &overrides.network {
             self.network.clone_from(network);
+        }
+        if let Some(emulation) = overrides.emulation {
+            self.network.emulation = emulation;
         }
         for (flow, index) in self.flows.iter_mut().zip(0..) {
             if let Some(carriers) = &overrides.carriers {

@@ -24,7 +24,9 @@ use std::time::SystemTime;
 
 use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{ResultDocument, Warning};
-use deckwatch_testbed::{Environment, HostSpec, LOOPBACK, Testbed, TestbedError, preset};
+use deckwatch_testbed::{
+    Environment, HostSpec, LOOPBACK, RelayProgram, Testbed, TestbedError, preset,
+};
 
 pub(crate) use child::killed_by;
 pub use folder::{ResultFolder, clean_work_folders};
@@ -196,6 +198,8 @@ pub fn run(
     let readings = Readings::take();
     let measured = run.measure();
     let mut disturbance = readings.until(&Readings::take());
+    // With dead wires every message is lost, and nothing is said about the mission.
+    testbed.as_ref().map_or(Ok(()), Testbed::check)?;
     let environment = testbed.as_ref().map(Testbed::environment);
     if environment == Some(Environment::Namespaces) {
         // This process is outside the hosts' network namespaces, so that its own counters do not belong to this run.
@@ -256,7 +260,8 @@ fn make_testbed(
     } else {
         preset(LOOPBACK)?
     };
-    Ok(Some(Testbed::create(&network, &hosts)?))
+    let relay = RelayProgram::at(settings.program.clone());
+    Ok(Some(Testbed::create_by(&relay, &network, &hosts)?))
 }
 
 /// Returns the name of the run on far hosts, which no other run has.

@@ -1,21 +1,22 @@
 //! [`Testbed`]: hosts and a network with the lifetime of this value.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::net::Ipv4Addr;
 
-use deckwatch_os::namespace::{Capability, Namespace};
+use deckwatch_os::namespace::{Capability, start_time_of_process};
 use deckwatch_os::process::effective_user;
 use deckwatch_os::schedule;
 
 use crate::TestbedError;
 use crate::host::{Host, HostSpec, Place};
 use crate::leftovers::{self, Standing, open};
-use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX, LINK_TRIES_MAX};
+use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX};
 use crate::network::NetworkSpec;
 use crate::owner::Owner;
-use crate::port::{Port, Shapers, bind_waker};
+use crate::port::Port;
 use crate::recipe;
+use crate::relay::process::RelayProgram;
+use crate::switch::{Namespaces, Switch, Wiring};
 use crate::tool::Tool;
 
 /// Hosts and the network between them, removed when dropped (unless [kept](Self::create_kept)).
@@ -34,15 +35,6 @@ pub struct Testbed {
 enum Stand {
     Namespaces(Switch),
     Loopback { reason: String },
-}
-
-/// The switch of an emulated network, and the guard that removes the namespaces.
-#[derive(Debug)]
-struct Switch {
-    namespace: Namespace,
-    /// Bound in the switch's namespace. Its frames test the links and wake the shapers of ports.
-    waker: UdpSocket,
-    _namespaces: Namespaces,
 }
 
 /// The kind of a testbed, for reports.
@@ -66,6 +58,18 @@ impl Testbed {
     /// [`TestbedError::NoSuchProcessor`] for invalid hosts; [`TestbedError::ToolFailed`] and [`TestbedError::System`]
     /// when the system refuses. Nothing is left behind.
     pub fn create(network: &NetworkSpec, hosts: &[HostSpec]) -> Result<Self, TestbedError> {
+        Self::create_by(&RelayProgram::this()?, network, hosts)
+    }
+
+    /// As [`Self::create`]; another program carries the frames of a relay.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_by(
+        program: &RelayProgram,
+        network: &NetworkSpec,
+        hosts: &[HostSpec],
+    ) -> Result<Self, TestbedError> {
         check(hosts)?;
         let reason = if network.rate_bits_per_s.is_none() {
             Some("The loopback network was asked for.".to_owned())
@@ -74,7 +78,7 @@ impl Testbed {
         };
         match reason {
             Some(reason) => Ok(Self::on_loopback(network, hosts, reason)),
-            None => Self::in_namespaces(Owner::this_process(), network, hosts)
+            None => Self::in_namespaces(Owner::this_process(), network, hosts, program)
                 .map(|(testbed, _)| testbed),
         }
     }
@@ -103,9 +107,10 @@ impl Testbed {
             .map(Owner::nobody)
             .find(|owner| !taken.contains(owner))
             .ok_or(TestbedError::TooManyKept)?;
-        let (mut testbed, namespaces) = Self::in_namespaces(owner, network, hosts)?;
+        let (mut testbed, namespaces) =
+            Self::in_namespaces(owner, network, hosts, &RelayProgram::this()?)?;
         if let Stand::Namespaces(switch) = &mut testbed.stand {
-            switch._namespaces.names.clear();
+            switch.keep();
         }
         Ok(Standing {
             owner,
@@ -199,19 +204,33 @@ impl Testbed {
             reason: reason.to_owned(),
         };
         match (&self.stand, &host.place) {
-            (Stand::Namespaces(switch), Place::Port { port, .. }) => {
-                let shapers = Shapers::of(&self.network)
-                    .ok_or_else(|| on_loopback("The network is not shaped."))?;
-                let waker = switch.waker.try_clone();
-                let waker =
-                    waker.map_err(TestbedError::system("Opening a socket in the switch"))?;
-                Ok(Port::new(switch.namespace.clone(), *port, shapers, waker))
-            }
+            (Stand::Namespaces(switch), Place::Port { port, .. }) => switch.port(*port),
             (Stand::Loopback { reason }, _) => Err(on_loopback(reason)),
             (Stand::Namespaces(_), Place::Loopback) => {
                 unreachable!("hosts stand where their testbed does")
             }
         }
+    }
+
+    /// The process that carries the frames of a relayed network.
+    #[must_use]
+    pub fn relay_process(&self) -> Option<u32> {
+        match &self.stand {
+            Stand::Namespaces(switch) => switch.relay_process(),
+            Stand::Loopback { .. } => None,
+        }
+    }
+
+    /// Checks that frames still pass.
+    ///
+    /// # Errors
+    /// [`TestbedError::RelayEnded`].
+    pub fn check(&self) -> Result<(), TestbedError> {
+        let ended = |process| start_time_of_process(process).is_none();
+        if self.relay_process().is_some_and(ended) {
+            return Err(TestbedError::RelayEnded);
+        }
+        Ok(())
     }
 
     fn on_loopback(network: &NetworkSpec, hosts: &[HostSpec], reason: String) -> Self {
@@ -233,7 +252,10 @@ impl Testbed {
         owner: Owner,
         network: &NetworkSpec,
         hosts: &[HostSpec],
+        program: &RelayProgram,
     ) -> Result<(Self, Vec<String>), TestbedError> {
+        let known: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
+        let wiring = Wiring::new(network, &known)?;
         let names: Vec<String> = std::iter::once(owner.switch_name())
             .chain(hosts.iter().map(|host| owner.host_name(&host.name)))
             .collect();
@@ -242,18 +264,20 @@ impl Testbed {
             names: names.clone(),
         };
         Tool::Ip.run(None, &["-batch", "-"], &recipe::namespaces(&words))?;
-        let switch = make_switch(network, namespaces, &words)?;
-        let hosts: Result<Vec<Host>, TestbedError> = (1..)
+        let switch = wiring.make_switch(namespaces, !owner.is_kept(), program)?;
+        let hosts: Result<Vec<Host>, TestbedError> = names[1..]
+            .iter()
+            .zip(&wiring.ports)
             .zip(hosts)
-            .map(|(port, host)| {
-                let namespace = open(&names[port])?;
-                make_host(network, &namespace, port, hosts.len())?;
+            .map(|((name, &port), host)| {
+                let namespace = open(name)?;
+                wiring.make_host(&namespace, port)?;
                 Ok(Host {
                     name: host.name.clone(),
                     address: recipe::host_address(port),
                     processors: host.processors.clone(),
                     place: Place::Port {
-                        name: names[port].clone(),
+                        name: name.clone(),
                         namespace,
                         port,
                     },
@@ -262,7 +286,7 @@ impl Testbed {
             .collect();
         let hosts = hosts?;
         for host in &hosts {
-            wait_for_link(&switch, host)?;
+            switch.wait_for_link(host)?;
         }
         let testbed = Self {
             network: network.clone(),
@@ -270,19 +294,6 @@ impl Testbed {
             stand: Stand::Namespaces(switch),
         };
         Ok((testbed, names))
-    }
-}
-
-/// Namespaces that are removed on drop, with all processes inside.
-#[derive(Debug)]
-struct Namespaces {
-    names: Vec<String>,
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        // A drop cannot return an error. Namespaces that remain carry this process's id; the next `clean` removes them.
-        let _ = leftovers::remove_namespaces(&self.names);
     }
 }
 
@@ -303,85 +314,6 @@ fn check(hosts: &[HostSpec]) -> Result<(), TestbedError> {
     Ok(())
 }
 
-fn make_switch(
-    network: &NetworkSpec,
-    namespaces: Namespaces,
-    names: &[&str],
-) -> Result<Switch, TestbedError> {
-    let count = names.len() - 1;
-    let namespace = open(names[0])?;
-    let inside = Some(&namespace);
-    Tool::Ip.run(
-        inside,
-        &["-batch", "-"],
-        &recipe::switch_links(network, &names[1..]),
-    )?;
-    let shapers: String = (1..=count)
-        .map(|port| recipe::shaper(network, &recipe::port_name(port)))
-        .collect();
-    Tool::Tc.run(inside, &["-batch", "-"], &shapers)?;
-    Tool::Bridge.run(inside, &["-batch", "-"], &recipe::switch_addresses(count))?;
-    Tool::Nft.run(inside, &["-f", "-"], &recipe::switch_filter(count))?;
-    for port in 1..=count {
-        Tool::Ethtool.run(inside, &recipe::offloads_off(&recipe::port_name(port)), "")?;
-    }
-    let waker = bind_waker(&namespace)?;
-    Ok(Switch {
-        namespace,
-        waker,
-        _namespaces: namespaces,
-    })
-}
-
-fn make_host(
-    network: &NetworkSpec,
-    namespace: &Namespace,
-    port: usize,
-    count: usize,
-) -> Result<(), TestbedError> {
-    let inside = Some(namespace);
-    Tool::Ethtool.run(inside, &recipe::offloads_off(recipe::INTERFACE), "")?;
-    let links = recipe::front_link(network) + &recipe::host_links(port, count);
-    Tool::Ip.run(inside, &["-batch", "-"], &links)?;
-    let queues = recipe::shaper(network, recipe::INTERFACE) + &recipe::front_copies();
-    Tool::Tc.run(inside, &["-batch", "-"], &queues)?;
-    Ok(())
-}
-
-/// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some time
-/// after it reports that the interface is up; frames sent before are dropped silently.
-fn wait_for_link(switch: &Switch, host: &Host) -> Result<(), TestbedError> {
-    let refused = || TestbedError::system(format!("Waiting for the link of host `{}`", host.name));
-    let bind = || UdpSocket::bind((host.address, 0));
-    let there = host
-        .namespace()
-        .map_or_else(|| Ok(bind()), |namespace| namespace.run_inside(bind));
-    let there = there.and_then(|bound| bound).map_err(refused())?;
-    let here = &switch.waker;
-    let (here_address, there_address) = here
-        .local_addr()
-        .and_then(|here| Ok((here, there.local_addr()?)))
-        .map_err(refused())?;
-    let asked = (0..LINK_TRIES_MAX).any(|_| passes(&there, here, here_address));
-    if asked && (0..LINK_TRIES_MAX).any(|_| passes(here, &there, there_address)) {
-        return Ok(());
-    }
-    Err(refused()(std::io::ErrorKind::TimedOut.into()))
-}
-
-/// Returns true if a datagram from one socket reaches the other within [`LINK_TRY`].
-fn passes(from: &UdpSocket, to: &UdpSocket, address: SocketAddr) -> bool {
-    let passed = to
-        .set_read_timeout(Some(LINK_TRY))
-        .and_then(|()| from.send_to(&[0], address))
-        .and_then(|_| Ok(to.recv_from(&mut [0])?.1 == from.local_addr()?));
-    // A late datagram from a host tested before does not count.
-    passed.unwrap_or(false)
-}
-
-/// The time that one datagram may take on an idle link; the whole wait is [`LINK_TRIES_MAX`] times that.
-const LINK_TRY: Duration = Duration::from_millis(10);
-
 /// Returns an address of 127.0.0.0/8 for each host. Two processes get different addresses if their ids differ in the
 /// last 14 bits.
 fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
@@ -391,6 +323,8 @@ fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
     use crate::presets::preset;
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::layout::LayoutError;
 use crate::limits;
 
 /// Why a testbed could not be created, changed or removed.
@@ -81,6 +82,14 @@ pub enum TestbedError {
         /// Why the hosts are on loopback.
         reason: String,
     },
+    /// Hosts, switches and links are no network.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The relay was killed, or has failed.
+    #[error(
+        "The relay that carries the frames of the network has ended; no frame passed after that. Repeat the run."
+    )]
+    RelayEnded,
     /// A tool is not installed.
     #[error("`{tool}` is not installed; install it with `apt-get install {package}`.")]
     ToolAbsent {

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::link::LinkSpec;
 
 /// The hosts and switches of a network, and the links between them. A layout is a tree: there is one way between any
 /// two hosts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// Names of the hosts.
     pub hosts: Vec<String>,
@@ -17,7 +19,7 @@ pub struct Layout {
 }
 
 /// A link between two nodes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// The nodes that it joins.
     pub ends: [Node; 2],
@@ -26,7 +28,7 @@ pub struct Link {
 }
 
 /// A host or a switch, by its index in the [`Layout`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Node {
     /// An index in [`Layout::hosts`].
     Host(usize),

@@ -32,6 +32,7 @@ mod port;
 mod presets;
 mod recipe;
 pub mod relay;
+mod switch;
 mod tool;
 
 pub use bed::{Environment, Testbed};
@@ -41,8 +42,9 @@ pub use host::{Host, HostSpec};
 pub use layout::{Layout, LayoutError, Link, Node};
 pub use leftovers::{HostDescription, Standing, StandingDescription};
 pub use link::{Impairment, LinkLayer, LinkSpec};
-pub use network::NetworkSpec;
+pub use network::{Emulation, NetworkSpec};
 pub use owner::Owner;
 pub use port::Port;
 pub use presets::{LOOPBACK, PRESETS, Preset, preset, preset_names};
+pub use relay::process::RelayProgram;
 pub use tool::Tool;

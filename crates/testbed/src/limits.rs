@@ -29,3 +29,16 @@ pub const HOST_QUEUE_FRAMES: u32 = 1000;
 /// Frames that have left a line of a relay and have not reached its end. At Gigabit Ethernet that is a quarter of a
 /// second of propagation delay.
 pub const RELAY_FRAMES_IN_FLIGHT_MAX: usize = 20_000;
+
+/// The receive buffer of a relay, octets in the kernel's count: the frames of some tenths of a second in which the relay
+/// does not run.
+pub const RELAY_RECEIVE_BUFFER_BYTES: u32 = 64 << 20;
+
+/// Octets of a frame that a relay takes beyond the MTU: the Ethernet header and two VLAN tags.
+pub const RELAY_FRAME_BYTES_EXTRA: usize = 22;
+
+/// Octets of the plan of a relay, as JSON: some hundred for each link of [`HOSTS_MAX`] hosts and as many switches.
+pub const RELAY_PLAN_BYTES_MAX: u64 = 1 << 20;
+
+/// Lines that a relay's program may print before it carries frames.
+pub const RELAY_LINES_MAX: usize = 100;

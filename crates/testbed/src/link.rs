@@ -1,7 +1,9 @@
 //! [`LinkSpec`]: one link between two nodes of a network, and [`LinkLayer`]: the octets that a frame takes on it.
 
+use serde::{Deserialize, Serialize};
+
 /// One link. It carries frames both ways, each way on a line of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkSpec {
     /// Rate of each way, bits a second, counted over everything in [`LinkLayer::wire_octets`].
     pub rate_bits_per_s: u64,
@@ -16,7 +18,7 @@ pub struct LinkSpec {
 }
 
 /// What a link does to frames beside their transmission. The default is nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Impairment {
     /// Propagation delay, nanoseconds.
     pub delay_ns: u64,
@@ -34,7 +36,7 @@ pub struct Impairment {
 }
 
 /// The encapsulation of an IP packet, and its overhead on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkLayer {
     /// Preamble 8, header 14, frame check sequence 4, gap 12; at least 84 octets (IEEE 802.3).
     Ethernet,

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use crate::layout::Layout;
 use crate::link::{
     AAL5_LLC_SNAP, ETHERNET_GAP, ETHERNET_HEADER, ETHERNET_MIN, Impairment, LinkLayer, LinkSpec,
 };
 
-/// A network: one switch with one port for each host, all ports at the same rate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A network: one switch with one port for each host, all ports at the same rate; or a layout of its own.
+#[derive(Clone, Debug, PartialEq)]
 pub struct NetworkSpec {
     /// The name in mission files and results.
     pub name: String,
@@ -23,6 +24,32 @@ pub struct NetworkSpec {
     pub queue_frames: u32,
     /// The overhead of a frame beside its Ethernet header and IP packet.
     pub link_layer: LinkLayer,
+    /// What carries the frames.
+    pub emulation: Emulation,
+    /// Hosts, switches and links; `None` for one switch with a link to each host. A layout needs a relay.
+    pub layout: Option<Layout>,
+    /// Decides losses, duplicates, jitter and reordering.
+    pub seed: u64,
+}
+
+/// What carries the frames of an emulated network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emulation {
+    /// A shaper of the kernel at each port: as fast as the kernel, but a token bucket.
+    Shaper,
+    /// A relay: each frame takes its time on each line.
+    Relay,
+}
+
+impl Emulation {
+    /// The name in files and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shaper => "shaper",
+            Self::Relay => "relay",
+        }
+    }
 }
 
 impl NetworkSpec {
@@ -42,6 +69,30 @@ impl NetworkSpec {
             queue_frames: self.queue_frames,
             impairment: Impairment::default(),
         })
+    }
+
+    /// Returns hosts, switches and links for hosts of these names. Returns `None` on loopback.
+    #[must_use]
+    pub fn layout_for(&self, hosts: Vec<String>) -> Option<Layout> {
+        match &self.layout {
+            Some(layout) => Some(layout.clone()),
+            None => Some(Layout::star(hosts, &self.link()?)),
+        }
+    }
+
+    /// Returns the network of one link, with the credit that a shaper in front of a relay needs: for two frames, and for
+    /// a timer that is a quarter of a millisecond late.
+    pub(crate) fn of_link(&self, link: &LinkSpec) -> Self {
+        let frame = link.mtu_bytes + ETHERNET_HEADER as u32;
+        let late = u32::try_from(link.rate_bits_per_s / 8 / 4000).unwrap_or(u32::MAX);
+        Self {
+            rate_bits_per_s: Some(link.rate_bits_per_s),
+            mtu_bytes: link.mtu_bytes,
+            burst_bytes: late.max(2 * frame),
+            queue_frames: link.queue_frames,
+            link_layer: link.link_layer,
+            ..self.clone()
+        }
     }
 
     /// Returns the maximum rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet.
@@ -94,11 +145,25 @@ impl fmt::Display for NetworkSpec {
             "{}: {megabits} Mb/s a port counting {link}, MTU {}, ",
             self.name, self.mtu_bytes
         )?;
-        write!(
-            f,
-            "bursts of {} octets, {} frames queued in each of 3 priorities",
-            self.burst_bytes, self.queue_frames
-        )
+        match (&self.layout, self.emulation) {
+            (Some(layout), _) => write!(
+                f,
+                "{} hosts, {} switches and {} links by a relay",
+                layout.hosts.len(),
+                layout.switches.len(),
+                layout.links.len()
+            ),
+            (None, Emulation::Relay) => write!(
+                f,
+                "{} frames queued in each of 3 priorities, by a relay",
+                self.queue_frames
+            ),
+            (None, Emulation::Shaper) => write!(
+                f,
+                "bursts of {} octets, {} frames queued in each of 3 priorities",
+                self.burst_bytes, self.queue_frames
+            ),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use deckwatch_os::namespace::Namespace;
 use crate::TestbedError;
 use crate::network::NetworkSpec;
 use crate::recipe;
+use crate::relay::control::{Answer, Control, Order};
 use crate::tool::Tool;
 
 /// The port of an emulated network's switch through which frames reach one host. [`crate::Testbed::port`] returns it;
@@ -19,9 +20,20 @@ pub struct Port {
     switch: Namespace,
     /// Counted from 1.
     number: usize,
-    shapers: Shapers,
-    /// Bound in the switch's namespace; frames that it sends to the port's decoy wake the shaper.
-    waker: UdpSocket,
+    means: Means,
+}
+
+/// What carries out the orders to a port.
+#[derive(Debug)]
+pub(crate) enum Means {
+    /// The kernel.
+    Shaper {
+        shapers: Shapers,
+        /// Bound in the switch's namespace; frames that it sends to the port's decoy wake the shaper.
+        waker: UdpSocket,
+    },
+    /// The relay of the switch.
+    Relay(Control),
 }
 
 /// Arguments for `tc` after `tbf`: for the network's rate, and for a held port. The alias of a port stores both, so
@@ -33,17 +45,11 @@ pub(crate) struct Shapers {
 }
 
 impl Port {
-    pub(crate) const fn new(
-        switch: Namespace,
-        number: usize,
-        shapers: Shapers,
-        waker: UdpSocket,
-    ) -> Self {
+    pub(crate) const fn new(switch: Namespace, number: usize, means: Means) -> Self {
         Self {
             switch,
             number,
-            shapers,
-            waker,
+            means,
         }
     }
 
@@ -51,38 +57,49 @@ impl Port {
     pub(crate) fn find(switch: Namespace, number: usize) -> Result<Self, TestbedError> {
         let name = recipe::port_name(number);
         let answer = Tool::Ip.run(Some(&switch), &["-j", "link", "show", "dev", &name], "")?;
-        let shapers = alias(&answer).and_then(|alias| Shapers::parse(&alias));
+        let alias = alias(&answer);
+        if alias.as_deref() == Some(recipe::RELAY_ALIAS) {
+            let control = Control::open(&switch)?;
+            return Ok(Self::new(switch, number, Means::Relay(control)));
+        }
+        let shapers = alias.and_then(|alias| Shapers::parse(&alias));
         let shapers = shapers.ok_or_else(|| TestbedError::ToolFailed {
             command: format!("ip -j link show dev {name}"),
             speech: format!("the port does not say how it is shaped: {answer}"),
         })?;
         let waker = bind_waker(&switch)?;
-        Ok(Self::new(switch, number, shapers, waker))
+        Ok(Self::new(switch, number, Means::Shaper { shapers, waker }))
     }
 
     /// Holds back every frame to the host until [`Self::release`]. When this returns, the hold is in effect. Frames
     /// that reach the port from now on are queued there, up to the network's `queue_frames` in each priority; none is
     /// lost below that.
     ///
-    /// Implementation: the port's shaper is changed to one that has credit for one frame and then earns none for
+    /// Implementation: a relay does so itself. A port's shaper is changed to one that has credit for one frame and then earns none for
     /// minutes. A frame to an address behind the port that no host has takes that credit. Changing a shaper keeps the
     /// frames queued above it.
     ///
     /// # Errors
     /// [`TestbedError::ToolFailed`], [`TestbedError::ToolAbsent`], [`TestbedError::System`].
     pub fn hold(&self) -> Result<(), TestbedError> {
-        self.change_shaper(&self.shapers.still)
+        match &self.means {
+            Means::Shaper { shapers, waker } => self.change_shaper(&shapers.still, waker),
+            Means::Relay(control) => control.ask(&Order::Hold { host: self.host() }).map(drop),
+        }
     }
 
     /// Releases the frames to the host, in their order and at the network's rate.
     ///
-    /// Implementation: the port's shaper is changed back. That alone does not wake the shaper; another frame that no
+    /// Implementation: a relay does so itself. A port's shaper is changed back. That alone does not wake the shaper; another frame that no
     /// host receives does.
     ///
     /// # Errors
     /// As [`Self::hold`].
     pub fn release(&self) -> Result<(), TestbedError> {
-        self.change_shaper(&self.shapers.flowing)
+        match &self.means {
+            Means::Shaper { shapers, waker } => self.change_shaper(&shapers.flowing, waker),
+            Means::Relay(control) => control.ask(&Order::Release { host: self.host() }).map(drop),
+        }
     }
 
     /// From now on drops the first frame to the host and every `every_nth` after it. Frames of all kinds count,
@@ -91,7 +108,7 @@ impl Port {
     /// # Errors
     /// As [`Self::hold`].
     pub fn lose_every(&self, every_nth: NonZeroU32) -> Result<(), TestbedError> {
-        self.filter(Some(every_nth.get()))
+        self.filter(Some(every_nth))
     }
 
     /// From now on drops none of the frames to the host.
@@ -107,6 +124,12 @@ impl Port {
     /// # Errors
     /// As [`Self::hold`].
     pub fn lost_count(&self) -> Result<u64, TestbedError> {
+        if let Means::Relay(control) = &self.means {
+            let Answer::Count(counts) = control.ask(&Order::Count { host: self.host() })? else {
+                return Ok(0);
+            };
+            return Ok(counts.lost_on_purpose);
+        }
         let name = recipe::port_name(self.number);
         let words = ["-j", "list", "counter", "bridge", recipe::TABLE, &name];
         let answer = Tool::Nft.run(Some(&self.switch), &words, "")?;
@@ -116,19 +139,31 @@ impl Port {
         })
     }
 
-    fn filter(&self, every_nth: Option<u32>) -> Result<(), TestbedError> {
-        let script = recipe::losses(self.number, every_nth);
+    fn filter(&self, every_nth: Option<NonZeroU32>) -> Result<(), TestbedError> {
+        if let Means::Relay(control) = &self.means {
+            let order = Order::Lose {
+                host: self.host(),
+                every: every_nth,
+            };
+            return control.ask(&order).map(drop);
+        }
+        let script = recipe::losses(self.number, every_nth.map(NonZeroU32::get));
         Tool::Nft
             .run(Some(&self.switch), &["-f", "-"], &script)
             .map(drop)
     }
 
-    fn change_shaper(&self, shaper: &str) -> Result<(), TestbedError> {
+    /// The number of the host, counted from 0.
+    const fn host(&self) -> usize {
+        self.number - 1
+    }
+
+    fn change_shaper(&self, shaper: &str, waker: &UdpSocket) -> Result<(), TestbedError> {
         let name = recipe::port_name(self.number);
         let words = format!("qdisc change dev {name} root handle 1: tbf {shaper}\n");
         Tool::Tc.run(Some(&self.switch), &["-batch", "-"], &words)?;
         let decoy = (recipe::decoy_address(self.number), DISCARD_PORT);
-        let woken = self.waker.send_to(&[0], decoy);
+        let woken = waker.send_to(&[0], decoy);
         woken
             .map(drop)
             .map_err(TestbedError::system("Waking a port of the switch"))

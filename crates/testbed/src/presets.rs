@@ -2,7 +2,7 @@
 
 use crate::error::TestbedError;
 use crate::link::LinkLayer;
-use crate::network::NetworkSpec;
+use crate::network::{Emulation, NetworkSpec};
 
 /// A predefined network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,9 @@ impl Preset {
             burst_bytes: self.burst_bytes,
             queue_frames: self.queue_frames,
             link_layer: self.link_layer,
+            emulation: Emulation::Shaper,
+            layout: None,
+            seed: 1,
         }
     }
 }

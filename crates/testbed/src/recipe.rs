@@ -85,6 +85,42 @@ pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
     script
 }
 
+/// For `ip -batch` in the switch of a relay: creates a pair of interfaces for each host. `hosts` has the numbers of the
+/// ports and the namespaces behind them.
+pub(crate) fn relay_links(mtu: u32, hosts: &[(usize, &str)]) -> String {
+    let mut script = String::new();
+    for &(port, host) in hosts {
+        let (here, there) = (port_name(port), mac_address(HOST_MAC, port));
+        let ours = mac_address(PORT_MAC, port);
+        let _ = writeln!(
+            script,
+            "link add {here} mtu {mtu} txqueuelen {HOST_QUEUE_FRAMES} address {ours} type veth \
+             peer name {INTERFACE} mtu {mtu} txqueuelen {HOST_QUEUE_FRAMES} address {there} netns {host}\n\
+             link set {here} addrgenmode none\nlink set {here} alias \"{RELAY_ALIAS}\"\nlink set {here} up"
+        );
+    }
+    script.push_str("link set lo up\n");
+    script
+}
+
+/// Whether a frame asks the switch of a relay for an echo: a UDP datagram over IPv4, without options, to the echo port.
+pub(crate) fn is_echo_request(frame: &[u8]) -> bool {
+    frame.len() >= UDP_END
+        && frame[..6] == [0x02, 0x44, 0x57, SWITCH_MAC, 0, 0]
+        && frame[12..15] == [0x08, 0x00, 0x45]
+        && frame[23] == IPPROTO_UDP
+        && frame[36..38] == ECHO_PORT.to_be_bytes()
+}
+
+/// Turns a datagram back to its sender. The checksums stay right: they are sums, in which the order does not matter.
+pub(crate) fn turn_back(frame: &mut [u8]) {
+    for (at, len) in [(0, 6), (26, 4), (34, 2)] {
+        for index in at..at + len {
+            frame.swap(index, index + len);
+        }
+    }
+}
+
 /// For `bridge -batch` in the switch: assigns every address to its port, and turns learning and flooding off.
 pub(crate) fn switch_addresses(count: usize) -> String {
     let mut script = String::new();
@@ -197,10 +233,25 @@ pub(crate) fn host_links(port: usize, count: usize) -> String {
     script
 }
 
+/// The alias of each port of a relay.
+pub(crate) const RELAY_ALIAS: &str = "relay";
+/// The echo service (RFC 862) of the switch of a relay.
+pub(crate) const ECHO_PORT: u16 = 7;
+const IPPROTO_UDP: u8 = 17;
+/// Octets of the headers of Ethernet, IPv4 and UDP.
+const UDP_END: usize = 42;
+
 /// The arguments for `ethtool` that turn offloads off, so that each buffer is one frame as on the wire. A batch of
 /// frames in one buffer would pass the shaper at once.
 pub(crate) const fn offloads_off(interface: &str) -> [&str; 8] {
     ["-K", interface, "tso", "off", "gso", "off", "gro", "off"]
+}
+
+/// As [`offloads_off`], and the sender computes the checksums: a relay sends the octets that it sees.
+pub(crate) const fn checksums_on(interface: &str) -> [&str; 10] {
+    [
+        "-K", interface, "tso", "off", "gso", "off", "gro", "off", "tx", "off",
+    ]
 }
 
 /// The network interface in every host's namespace.
@@ -255,6 +306,28 @@ mod tests {
         assert!(script.contains("address add 198.18.0.2/16"));
         assert!(!script.contains("neighbour add 198.18.0.2 "));
         assert!(script.contains("198.18.0.3 lladdr 02:44:57:00:00:03"));
+    }
+
+    #[test]
+    fn an_echo_request_is_known_and_turned_back() {
+        let mut frame: Vec<u8> = (0..60).collect();
+        frame[..6].copy_from_slice(&[0x02, 0x44, 0x57, SWITCH_MAC, 0, 0]);
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        frame[23] = 17;
+        frame[36..38].copy_from_slice(&[0, 7]);
+        assert!(is_echo_request(&frame));
+        let sent = frame.clone();
+        turn_back(&mut frame);
+        assert_eq!((&frame[..6], &frame[6..12]), (&sent[6..12], &sent[..6]));
+        assert_eq!(
+            (&frame[26..30], &frame[30..34]),
+            (&sent[30..34], &sent[26..30])
+        );
+        assert_eq!(
+            (&frame[34..36], &frame[36..38]),
+            (&sent[36..38], &sent[34..36])
+        );
+        assert!(!is_echo_request(&frame) && !is_echo_request(&sent[..41]));
     }
 
     #[test]

@@ -8,9 +8,12 @@
 //! All times come from arrivals and from line clocks, none from the moment of a call. A caller that is late makes nothing
 //! else late: [`Relay::poll`] catches up in the order of time.
 
+pub(crate) mod control;
+pub mod driver;
 pub mod frame;
 mod ledger;
 mod line;
+pub mod process;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +22,8 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
 pub use ledger::{Counts, Ledger};
-use line::Line;
 pub(crate) use line::Random;
+use line::{Line, Turn};
 
 use crate::layout::{Layout, LayoutError, Node};
 
@@ -34,7 +37,10 @@ pub struct Relay<F> {
     ups: Vec<Option<usize>>,
     /// Each host's line from the network.
     downs: Vec<Option<usize>>,
-    events: BinaryHeap<Reverse<Event<F>>>,
+    /// Events on lines to hosts. They decide nothing, so that they may be handled early.
+    outward: BinaryHeap<Reverse<Event<F>>>,
+    /// All other events.
+    inward: BinaryHeap<Reverse<Event<F>>>,
     /// Events so far: those of the same time keep their order.
     count: u64,
     ledger: Ledger,
@@ -97,18 +103,19 @@ struct Event<F> {
     at_ns: u64,
     number: u64,
     line: usize,
-    step: Step,
-    moving: Moving<F>,
+    step: Step<F>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// Comes to the queue before the line.
-    Offered,
-    /// Has left the line.
-    Sent,
-    /// Has reached the line's end.
-    Arrived,
+#[derive(Debug)]
+enum Step<F> {
+    /// A frame comes to the queue before the line.
+    Offered(Moving<F>),
+    /// The line chooses its next frame.
+    Choose,
+    /// A frame has left the line.
+    Sent(Moving<F>),
+    /// A frame has reached the line's end.
+    Arrived(Moving<F>),
 }
 
 impl<F: Clone> Relay<F> {
@@ -140,7 +147,8 @@ impl<F: Clone> Relay<F> {
             downs: hosts.map(|host| of(host, &|line| line.to)).collect(),
             ways: layout.ways(),
             lines,
-            events: BinaryHeap::new(),
+            outward: BinaryHeap::new(),
+            inward: BinaryHeap::new(),
             count: 0,
             ledger: Ledger::default(),
         })
@@ -157,41 +165,59 @@ impl<F: Clone> Relay<F> {
                     band: head.band,
                     frame,
                 };
-                self.push(at_ns, line, Step::Offered, moving);
+                self.push(at_ns, line, Step::Offered(moving));
             }
             None => self.ledger.unroutable += 1,
         }
     }
 
-    /// Returns the time of the next event inside; [`Self::poll`] has nothing to do before it.
+    /// Returns when [`Self::poll`] with the same `lead_ns` has something to do. Returns `None` if nothing moves.
     #[must_use]
-    pub fn next_due(&self) -> Option<u64> {
-        self.events.peek().map(|Reverse(event)| event.at_ns)
+    pub fn next_due(&self, lead_ns: u64) -> Option<u64> {
+        let outward = self
+            .outward
+            .peek()
+            .map(|event| event.0.at_ns.saturating_sub(lead_ns));
+        let inward = self.inward.peek().map(|event| event.0.at_ns);
+        outward.into_iter().chain(inward).min()
     }
 
-    /// Moves frames until `now_ns`, and returns the next that reaches a host. Returns `None` when there is none before.
-    pub fn poll(&mut self, now_ns: u64) -> Option<Departure<F>> {
-        while self.next_due().is_some_and(|due_ns| due_ns <= now_ns) {
-            let Reverse(event) = self.events.pop()?;
+    /// Moves frames until `now_ns`, and returns the next that reaches a host until `lead_ns` later. Returns `None` when
+    /// there is none. With a lead a caller that takes some time to send a frame can begin early; nothing that another
+    /// arrival can still change is decided early.
+    pub fn poll(&mut self, now_ns: u64, lead_ns: u64) -> Option<Departure<F>> {
+        loop {
+            let within = |heap: &BinaryHeap<Reverse<Event<F>>>, until_ns: u64| {
+                let key = heap.peek().map(|event| event.0.key());
+                key.filter(|(at_ns, _)| *at_ns <= until_ns)
+            };
+            let inward = within(&self.inward, now_ns);
+            let outward = within(&self.outward, now_ns.saturating_add(lead_ns));
+            let heap = match (inward, outward) {
+                (None, None) => return None,
+                (Some(inward), Some(outward)) if outward < inward => &mut self.outward,
+                (Some(_), _) => &mut self.inward,
+                (None, Some(_)) => &mut self.outward,
+            };
+            let Reverse(event) = heap.pop()?;
             if let Some(departure) = self.handle(event) {
                 return Some(departure);
             }
         }
-        None
     }
 
     /// Holds back every frame to a host, until [`Self::release`]. The frame on its line leaves.
     pub fn hold(&mut self, host: usize) {
         if let Some(line) = self.line_to(host) {
-            self.lines[line].hold(true);
+            self.lines[line].hold();
         }
     }
 
     /// Releases what was held back, in its order and at the rate of the line.
     pub fn release(&mut self, now_ns: u64, host: usize) {
         if let Some(line) = self.line_to(host) {
-            self.lines[line].hold(false);
-            self.send_next(line, now_ns);
+            let turn = self.lines[line].release(now_ns);
+            self.take_turn(line, turn);
         }
     }
 
@@ -216,8 +242,8 @@ impl<F: Clone> Relay<F> {
             ledger.lines += line.counts;
             ledger.inside += line.inside();
         }
-        let offered = |event: &&Reverse<Event<F>>| matches!(event.0.step, Step::Offered);
-        ledger.inside += self.events.iter().filter(offered).count() as u64;
+        let offered = |event: &&Reverse<Event<F>>| matches!(event.0.step, Step::Offered(_));
+        ledger.inside += self.inward.iter().filter(offered).count() as u64;
         ledger
     }
 
@@ -226,48 +252,57 @@ impl<F: Clone> Relay<F> {
     }
 
     fn handle(&mut self, event: Event<F>) -> Option<Departure<F>> {
-        let (at_ns, line, moving) = (event.at_ns, event.line, event.moving);
+        let (at_ns, line) = (event.at_ns, event.line);
         match event.step {
-            Step::Offered => {
-                if let Some(sending) = self.lines[line].offer(at_ns, moving) {
-                    self.push(sending.until_ns, line, Step::Sent, sending.moving);
-                }
-                None
+            Step::Offered(moving) => {
+                let turn = self.lines[line].offer(at_ns, moving);
+                self.take_turn(line, turn);
             }
-            Step::Sent => {
+            Step::Choose => {
+                let turn = self.lines[line].choose(at_ns);
+                self.take_turn(line, turn);
+            }
+            Step::Sent(moving) => {
                 let [one, other] = self.lines[line].sent(at_ns);
                 if let Some(other_ns) = other {
-                    self.push(other_ns, line, Step::Arrived, moving.clone());
+                    self.push(other_ns, line, Step::Arrived(moving.clone()));
                 }
                 if let Some(one_ns) = one {
-                    self.push(one_ns, line, Step::Arrived, moving);
+                    self.push(one_ns, line, Step::Arrived(moving));
                 }
-                self.send_next(line, at_ns);
-                None
             }
-            Step::Arrived => {
+            Step::Arrived(moving) => {
                 self.lines[line].arrived();
                 match self.lines[line].to {
                     Node::Host(host) => {
                         self.ledger.delivered += 1;
-                        Some(Departure {
+                        return Some(Departure {
                             due_ns: at_ns,
                             host,
                             frame: moving.frame,
-                        })
+                        });
                     }
-                    Node::Switch(switch) => {
-                        self.forward(switch, line, at_ns, moving);
-                        None
-                    }
+                    Node::Switch(switch) => self.forward(switch, line, at_ns, moving),
                 }
             }
         }
+        None
     }
 
-    fn send_next(&mut self, line: usize, at_ns: u64) {
-        if let Some(sending) = self.lines[line].next(at_ns) {
-            self.push(sending.until_ns, line, Step::Sent, sending.moving);
+    fn take_turn(&mut self, line: usize, turn: Turn<F>) {
+        match turn {
+            Turn::Nothing => {}
+            Turn::Choose(at_ns) => self.push(at_ns, line, Step::Choose),
+            Turn::Send {
+                until_ns,
+                moving,
+                another,
+            } => {
+                self.push(until_ns, line, Step::Sent(moving));
+                if another {
+                    self.push(until_ns, line, Step::Choose);
+                }
+            }
         }
     }
 
@@ -277,7 +312,7 @@ impl<F: Clone> Relay<F> {
                 let way = self.ways[switch].get(host).copied().flatten();
                 // A frame to its own sender would go back where it came from.
                 match way.filter(|&way| way != back(came_by)) {
-                    Some(way) => self.push(at_ns, way, Step::Offered, moving),
+                    Some(way) => self.push(at_ns, way, Step::Offered(moving)),
                     None => self.ledger.unroutable += 1,
                 }
             }
@@ -290,21 +325,25 @@ impl<F: Clone> Relay<F> {
                 self.ledger.copied += ways.len().saturating_sub(1) as u64;
                 self.ledger.unroutable += u64::from(ways.is_empty());
                 for way in ways {
-                    self.push(at_ns, way, Step::Offered, moving.clone());
+                    self.push(at_ns, way, Step::Offered(moving.clone()));
                 }
             }
             Destination::Nobody => self.ledger.unroutable += 1,
         }
     }
 
-    fn push(&mut self, at_ns: u64, line: usize, step: Step, moving: Moving<F>) {
+    fn push(&mut self, at_ns: u64, line: usize, step: Step<F>) {
         self.count += 1;
-        self.events.push(Reverse(Event {
+        let to_host = matches!(self.lines[line].to, Node::Host(_));
+        let heap = match step {
+            Step::Sent(_) | Step::Arrived(_) if to_host => &mut self.outward,
+            _ => &mut self.inward,
+        };
+        heap.push(Reverse(Event {
             at_ns,
             number: self.count,
             line,
             step,
-            moving,
         }));
     }
 }

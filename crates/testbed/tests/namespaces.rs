@@ -1,6 +1,9 @@
 //! Testbeds in namespaces: creation, holding, losses, removal. The tests need the privileges of `Testbed::obstacle`; a
 //! test without them is skipped with a message.
 
+#[path = "truth/program.rs"]
+mod program;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -9,11 +12,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use deckwatch_os::namespace::{Namespace, NamespaceIdentity};
+use deckwatch_os::namespace::{Namespace, NamespaceIdentity, kill_process, start_time_of_process};
 use deckwatch_os::{schedule, socket};
 use deckwatch_testbed::{
     Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers, preset,
 };
+use program::{relay_program, relayed};
 
 /// Long enough for a datagram on a busy machine. A test waits for all of it only where no datagram is expected.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,7 +29,7 @@ fn testbed(network: &NetworkSpec, names: &[&str]) -> Option<Testbed> {
         return None;
     }
     let hosts: Vec<HostSpec> = names.iter().map(|&name| HostSpec::new(name)).collect();
-    let testbed = Testbed::create(network, &hosts).unwrap();
+    let testbed = Testbed::create_by(&relay_program(), network, &hosts).unwrap();
     assert_eq!(testbed.environment(), Environment::Namespaces);
     Some(testbed)
 }
@@ -106,7 +110,16 @@ fn thirty_six_hosts_come_up_reach_each_other_and_go() {
 
 #[test]
 fn a_held_port_delays_every_frame_and_loses_none() {
-    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B", "C"]) else {
+    hold_and_release(&preset("fast-ethernet").unwrap());
+}
+
+#[test]
+fn a_held_port_of_a_relay_delays_every_frame_and_loses_none() {
+    hold_and_release(&relayed("fast-ethernet"));
+}
+
+fn hold_and_release(network: &NetworkSpec) {
+    let Some(testbed) = testbed(network, &["A", "B", "C"]) else {
         return;
     };
     stay_on_one_processor();
@@ -133,8 +146,17 @@ fn a_held_port_delays_every_frame_and_loses_none() {
 
 #[test]
 fn a_stream_crosses_cells_whole() {
+    cross(&preset("atm-oc3").unwrap());
+}
+
+#[test]
+fn a_stream_crosses_cells_of_a_relay_whole() {
+    cross(&relayed("atm-oc3"));
+}
+
+fn cross(network: &NetworkSpec) {
     const OCTETS: usize = 1 << 20;
-    let Some(testbed) = testbed(&preset("atm-oc3").unwrap(), &["A", "B"]) else {
+    let Some(testbed) = testbed(network, &["A", "B"]) else {
         return;
     };
     let (client, server) = (&testbed.hosts()[0], &testbed.hosts()[1]);
@@ -173,10 +195,19 @@ fn a_stream_crosses_cells_whole() {
 
 #[test]
 fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
+    wait_and_leave(&preset("fast-ethernet").unwrap());
+}
+
+#[test]
+fn what_waits_at_a_port_of_a_relay_leaves_by_the_priority_of_its_code_point() {
+    wait_and_leave(&relayed("fast-ethernet"));
+}
+
+fn wait_and_leave(network: &NetworkSpec) {
     const EXPEDITED: u8 = 46;
     const ASSURED: u8 = 34;
     const LOWER_EFFORT: u8 = 8;
-    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B", "C"]) else {
+    let Some(testbed) = testbed(network, &["A", "B", "C"]) else {
         return;
     };
     stay_on_one_processor();
@@ -205,15 +236,26 @@ fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
 
 #[test]
 fn the_first_and_every_tenth_frame_are_lost_and_counted() {
-    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B"]) else {
+    lose(&preset("fast-ethernet").unwrap());
+}
+
+#[test]
+fn the_first_and_every_tenth_frame_through_a_relay_are_lost_and_counted() {
+    lose(&relayed("fast-ethernet"));
+}
+
+fn lose(network: &NetworkSpec) {
+    let Some(testbed) = testbed(network, &["A", "B", "C"]) else {
         return;
     };
+    stay_on_one_processor();
     let (from, to) = pair(&testbed);
     let port = testbed.port("B").unwrap();
     port.lose_every(NonZeroU32::new(10).unwrap()).unwrap();
     for number in 0..100_u32 {
         from.send(&number.to_be_bytes()).unwrap();
     }
+    wait_for_frames_of(&testbed.hosts()[0], &testbed.hosts()[2]);
     port.lose_none().unwrap();
     from.send(&100_u32.to_be_bytes()).unwrap();
     let expected = (0..=100).filter(|number| number % 10 != 0 || *number == 100);
@@ -334,4 +376,53 @@ fn a_kept_testbed_outlives_its_maker_and_every_cleaning_until_it_is_taken_down()
     );
     assert!(Namespace::named(&name).is_err());
     assert!(leftovers::take_down_kept(Some(kept.owner.number)).is_err());
+}
+
+#[test]
+fn a_testbed_tells_that_its_relay_was_killed() {
+    let Some(testbed) = testbed(&relayed("fast-ethernet"), &["A", "B"]) else {
+        return;
+    };
+    testbed.check().unwrap();
+    kill_process(testbed.relay_process().unwrap()).unwrap();
+    let told = std::iter::repeat_with(|| testbed.check())
+        .take(CLEANINGS_MAX)
+        .any(|checked| checked.is_err());
+    assert!(told);
+}
+
+/// The relay of another process, which is killed, ends by itself: nobody is left to remove it.
+#[test]
+fn a_relay_ends_with_its_owner() {
+    const OWNER: &str = "DECKWATCH_TESTBED_OWNER";
+    if std::env::var_os(OWNER).is_some() {
+        let testbed = testbed(&relayed("fast-ethernet"), &["A", "B"]).unwrap();
+        println!("\nrelay {}", testbed.relay_process().unwrap());
+        let _ = std::io::stdin().read_line(&mut String::new());
+        return;
+    }
+    if let Some(reason) = Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture", "a_relay_ends_with_its_owner"]);
+    command
+        .env(OWNER, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut owner = command.spawn().unwrap();
+    let output = std::io::BufReader::new(owner.stdout.take().unwrap());
+    let relay: u32 = std::io::BufRead::lines(output)
+        .find_map(|line| line.unwrap().strip_prefix("relay ")?.parse().ok())
+        .unwrap();
+    assert!(start_time_of_process(relay).is_some());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let gone = std::iter::repeat_with(|| start_time_of_process(relay).is_none())
+        .take(CLEANINGS_MAX)
+        .any(|gone| gone);
+    assert!(gone);
+    // Other tests clean leftovers too.
+    let _ = leftovers::clean();
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use deckwatch_carrier::carriers::{self, CarrierRef};
 use deckwatch_meter::result::Published;
-use deckwatch_testbed::{NetworkSpec, PRESETS, preset};
+use deckwatch_testbed::{Emulation, NetworkSpec, PRESETS, preset};
 use toml::Spanned;
 
 use super::fault::Faults;
@@ -167,12 +167,15 @@ impl<'m> Checks<'m> {
                 wish.queue_frames.as_ref().map(Spanned::span),
             ),
         ];
+        let emulation = wish.emulation.as_ref();
+        let chosen = ("emulation", emulation.map(Spanned::span));
         let changed: Vec<_> = changes
             .into_iter()
             .filter_map(|(key, place)| Some((key, place?)))
             .collect();
         if named.rate_bits_per_s.is_none() {
-            for (key, place) in changed {
+            let chosen = chosen.1.map(|place| (chosen.0, place));
+            for (key, place) in changed.into_iter().chain(chosen) {
                 let help = "remove it, or name an emulated network as preset";
                 self.faults
                     .report(place, format!("loopback has no `{key}`"), help);
@@ -194,7 +197,12 @@ impl<'m> Checks<'m> {
             mtu_bytes: value(&wish.mtu_bytes).unwrap_or(named.mtu_bytes),
             burst_bytes: value(&wish.burst_bytes).unwrap_or(named.burst_bytes),
             queue_frames: value(&wish.queue_frames).unwrap_or(named.queue_frames),
-            link_layer: named.link_layer,
+            emulation: match emulation.map(Spanned::get_ref) {
+                None => named.emulation,
+                Some(super::file::Emulation::Shaper) => Emulation::Shaper,
+                Some(super::file::Emulation::Relay) => Emulation::Relay,
+            },
+            ..named
         }
     }
 

@@ -334,4 +334,18 @@ pub(super) struct Network {
     #[serde(default)]
     #[schemars(with = "Option<u32>", range(min = 1, max = 1_000_000), extend("examples" = [1000]))]
     pub(super) queue_frames: Option<Spanned<u32>>,
+    /// What carries the frames; shaper if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Emulation>", extend("examples" = ["relay"]))]
+    pub(super) emulation: Option<Spanned<Emulation>>,
+}
+
+/// What carries the frames of an emulated network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Emulation {
+    /// Shapers of the kernel: as fast as the kernel, without the transmission time of a frame at low load
+    Shaper,
+    /// A relay: each frame takes its time on each line, and waits for the one before it
+    Relay,
 }

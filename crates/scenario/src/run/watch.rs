@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
+use deckwatch_testbed::Testbed;
 
 use super::Run;
 use super::child::{Child, Ended, Role};
@@ -211,9 +212,10 @@ impl Run<'_> {
             })
         };
         let children = &self.crew.children;
+        let relay = self.planner.testbed.and_then(Testbed::relay_process);
         TakenWatch::begin(
             children.iter().filter_map(watched).collect(),
-            children.iter().map(Child::id),
+            children.iter().map(Child::id).chain(relay),
         )
     }
 

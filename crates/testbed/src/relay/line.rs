@@ -24,7 +24,10 @@ pub(super) struct Line<F> {
     /// When the line has sent what it was given: nanoseconds, and the part of one that is left, times the rate.
     free_at_ns: u64,
     free_rest: u64,
-    sending: bool,
+    /// A frame has not left it yet.
+    carrying: bool,
+    /// The next frame is chosen when the line is free.
+    choosing: bool,
     held: bool,
     /// Drops the first frame and every n-th after it.
     lose: Option<(NonZeroU32, u32)>,
@@ -34,10 +37,18 @@ pub(super) struct Line<F> {
     in_flight: usize,
 }
 
-/// A frame on the line: it leaves the queue now, and its last bit at `until_ns`.
-pub(super) struct Sending<F> {
-    pub(super) until_ns: u64,
-    pub(super) moving: Moving<F>,
+/// What a line does next.
+pub(super) enum Turn<F> {
+    /// It waits for a frame or for its release.
+    Nothing,
+    /// It chooses a frame at this time, when it is free.
+    Choose(u64),
+    /// It sends a frame, whose last bit leaves at `until_ns`, and chooses the next then, if one waits.
+    Send {
+        until_ns: u64,
+        moving: Moving<F>,
+        another: bool,
+    },
 }
 
 impl<F: Clone> Line<F> {
@@ -56,7 +67,8 @@ impl<F: Clone> Line<F> {
             room: room as usize,
             free_at_ns: 0,
             free_rest: 0,
-            sending: false,
+            carrying: false,
+            choosing: false,
             held: false,
             lose: None,
             random: Random(seed),
@@ -65,16 +77,16 @@ impl<F: Clone> Line<F> {
         }
     }
 
-    /// Queues a frame, or drops it. Returns the frame that goes on the line now, if the line is idle.
-    pub(super) fn offer(&mut self, at_ns: u64, moving: Moving<F>) -> Option<Sending<F>> {
+    /// Queues a frame, or drops it.
+    pub(super) fn offer(&mut self, at_ns: u64, moving: Moving<F>) -> Turn<F> {
         self.counts.offered += 1;
         if self.is_lost_on_purpose() {
             self.counts.lost_on_purpose += 1;
-            return None;
+            return Turn::Nothing;
         }
         if moving.packet_bytes > self.spec.mtu_bytes {
             self.counts.too_long += 1;
-            return None;
+            return Turn::Nothing;
         }
         let band = match self.from {
             Node::Host(_) => Band::Middle,
@@ -83,39 +95,60 @@ impl<F: Clone> Line<F> {
         let queue = &mut self.bands[band as usize];
         if queue.len() >= self.room {
             self.counts.queue_full += 1;
-            return None;
+            return Turn::Nothing;
         }
         queue.push_back(moving);
-        self.next(at_ns)
+        self.turn(at_ns)
     }
 
-    /// Returns the next frame for the line, the first of the highest priority, if the line is idle and not held.
-    pub(super) fn next(&mut self, at_ns: u64) -> Option<Sending<F>> {
-        if self.sending || self.held {
-            return None;
+    /// The time has come to choose the next frame.
+    pub(super) fn choose(&mut self, at_ns: u64) -> Turn<F> {
+        self.choosing = false;
+        self.turn(at_ns)
+    }
+
+    /// Puts the first frame of the highest priority on the line, if the line is free.
+    fn turn(&mut self, at_ns: u64) -> Turn<F> {
+        if self.choosing || self.held {
+            return Turn::Nothing;
         }
-        let queue = self.bands.iter_mut().find(|queue| !queue.is_empty())?;
-        let moving = queue.pop_front()?;
+        let Some(queue) = self.bands.iter_mut().find(|queue| !queue.is_empty()) else {
+            return Turn::Nothing;
+        };
+        if at_ns < self.free_at_ns {
+            self.choosing = true;
+            return Turn::Choose(self.free_at_ns);
+        }
+        let Some(moving) = queue.pop_front() else {
+            return Turn::Nothing;
+        };
+        self.occupy(at_ns, moving.packet_bytes);
+        self.choosing = self.bands.iter().any(|queue| !queue.is_empty());
+        Turn::Send {
+            until_ns: self.free_at_ns,
+            moving,
+            another: self.choosing,
+        }
+    }
+
+    /// The line is busy with a frame from `at_ns` on.
+    fn occupy(&mut self, at_ns: u64, packet_bytes: u32) {
         if at_ns > self.free_at_ns {
             self.free_at_ns = at_ns;
             self.free_rest = 0;
         }
-        let octets = self.spec.link_layer.wire_octets(moving.packet_bytes.into());
+        let octets = self.spec.link_layer.wire_octets(packet_bytes.into());
         let rate = u128::from(self.spec.rate_bits_per_s);
         let total = u128::from(octets) * 8 * NS_PER_S + u128::from(self.free_rest);
         let whole_ns = u64::try_from(total / rate).unwrap_or(u64::MAX);
         self.free_at_ns = self.free_at_ns.saturating_add(whole_ns);
         self.free_rest = u64::try_from(total % rate).unwrap_or(0);
-        self.sending = true;
-        Some(Sending {
-            until_ns: self.free_at_ns,
-            moving,
-        })
+        self.carrying = true;
     }
 
     /// The frame on the line has left. Returns when it reaches the end, and when its duplicate does.
     pub(super) fn sent(&mut self, at_ns: u64) -> [Option<u64>; 2] {
-        self.sending = false;
+        self.carrying = false;
         let impairment = self.spec.impairment;
         if self.random.hits(impairment.loss) {
             self.counts.lost += 1;
@@ -151,8 +184,13 @@ impl<F: Clone> Line<F> {
         self.counts.arrived += 1;
     }
 
-    pub(super) fn hold(&mut self, held: bool) {
-        self.held = held;
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    pub(super) fn release(&mut self, at_ns: u64) -> Turn<F> {
+        self.held = false;
+        self.turn(at_ns)
     }
 
     pub(super) fn lose(&mut self, every_nth: Option<NonZeroU32>) {
@@ -162,7 +200,7 @@ impl<F: Clone> Line<F> {
     /// Frames in the queue, on the line and behind it.
     pub(super) fn inside(&self) -> u64 {
         let queued: usize = self.bands.iter().map(VecDeque::len).sum();
-        (queued + usize::from(self.sending) + self.in_flight) as u64
+        (queued + usize::from(self.carrying) + self.in_flight) as u64
     }
 
     fn is_lost_on_purpose(&mut self) -> bool {

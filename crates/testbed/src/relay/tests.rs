@@ -27,7 +27,7 @@ fn star(spec: &LinkSpec) -> Relay<u64> {
 }
 
 fn drain(relay: &mut Relay<u64>) -> Vec<Departure<u64>> {
-    std::iter::from_fn(|| relay.poll(u64::MAX)).collect()
+    std::iter::from_fn(|| relay.poll(u64::MAX, 0)).collect()
 }
 
 /// Each frame is marked with the time of its arrival; returns the delays.
@@ -93,7 +93,7 @@ fn goodput_is_that_of_theory_on_fast_ethernet_gigabit_and_oc3() {
         for number in 0..FRAMES {
             let at_ns = (number as f64 * gap_ns) as u64;
             relay.arrive(at_ns, A, head, at_ns);
-            while let Some(departure) = relay.poll(at_ns) {
+            while let Some(departure) = relay.poll(at_ns, 0) {
                 times.push(departure.due_ns);
                 octets += u64::from(payload);
             }
@@ -122,7 +122,7 @@ fn crossed(spec: &LinkSpec, load: f64, frames: usize) -> Vec<u64> {
         at += -random.share().ln() * service_ns / load;
         let at_ns = at as u64;
         relay.arrive(at_ns, [A, C][number % 2], MIDDLE, at_ns);
-        all.extend(std::iter::from_fn(|| relay.poll(at_ns)));
+        all.extend(std::iter::from_fn(|| relay.poll(at_ns, 0)));
     }
     all.extend(drain(&mut relay));
     assert_eq!(all.len(), frames);
@@ -148,7 +148,7 @@ fn impaired(impairment: Impairment, count: u64) -> (Relay<u64>, Vec<Departure<u6
     let mut all = Vec::new();
     for number in 0..count {
         relay.arrive(number * 1_000_000, A, MIDDLE, number * 1_000_000);
-        all.extend(std::iter::from_fn(|| relay.poll(number * 1_000_000)));
+        all.extend(std::iter::from_fn(|| relay.poll(number * 1_000_000, 0)));
     }
     all.extend(drain(&mut relay));
     (relay, all)
@@ -263,7 +263,7 @@ fn an_urgent_frame_waits_for_the_frame_on_the_line_and_for_no_other() {
         ..MIDDLE
     };
     relay.arrive(10, C, last, 200);
-    assert!(relay.poll(10_000_000).is_none());
+    assert!(relay.poll(10_000_000, 0).is_none());
     let urgent = Head {
         band: Band::First,
         packet_bytes: 64,
@@ -313,7 +313,7 @@ fn a_full_queue_drops_and_the_ledger_adds_up_at_any_moment() {
             },
             at_ns,
         );
-        while relay.poll(at_ns).is_some() {}
+        while relay.poll(at_ns, 0).is_some() {}
         assert!(relay.ledger().adds_up(), "{:?}", relay.ledger());
     }
     drain(&mut relay);
@@ -340,6 +340,29 @@ fn a_frame_to_all_reaches_every_host_but_its_sender() {
 }
 
 #[test]
+fn a_lead_brings_frames_out_early_and_changes_neither_times_nor_choices() {
+    let run = |lead_ns: u64| {
+        let mut relay = star(&link("fast-ethernet"));
+        let mut all = Vec::new();
+        for number in 0..2000_u64 {
+            let at_ns = number * 70_000;
+            let band = [Band::Middle, Band::First][usize::from(number % 7 == 3)];
+            let head = Head { band, ..MIDDLE };
+            relay.arrive(at_ns, [A, C][number as usize % 2], head, at_ns);
+            while let Some(departure) = relay.poll(at_ns, lead_ns) {
+                assert!(departure.due_ns <= at_ns + lead_ns);
+                all.push((departure.due_ns, departure.frame));
+            }
+            let next_ns = relay.next_due(lead_ns);
+            assert!(next_ns.is_some_and(|next_ns| next_ns > at_ns));
+        }
+        all.extend(drain(&mut relay).iter().map(|one| (one.due_ns, one.frame)));
+        all
+    };
+    assert_eq!(run(0), run(60_000));
+}
+
+#[test]
 fn a_late_caller_changes_no_time() {
     let run = |calls: u64| {
         let mut relay = star(&link("fast-ethernet"));
@@ -348,7 +371,7 @@ fn a_late_caller_changes_no_time() {
             let at_ns = number * 100_000;
             relay.arrive(at_ns, [A, C][number as usize % 2], MIDDLE, at_ns);
             if number % calls == 0 {
-                all.extend(std::iter::from_fn(|| relay.poll(at_ns)));
+                all.extend(std::iter::from_fn(|| relay.poll(at_ns, 0)));
             }
         }
         all.extend(drain(&mut relay));

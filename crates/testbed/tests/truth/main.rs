@@ -1,7 +1,10 @@
 //! What an emulated network does as a real one, and what it does not, measured. The tests need namespaces; without them
 //! they are skipped and the skips are counted.
 
+mod frames;
 mod goodput;
+mod program;
+mod relay;
 mod waits;
 
 use std::net::UdpSocket;
@@ -9,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::provenance::Readings;
+use program::relay_program;
+
 use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed};
 
 /// The maximum of attempts. A failed attempt is repeated if it was disturbed.
@@ -30,7 +35,8 @@ fn testbed(network: &NetworkSpec) -> Option<Testbed> {
         deckwatch_testkit::skip("namespaces", &reason);
         return None;
     }
-    Some(Testbed::create(network, &["A", "B", "C"].map(HostSpec::new)).unwrap())
+    let hosts = ["A", "B", "C"].map(HostSpec::new);
+    Some(Testbed::create_by(&relay_program(), network, &hosts).unwrap())
 }
 
 /// Returns the share of the time in which a thread waited for a processor, or processor time was withheld.

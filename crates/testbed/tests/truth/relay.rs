@@ -1,0 +1,111 @@
+//! What a relay emulates, measured with real frames against theory: the time of one frame, and the waits of a queue.
+
+use deckwatch_testbed::{NetworkSpec, preset};
+
+use crate::frames::{Passage, median, passages, random_gaps};
+use crate::program::relayed;
+use crate::{measuring, testbed, until_undisturbed};
+
+/// Frames for the time of one frame; far apart, so that each finds the lines idle.
+const SINGLE_FRAMES: usize = 300;
+const SINGLE_GAP_NS: i64 = 3_000_000;
+/// Frames for the mean of a wait.
+const QUEUED_FRAMES: usize = 5_000;
+const HEADERS: usize = 28;
+/// The allowed deviation of one frame's delay, beside the hosts' own time.
+const DELAY_TOLERANCE: f64 = 0.05;
+/// The allowed deviation of a mean wait.
+const WAIT_TOLERANCE: f64 = 0.15;
+
+fn median_delay_ns(network: &NetworkSpec, payload_bytes: usize) -> Option<f64> {
+    let testbed = testbed(network)?;
+    let passed = passages(&testbed, payload_bytes, &[SINGLE_GAP_NS; SINGLE_FRAMES]);
+    // The relay learns how late its timer wakes it.
+    let learned = &passed[passed.len() / 3..];
+    Some(median(learned.iter().map(|one| one.took_ns).collect()))
+}
+
+/// The hosts' own time is that of a frame on a network without transmission time.
+#[test]
+fn a_frame_takes_its_transmission_time_on_both_hops_beside_the_hosts_own_time() {
+    let _alone = measuring();
+    for (name, payload_bytes) in [
+        ("fast-ethernet", 1024),
+        ("fast-ethernet", 1472),
+        ("atm-oc3", 4096),
+        ("atm-oc3", 9152),
+    ] {
+        let network = relayed(name);
+        let packet = (payload_bytes + HEADERS) as u64;
+        let due_ns = 2e9 * network.transmission_s(packet).unwrap();
+        until_undisturbed(&format!("{name} {payload_bytes}"), || {
+            let host_ns = median_delay_ns(&preset(name).unwrap(), payload_bytes)?;
+            let took_ns = median_delay_ns(&network, payload_bytes)?;
+            let words = format!(
+                "a frame of {payload_bytes} octets took {:.1} us; two hops take {:.1}, the hosts {:.1}",
+                took_ns / 1e3,
+                due_ns / 1e3,
+                host_ns / 1e3
+            );
+            println!("{words}");
+            let fits = took_ns >= due_ns * (1.0 - DELAY_TOLERANCE)
+                && took_ns <= due_ns * (1.0 + DELAY_TOLERANCE) + host_ns;
+            (!fits).then_some(words)
+        });
+    }
+}
+
+/// Mean waits over the same frames, nanoseconds: on a real link, by Lindley's recursion over the frames as they were
+/// sent, and as measured.
+fn waits(service_ns: f64, passed: &[Passage]) -> (f64, f64) {
+    let (mut wait, mut before_ns) = (0.0_f64, passed[0].sent_ns);
+    let real: Vec<f64> = passed
+        .iter()
+        .map(|one| {
+            wait = (wait + service_ns - (one.sent_ns - before_ns) as f64).max(0.0);
+            before_ns = one.sent_ns;
+            wait
+        })
+        .collect();
+    let alone = passed.iter().zip(&real).filter(|(_, wait)| **wait == 0.0);
+    let alone_ns = median(alone.map(|(one, _)| one.took_ns).collect());
+    let (mut theory, mut measured) = (0.0, 0.0);
+    for (one, &real_ns) in passed.iter().zip(&real) {
+        let waited_ns = one.took_ns as f64 - alone_ns;
+        // The host held this frame up for longer than any frame takes: a real link would have passed it earlier.
+        if waited_ns <= real_ns + service_ns {
+            theory += real_ns;
+            measured += waited_ns;
+        }
+    }
+    let count = passed.len() as f64;
+    (theory / count, measured / count)
+}
+
+#[test]
+fn waits_behind_other_frames_are_those_of_a_real_link() {
+    const PAYLOAD_BYTES: usize = 1472;
+    let _alone = measuring();
+    let network = relayed("fast-ethernet");
+    let Some(testbed) = testbed(&network) else {
+        return;
+    };
+    let packet = (PAYLOAD_BYTES + HEADERS) as u64;
+    let service_ns = network.transmission_s(packet).unwrap() * 1e9;
+    for load in [0.5, 0.75, 0.9] {
+        until_undisturbed(&format!("relayed waits at {load}"), || {
+            let gaps = random_gaps(service_ns / load, QUEUED_FRAMES);
+            let passed = passages(&testbed, PAYLOAD_BYTES, &gaps);
+            let (theory_ns, measured_ns) = waits(service_ns, &passed);
+            let queue_ns = service_ns * load / (2.0 * (1.0 - load));
+            let words = format!(
+                "mean wait {:.1} us; a real link has {:.1} with these arrivals, and {:.1} in the long run (M/D/1)",
+                measured_ns / 1e3,
+                theory_ns / 1e3,
+                queue_ns / 1e3
+            );
+            println!("{words}");
+            ((measured_ns / theory_ns - 1.0).abs() > WAIT_TOLERANCE).then_some(words)
+        });
+    }
+}

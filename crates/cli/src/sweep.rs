@@ -18,9 +18,9 @@ use crate::laboratory::{Destination, Where, version};
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Args {
-    /// Carriers to compare, which take turns at each size: udp, tcp, corba, corba-oneway
+    /// Carriers to compare, which take turns at each size: udp, tcp, corba, corba-oneway, event, rt-event, or `all`
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["udp", "tcp"])]
-    carriers: Vec<CarrierRef>,
+    carriers: Vec<String>,
     /// Message sizes in octets: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000), or `nttcp` (16 octets to
     /// 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// NUM_MESSAGES: transactions, and messages of the stream, in an iteration
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=SWEEP_MESSAGES_MAX))]
     messages: u64,
+    /// Measure few of the sizes: first some over the whole range, then more where neighbours differ by more than their error
+    /// bars. The number is the most that are measured [default: a tenth, at least 17]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    adaptive: Option<usize>,
     /// Chooses the random order of the sizes
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -82,10 +86,30 @@ sample supports.
 Examples:
   deckwatch sweep --carriers udp,tcp --sizes 16..1024:16 --iterations 5 --messages 200
   deckwatch sweep --sizes ffi --carriers tcp,corba
+  deckwatch sweep --carriers all --adaptive
   deckwatch sweep --output results/night
   deckwatch sweep --resume results/night
   deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json";
     text
+}
+
+/// The carriers of these names, each once.
+fn carriers(names: &[String]) -> anyhow::Result<Vec<CarrierRef>> {
+    let mut carriers: Vec<CarrierRef> = Vec::new();
+    for name in names {
+        let named = match name.as_str() {
+            "all" => CarrierRef::all().collect(),
+            name => vec![name.parse()?],
+        };
+        carriers.extend(
+            named
+                .iter()
+                .filter(|it| !carriers.contains(it))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
+    }
+    Ok(carriers)
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -99,19 +123,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         inserted: Inserted::default(),
         without: Vec::new(),
     };
-    let mut carriers: Vec<CarrierRef> = Vec::new();
-    for carrier in args.carriers {
-        if !carriers.contains(&carrier) {
-            carriers.push(carrier);
-        }
-    }
+    anyhow::ensure!(
+        args.adaptive.is_none() || args.iterations > 1,
+        "--adaptive compares error bars, which one iteration does not have: give --iterations 2 or more"
+    );
+    let adaptive = args.adaptive.map(|points| match points {
+        0 => (sizes.len() / 10).max(17),
+        points => points,
+    });
     let mut asked = Sweep {
         setup,
         condition: args.condition.into(),
-        carriers,
+        carriers: carriers(&args.carriers)?,
         sizes,
         messages: args.messages,
         seed: args.seed,
+        adaptive,
         waits: args.full == Full::Wait,
         journal: PathBuf::new(),
     };

@@ -85,7 +85,7 @@ fn every_point_has_every_metric_over_each_carrier() {
     let output = sweep(
         &folder,
         &[
-            "--carriers=udp,tcp,corba,corba-oneway",
+            "--carriers=all",
             "--sizes=16..64:24,3000",
             "--iterations=2",
             "--messages=40",
@@ -98,7 +98,7 @@ fn every_point_has_every_metric_over_each_carrier() {
     let document = document(&folder);
     let printed: ExperimentDocument = serde_json::from_slice(&output.stdout).expect("a document");
     assert_eq!(printed, document);
-    let carriers = ["udp", "tcp", "corba", "corba-oneway"];
+    let carriers = ["udp", "tcp", "corba", "corba-oneway", "event", "rt-event"];
     let expected: Vec<(String, u32)> = carriers
         .iter()
         .flat_map(|carrier| [16, 40, 64, 3000].map(|size| ((*carrier).to_owned(), size)))
@@ -188,6 +188,33 @@ fn a_sweep_that_stops_keeps_its_points_and_goes_on_behind_them() {
             .iter()
             .any(|note| note.contains("of an earlier run"))
     );
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn an_adaptive_sweep_begins_with_some_sizes_and_keeps_its_budget() {
+    let folder = folder("sweep-adaptive");
+    let more = [
+        "--carriers=tcp",
+        "--sizes=16..16384:16",
+        "--iterations=2",
+        "--messages=5",
+        "--adaptive=20",
+    ];
+    let output = sweep(&folder, &more).output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let sizes: Vec<u32> = places(&document(&folder))
+        .iter()
+        .map(|place| place.1)
+        .collect();
+    assert!((17..=20).contains(&sizes.len()), "{sizes:?}");
+    assert!(sizes.contains(&16) && sizes.contains(&16_384), "{sizes:?}");
+    // Nothing is left to do, or the budget is spent.
+    let output = resume(&folder, &more);
+    assert!(output.status.success(), "{}", complaints(&output));
+    assert_eq!(places(&document(&folder)).len(), sizes.len());
+    let output = resume(&folder, &more[..4]);
+    assert!(complaints(&output).contains("its sizes measured was `at most 20"));
     std::fs::remove_dir_all(folder).expect("removed");
 }
 

@@ -4,6 +4,8 @@
 //! in a random order. At each size the carriers take turns, iteration by iteration. A finished point is written to the
 //! [journal](JOURNAL_FILE), from which a later sweep goes on.
 
+mod adaptive;
+mod channel;
 pub(crate) mod end;
 mod figures;
 mod flow;
@@ -21,7 +23,9 @@ use std::time::Duration;
 use deckwatch_carrier::carrier::Delivery;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 
+use channel::Channels;
 pub use journal::JOURNAL_FILE;
 use journal::Journal;
 use pair::{Pair, Side};
@@ -51,6 +55,8 @@ pub struct Sweep {
     pub seed: u64,
     /// A datagram waits for room in a full send buffer. Otherwise it is a sendto error.
     pub waits: bool,
+    /// The largest number of sizes that are measured, those where neighbours differ. `None`: all sizes.
+    pub adaptive: Option<usize>,
     /// The journal, in the result folder.
     pub journal: PathBuf,
 }
@@ -63,8 +69,13 @@ impl Sweep {
     fn parameters(&self) -> BTreeMap<String, String> {
         let names: Vec<&str> = self.carriers.iter().map(|it| it.name()).collect();
         let full = if self.waits { "wait" } else { "a sendto error" };
+        let chosen = match self.adaptive {
+            Some(points) => format!("at most {points}, where neighbours differ"),
+            None => "all".to_owned(),
+        };
         [
             ("carriers", names.join(", ")),
+            ("sizes measured", chosen),
             ("message sizes", ranges(&self.sizes)),
             ("iterations", self.setup.rounds.to_string()),
             ("messages in an iteration", self.messages.to_string()),
@@ -114,27 +125,35 @@ pub fn sweep(
     let places = session.enter(asked.condition)?;
     let mut points = std::mem::take(&mut journal.finished);
     let resumed = points.len();
-    let mut groups = groups(asked, &points, &mut session);
-    sizes::shuffle(&mut groups, asked.seed);
-    session.plan(groups.iter().map(|group| group.planned(asked)).sum());
     let mut pairs = Pairs::default();
-    let count = groups.len();
-    for (number, group) in groups.iter().enumerate() {
-        let found = measure(
-            &mut session,
-            asked,
-            &places,
-            &mut pairs,
-            group,
-            (number, count),
-        );
-        let (found, is_whole) = found?;
-        points.extend(found.iter().cloned());
-        if !is_whole {
+    let mut is_whole = true;
+    while is_whole {
+        let mut groups = groups(asked, &points, &mut session);
+        if groups.is_empty() {
             break;
         }
-        for point in &found {
-            journal.add(point)?;
+        // Another order for each batch of an adaptive sweep.
+        sizes::shuffle(&mut groups, asked.seed.wrapping_add(points.len() as u64));
+        let planned = groups.iter().map(|group| group.planned(asked)).sum();
+        session.plan(planned);
+        let count = groups.len();
+        for (number, group) in groups.iter().enumerate() {
+            let (found, is_group_whole) = measure(
+                &mut session,
+                asked,
+                &places,
+                &mut pairs,
+                group,
+                (number, count),
+            )?;
+            points.extend(found.iter().cloned());
+            is_whole = is_group_whole;
+            if !is_whole {
+                break;
+            }
+            for point in &found {
+                journal.add(point)?;
+            }
         }
     }
     drop(pairs);
@@ -157,16 +176,44 @@ impl Group {
     }
 }
 
-/// The points that are still to be measured, by size.
-fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) -> Vec<Group> {
-    let is_finished = |carrier: &CarrierRef, size: u32| {
-        finished.iter().any(|point| {
-            let is_size = point.factors.get(SIZE) == Some(&f64::from(size));
-            is_size && point.system == carrier.name()
+/// The sizes of which a point is wanted now.
+fn wanted(asked: &Sweep, finished: &[Measurement]) -> Vec<u32> {
+    let Some(points) = asked.adaptive else {
+        return asked.sizes.clone();
+    };
+    let mut curves = Vec::new();
+    for carrier in &asked.carriers {
+        let own = finished.iter().filter(|of| of.system == carrier.name());
+        let own: Vec<&Measurement> = own.collect();
+        for key in [TRANSACTION.key("mean"), END_TO_END_THROUGHPUT.run_key()] {
+            let point = |of: &&Measurement| {
+                let spread = Spread::of(of.runs.get(&key)?)?;
+                let deviation = spread.variance.unwrap_or_default().sqrt();
+                Some((*of.factors.get(SIZE)? as u32, (spread.mean, deviation)))
+            };
+            curves.push(own.iter().filter_map(point).collect());
+        }
+    }
+    let is_measured = |size| {
+        let mut carriers = asked.carriers.iter();
+        carriers.all(|carrier| {
+            size > carrier.needs().size_bytes_max || is_finished(finished, *carrier, size)
         })
     };
+    adaptive::next_sizes(&asked.sizes, &curves, points, is_measured)
+}
+
+fn is_finished(finished: &[Measurement], carrier: CarrierRef, size: u32) -> bool {
+    finished.iter().any(|point| {
+        let is_size = point.factors.get(SIZE) == Some(&f64::from(size));
+        is_size && point.system == carrier.name()
+    })
+}
+
+/// The points that are still to be measured, by size.
+fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) -> Vec<Group> {
     let mut groups = Vec::new();
-    for &size in &asked.sizes {
+    for size in wanted(asked, finished) {
         let mut carriers = asked.carriers.clone();
         carriers.retain(|carrier| {
             let max = carrier.needs().size_bytes_max;
@@ -174,7 +221,7 @@ fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) ->
                 let reason = format!("its messages have at most {max} octets");
                 session.skip(&format!("{carrier}, larger sizes"), &reason);
             }
-            size <= max && !is_finished(carrier, size)
+            size <= max && !is_finished(finished, *carrier, size)
         });
         if !carriers.is_empty() {
             groups.push(Group { size, carriers });
@@ -199,7 +246,7 @@ fn measure(
     for carrier in &group.carriers {
         let name = carrier.name();
         if !pairs.contains_key(name) {
-            pairs.insert(name, start(session, places, *carrier)?);
+            pairs.insert(name, start(session, asked, places, *carrier)?);
         }
         if let Some(pair) = pairs.get_mut(name)
             && !pair.open(
@@ -251,6 +298,7 @@ fn measure(
 /// Starts the two ends of a carrier.
 fn start(
     session: &mut Session<'_>,
+    asked: &Sweep,
     places: &Places,
     carrier: CarrierRef,
 ) -> Result<Pair, LaboratoryError> {
@@ -264,7 +312,13 @@ fn start(
         Ok(Side { end, address })
     };
     let far = side("server", places.server)?;
-    Ok(Pair::new(side("client", places.client)?, far))
+    let near = side("client", places.client)?;
+    let channels = carrier.needs().channel.map(|_| {
+        let folder = asked.journal.with_file_name(format!("channels-{carrier}"));
+        let addresses = (near.address, far.address);
+        Channels::start(&own.path, carrier, addresses, folder)
+    });
+    Ok(Pair::new(near, far, channels.transpose()?))
 }
 
 /// The document of the measured points.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::metrics::{DataStream, Transaction};
 
+use super::channel::Channels;
 use super::point::Iteration;
 use super::talk::{Answer, Arrived, Listen, Order, Streamed};
 use crate::laboratory::LaboratoryError;
@@ -25,6 +26,8 @@ pub(super) struct Pair {
     near: Side,
     /// The server and receiver.
     far: Side,
+    /// The channels, if the carrier needs them.
+    channels: Option<Channels>,
     /// The next sequence number.
     next: u64,
 }
@@ -50,8 +53,13 @@ impl Side {
 }
 
 impl Pair {
-    pub(super) const fn new(near: Side, far: Side) -> Self {
-        Self { near, far, next: 0 }
+    pub(super) const fn new(near: Side, far: Side, channels: Option<Channels>) -> Self {
+        Self {
+            near,
+            far,
+            channels,
+            next: 0,
+        }
     }
 
     /// Opens the flow of a carrier and size. Returns false if the user wants to end.
@@ -62,12 +70,15 @@ impl Pair {
         waits: bool,
     ) -> Result<bool, LaboratoryError> {
         let mut endpoints = Vec::new();
-        for side in [&mut self.far, &mut self.near] {
+        let ways = self.channels.as_ref();
+        let there = ways.map(|channels| channels.there.clone());
+        let back = ways.map(|channels| channels.back.clone());
+        for (side, channel) in [(&mut self.far, &there), (&mut self.near, &back)] {
             let listen = Order::Listen(Listen {
                 carrier,
                 size_octets,
                 address: side.address,
-                channel: None,
+                channel: channel.clone(),
             });
             match side.ask(&listen, Duration::ZERO)? {
                 Some(Answer::Listening { endpoint }) => endpoints.push(endpoint),
@@ -75,10 +86,11 @@ impl Pair {
                 None => return Ok(false),
             }
         }
-        for (side, endpoint) in [&mut self.near, &mut self.far].into_iter().zip(endpoints) {
+        let sides = [(&mut self.near, there), (&mut self.far, back)];
+        for ((side, channel), endpoint) in sides.into_iter().zip(endpoints) {
             let connect = Order::Connect {
                 endpoint,
-                channel: None,
+                channel,
                 waits,
             };
             if !done(side, &connect)? {

@@ -1,0 +1,131 @@
+//! The event channels of a carrier: one for each direction, each a process, and a naming service to find them.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use deckwatch_carrier::body::BodyPlan;
+use deckwatch_carrier::carrier::ChannelAt;
+use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
+use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_carrier::talk::{PartEvent, Ready};
+use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+
+use super::end::PATIENCE;
+use crate::laboratory::LaboratoryError;
+use crate::laboratory::process::End;
+use crate::limits::{END_PATIENCE, SWEEP_SIZE_MIN};
+
+/// The channels of a carrier.
+pub(super) struct Channels {
+    /// From the client to the server.
+    pub(super) there: ChannelAt,
+    /// From the server to the client.
+    pub(super) back: ChannelAt,
+    /// The processes, which end before the folder is removed.
+    processes: Vec<End>,
+    /// The folder of the naming service's store.
+    folder: PathBuf,
+}
+
+impl Channels {
+    /// Starts the processes. `folder` is made, and removed afterwards.
+    pub(super) fn start(
+        program: &Path,
+        carrier: CarrierRef,
+        (near, far): (IpAddr, IpAddr),
+        folder: PathBuf,
+    ) -> Result<Self, LaboratoryError> {
+        std::fs::create_dir_all(&folder).map_err(|source| LaboratoryError::File {
+            path: folder.clone(),
+            source,
+        })?;
+        let names = PartPlan::Names(NamesPlan {
+            address: near,
+            port: 0,
+            store: folder.join("names"),
+            scheduling: Scheduling::default(),
+        });
+        let at = |names: &str, way: &str| ChannelAt {
+            names: names.to_owned(),
+            name: format!("deckwatch/sweep-{way}"),
+        };
+        let mut channels = Self {
+            there: at("", "there"),
+            back: at("", "back"),
+            processes: Vec::new(),
+            folder,
+        };
+        let what = format!("The naming service of {carrier}");
+        let endpoint = channels.play(what, program, &names)?.endpoint;
+        channels.there = at(&endpoint, "there");
+        channels.back = at(&endpoint, "back");
+        for (address, channel) in [(near, channels.there.clone()), (far, channels.back.clone())] {
+            let plan = PartPlan::Channel(ChannelPlan {
+                stream: stream(carrier),
+                address,
+                channel,
+                queue_len: None,
+                scheduling: Scheduling::default(),
+            });
+            channels.play(format!("A channel of {carrier}"), program, &plan)?;
+        }
+        Ok(channels)
+    }
+
+    fn play(
+        &mut self,
+        what: String,
+        program: &Path,
+        plan: &PartPlan,
+    ) -> Result<Ready, LaboratoryError> {
+        let mut command = Command::new(program);
+        command.arg("part");
+        let mut end = End::start(what, command)?;
+        end.send_line(&serde_json::to_string(plan).unwrap_or_default())?;
+        let Some(line) = end.receive_line(END_PATIENCE)? else {
+            let signal = deckwatch_os::signal::ending().unwrap_or("a signal");
+            return Err(LaboratoryError::Interrupted(signal));
+        };
+        let ready = match serde_json::from_str(&line) {
+            Ok(PartEvent::Ready(ready)) => ready,
+            Ok(PartEvent::Error { text }) => return Err(end.failed(&text)),
+            _ => return Err(end.failed(&format!("its first line is '{line}'"))),
+        };
+        self.processes.push(end);
+        Ok(ready)
+    }
+}
+
+impl Drop for Channels {
+    fn drop(&mut self) {
+        self.processes.iter_mut().for_each(End::close_input);
+        self.processes.clear();
+        // An error is ignored: what remains is a small file among the results.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The stream of a channel's plan. A channel reads its carrier and its deadline alone.
+fn stream(carrier: CarrierRef) -> StreamPlan {
+    StreamPlan {
+        flow: 0,
+        name: "sweep".to_owned(),
+        carrier,
+        body: BodyPlan::Octets {
+            size_bytes: SWEEP_SIZE_MIN,
+        },
+        schedule: Schedule {
+            start_ns: 0,
+            offset: Duration::ZERO,
+            arrivals: Arrivals::Periodic {
+                period: Duration::from_secs(1),
+            },
+            extent: Extent::Count { messages: 1 },
+            warm_up: 0,
+        },
+        deadline: PATIENCE,
+    }
+}

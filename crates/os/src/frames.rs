@@ -189,7 +189,7 @@ mod tests {
         // Other tests use lo too; ours is the one with these octets.
         let mut ours = |socket: &FrameSocket| {
             let mut found = Vec::new();
-            for _ in 0..1000 {
+            for _ in 0..1_000_000 {
                 let got = socket
                     .receive(&mut buffers, &mut arrived)
                     .expect("readable");
@@ -215,10 +215,7 @@ mod tests {
         let stamp_ns = seen.realtime_ns.expect("stamped");
         assert!((before.realtime_ns..=after.realtime_ns).contains(&stamp_ns));
         socket.send(lo.index, frame).expect("sent");
+        // Its checksum is the unfinished one of `lo`, so that it reaches no socket but packet sockets.
         assert_eq!(ours(&socket).len(), 1);
-        let mut octets = [0; 300];
-        for _ in 0..2 {
-            assert_eq!(receiver.recv(&mut octets).expect("both"), content.len());
-        }
     }
 }

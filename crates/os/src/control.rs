@@ -89,9 +89,9 @@ impl Control {
         // a plain structure no larger than the data that remains, and need not be aligned.
         unsafe {
             let data = libc::CMSG_DATA(header);
-            let size = (*header)
-                .cmsg_len
-                .saturating_sub(data as usize - header as usize);
+            // Not every C library gives the length the same type.
+            let len: usize = (*header).cmsg_len as _;
+            let size = len.saturating_sub(data as usize - header as usize);
             match ((*header).cmsg_level, (*header).cmsg_type) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING | libc::SCM_TIMESTAMPNS)
                     if size >= size_of::<libc::timespec>() =>

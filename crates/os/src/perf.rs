@@ -87,7 +87,7 @@ impl EventCount {
     }
 
     fn filter(&self, words: &CStr) -> io::Result<()> {
-        const SET_FILTER: libc::c_ulong = 0x4008_2406;
+        const SET_FILTER: libc::Ioctl = 0x4008_2406;
         // SAFETY: the words end with a null and outlive the call.
         let result = unsafe { libc::ioctl(self.file.as_raw_fd(), SET_FILTER, words.as_ptr()) };
         if result == 0 {

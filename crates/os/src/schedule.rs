@@ -44,19 +44,26 @@ fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
         Class::Fifo(priority) => (libc::SCHED_FIFO, priority),
         Class::RoundRobin(priority) => (libc::SCHED_RR, priority),
     };
-    let parameters = libc::sched_param {
-        sched_priority: i32::from(priority),
+    let parameters = Parameters {
+        priority: i32::from(priority),
     };
     // Without the flag, a thread that a real-time thread creates would be real-time too, even if it never blocks.
     let policy = policy | libc::SCHED_RESET_ON_FORK;
+    let call = libc::SYS_sched_setscheduler;
     // SAFETY: the kernel reads one sched_param from a live reference.
-    match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
+    match unsafe { libc::syscall(call, thread, policy, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(match io::Error::last_os_error() {
             gone if gone.raw_os_error() == Some(libc::ESRCH) => io::ErrorKind::NotFound.into(),
             error => error,
         }),
     }
+}
+
+/// The kernel's `sched_param`. The C library musl has another one, and refuses these calls: so they go to the kernel.
+#[repr(C)]
+struct Parameters {
+    priority: i32,
 }
 
 /// Returns the kernel's id of the calling thread.
@@ -96,16 +103,18 @@ pub fn class() -> io::Result<Class> {
 pub fn class_of(thread: u32) -> io::Result<Class> {
     let thread = thread.cast_signed();
     // SAFETY: no memory is involved.
-    let policy = unsafe { libc::sched_getscheduler(thread) };
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, thread) };
+    let policy = i32::try_from(policy).unwrap_or(libc::SCHED_OTHER);
     if policy < 0 {
         return Err(io::Error::last_os_error());
     }
-    let mut parameters = libc::sched_param { sched_priority: 0 };
+    let mut parameters = Parameters { priority: 0 };
     // SAFETY: the kernel writes one sched_param to a live reference.
-    if unsafe { libc::sched_getparam(thread, &raw mut parameters) } < 0 {
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getparam, thread, &raw mut parameters) };
+    if answer < 0 {
         return Err(io::Error::last_os_error());
     }
-    let priority = u8::try_from(parameters.sched_priority).unwrap_or(0);
+    let priority = u8::try_from(parameters.priority).unwrap_or(0);
     Ok(match policy & !libc::SCHED_RESET_ON_FORK {
         libc::SCHED_FIFO => Class::Fifo(priority),
         libc::SCHED_RR => Class::RoundRobin(priority),

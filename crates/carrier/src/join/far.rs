@@ -85,3 +85,6 @@ fn convert(stamp: &mut i64, host: &FarHost) -> bool {
     *stamp = near_ns.unwrap_or(0);
     near_ns.is_some()
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,7 @@ mod ior;
 mod laboratory_end;
 mod marshal;
 mod names;
+mod overhead;
 mod part;
 mod relay;
 mod report;
@@ -108,6 +109,7 @@ subcommands! {
     "Measurements" {
         Bench => bench,
         Sweep => sweep,
+        Overhead => overhead,
         Invert => invert,
         Costs => costs,
         Invoke => invoke,

@@ -1,13 +1,14 @@
 //! `deckwatch sweep`: transactions, latency and throughput over message sizes and carriers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
-use deckwatch_probe::laboratory::{Inserted, Setup};
+use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
 use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
 use deckwatch_probe::sweep::{JOURNAL_FILE, Sweep, parse_sizes, sweep};
 use deckwatch_scenario::run::ResultFolder;
@@ -25,16 +26,23 @@ pub(crate) struct Args {
     /// 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
     sizes: String,
+    /// Measure few of the sizes: first some over the whole range, then more where neighbours differ by more than their error
+    /// bars. The number is the most that are measured [default: a tenth, at least 17]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    adaptive: Option<usize>,
+    #[command(flatten)]
+    method: Method,
+}
+
+/// The method of NTTCP: the options of `sweep` and `overhead`.
+#[derive(clap::Args)]
+pub(crate) struct Method {
     /// NUM_ITERATIONS: measurements of a point
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     iterations: u16,
     /// NUM_MESSAGES: transactions, and messages of the stream, in an iteration
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=SWEEP_MESSAGES_MAX))]
     messages: u64,
-    /// Measure few of the sizes: first some over the whole range, then more where neighbours differ by more than their error
-    /// bars. The number is the most that are measured [default: a tenth, at least 17]
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
-    adaptive: Option<usize>,
     /// Chooses the random order of the sizes
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -50,6 +58,59 @@ pub(crate) struct Args {
     #[command(flatten)]
     destination: Destination,
 }
+
+impl Method {
+    pub(crate) const fn iterations(&self) -> u16 {
+        self.iterations
+    }
+
+    /// Carries out a sweep over these carriers and sizes.
+    pub(crate) fn carry_out(
+        &self,
+        name: &str,
+        carriers: Vec<CarrierRef>,
+        (sizes, adaptive): (Vec<u32>, Option<usize>),
+        measure: Measure,
+    ) -> anyhow::Result<ExitCode> {
+        let setup = Setup {
+            program: std::env::current_exe().context("The program's own path cannot be read.")?,
+            version: version(),
+            rounds: self.iterations.into(),
+            run_budget: Duration::ZERO,
+            inserted: Inserted::default(),
+            without: Vec::new(),
+        };
+        let mut asked = Sweep {
+            setup,
+            condition: self.condition.into(),
+            carriers,
+            sizes,
+            messages: self.messages,
+            seed: self.seed,
+            adaptive,
+            waits: self.full == Full::Wait,
+            journal: PathBuf::new(),
+        };
+        let measure = |folder: &Path, tell: &mut dyn FnMut(&_), _: &mut dyn FnMut(&_)| {
+            asked.journal = folder.join(JOURNAL_FILE);
+            measure(&asked, tell)
+        };
+        let Some(folder) = &self.resume else {
+            return self.destination.carry_out(name, measure);
+        };
+        let journal = folder.join(JOURNAL_FILE);
+        anyhow::ensure!(
+            journal.is_file(),
+            "{} is no folder of a sweep: it has no {JOURNAL_FILE}. Leave --resume out, or name another folder.",
+            folder.display()
+        );
+        let folder = ResultFolder::resume(folder)?;
+        self.destination.carry_out_in(&folder, measure)
+    }
+}
+
+/// A function of `probe` that measures a sweep.
+type Measure = fn(&Sweep, &mut dyn FnMut(&Progress)) -> Result<ExperimentDocument, LaboratoryError>;
 
 /// What happens to a datagram when the send buffer is full.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -94,67 +155,39 @@ Examples:
 }
 
 /// The carriers of these names, each once.
-fn carriers(names: &[String]) -> anyhow::Result<Vec<CarrierRef>> {
+pub(crate) fn carriers(names: &[String]) -> anyhow::Result<Vec<CarrierRef>> {
     let mut carriers: Vec<CarrierRef> = Vec::new();
     for name in names {
         let named = match name.as_str() {
             "all" => CarrierRef::all().collect(),
             name => vec![name.parse()?],
         };
-        carriers.extend(
-            named
-                .iter()
-                .filter(|it| !carriers.contains(it))
-                .copied()
-                .collect::<Vec<_>>(),
-        );
+        for carrier in named {
+            if !carriers.contains(&carrier) {
+                carriers.push(carrier);
+            }
+        }
     }
     Ok(carriers)
 }
 
+/// The sizes of an option.
+pub(crate) fn sizes(text: &str) -> anyhow::Result<Vec<u32>> {
+    let sizes = parse_sizes(text).map_err(anyhow::Error::msg);
+    sizes.context("--sizes cannot be used")
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let sizes = parse_sizes(&args.sizes).map_err(anyhow::Error::msg);
-    let sizes = sizes.context("--sizes cannot be used")?;
-    let setup = Setup {
-        program: std::env::current_exe().context("The program's own path cannot be read.")?,
-        version: version(),
-        rounds: args.iterations.into(),
-        run_budget: Duration::ZERO,
-        inserted: Inserted::default(),
-        without: Vec::new(),
-    };
+    let sizes = sizes(&args.sizes)?;
     anyhow::ensure!(
-        args.adaptive.is_none() || args.iterations > 1,
+        args.adaptive.is_none() || args.method.iterations() > 1,
         "--adaptive compares error bars, which one iteration does not have: give --iterations 2 or more"
     );
     let adaptive = args.adaptive.map(|points| match points {
         0 => (sizes.len() / 10).max(17),
         points => points,
     });
-    let mut asked = Sweep {
-        setup,
-        condition: args.condition.into(),
-        carriers: carriers(&args.carriers)?,
-        sizes,
-        messages: args.messages,
-        seed: args.seed,
-        adaptive,
-        waits: args.full == Full::Wait,
-        journal: PathBuf::new(),
-    };
-    let destination = &args.destination;
-    let measure = |folder: &std::path::Path, tell: &mut dyn FnMut(&_), _: &mut dyn FnMut(&_)| {
-        asked.journal = folder.join(JOURNAL_FILE);
-        sweep(&asked, tell)
-    };
-    let Some(folder) = &args.resume else {
-        return destination.carry_out("sweep", measure);
-    };
-    let journal = folder.join(JOURNAL_FILE);
-    anyhow::ensure!(
-        journal.is_file(),
-        "{} is no folder of a sweep: it has no {JOURNAL_FILE}. Leave --resume out, or name another folder.",
-        folder.display()
-    );
-    destination.carry_out_in(&ResultFolder::resume(folder)?, measure)
+    let carriers = carriers(&args.carriers)?;
+    let method = &args.method;
+    method.carry_out("sweep", carriers, (sizes, adaptive), sweep)
 }

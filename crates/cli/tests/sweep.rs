@@ -192,6 +192,45 @@ fn a_sweep_that_stops_keeps_its_points_and_goes_on_behind_them() {
 }
 
 #[test]
+fn middleware_is_compared_with_both_transports_and_an_inserted_layer_shows() {
+    let folder = folder("overhead");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command.arg("overhead").arg("--output").arg(&folder).args([
+        "--carriers=corba,event",
+        "--sizes=64,2048",
+        "--iterations=3",
+        "--messages=100",
+    ]);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder);
+    assert_eq!(found.experiment, "overhead");
+    for point in &found.measurements {
+        check_point(point, 300.0);
+        for transport in ["tcp", "udp"] {
+            let added = point.runs.get(&format!("added_to_{transport}_ns"));
+            assert_eq!(
+                added.is_some(),
+                point.system != transport,
+                "{}",
+                point.system
+            );
+        }
+        // An event passes three processes and their ORBs, a datagram none.
+        if point.system == "event" {
+            let added = &point.runs["added_to_udp_ns"];
+            assert!(added.iter().all(|ns| *ns > 0.0), "{added:?}");
+        }
+    }
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("Transaction time added to TCP"), "{text}");
+    assert!(text.contains("table 3.4-1"), "{text}");
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(report.contains("Distribution of transaction times, 64 octets"));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn an_adaptive_sweep_begins_with_some_sizes_and_keeps_its_budget() {
     let folder = folder("sweep-adaptive");
     let more = [

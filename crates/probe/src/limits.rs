@@ -101,3 +101,6 @@ pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
 
 /// Octets of a journal that is resumed. A point has some ten kilobytes.
 pub const SWEEP_JOURNAL_SIZE_MAX: u64 = 1 << 30;
+
+/// Sizes of which `overhead` draws the distributions. The others stand in the result.
+pub const OVERHEAD_SIZES_DRAWN_MAX: usize = 8;

@@ -53,6 +53,16 @@ pub(super) fn measurement(place: &Place, iterations: &[Iteration]) -> Option<Mea
             Some(Spread::of(&times)?.mean)
         });
         runs.insert(metric.key("mean"), means.collect());
+        // Only where each iteration has one: values are compared by their iterations.
+        let medians = iterations.iter().map(|one| {
+            let times: Vec<i64> = one.transactions.iter().map(of).collect();
+            metric
+                .of_messages(&times, one.lost)
+                .remove(&metric.key("p50"))
+        });
+        if let Some(medians) = medians.collect() {
+            runs.insert(metric.key("p50"), medians);
+        }
     }
     for iteration in iterations {
         for (key, value) in iteration.stream.values() {

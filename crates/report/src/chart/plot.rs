@@ -80,8 +80,9 @@ fn quantity(axis: &AxisNote) -> Quantity {
 
 fn vertical(figure: &Figure, values: impl Iterator<Item = f64>) -> Axis {
     let px = (TOP_PX + PLOT_PX, TOP_PX);
-    let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
+    let (mut least, mut lowest, mut greatest) = (f64::INFINITY, 0.0_f64, 0.0_f64);
     for value in values {
+        lowest = lowest.min(value);
         greatest = greatest.max(value);
         if value > 0.0 {
             least = least.min(value);
@@ -90,7 +91,7 @@ fn vertical(figure: &Figure, values: impl Iterator<Item = f64>) -> Axis {
     if figure.y.is_logarithmic && least.is_finite() {
         Axis::logarithmic(least / 1.15, greatest * 1.3, px)
     } else {
-        Axis::linear(0.0, greatest * HEADROOM, px)
+        Axis::linear(lowest * HEADROOM, greatest * HEADROOM, px)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The arguments that select a mission and change it, shared by several commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -16,7 +16,7 @@ pub(crate) struct MissionArgs {
     /// Take this variant of the mission
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}", preset_names()))]
+    #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}, or a network file", preset_names()))]
     network: Option<NetworkSpec>,
     /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
     #[arg(long, value_name = "KIND", value_parser = emulation)]
@@ -125,6 +125,10 @@ pub(crate) fn emulation(name: &str) -> anyhow::Result<Emulation> {
     found.ok_or_else(|| anyhow::anyhow!("Write shaper or relay."))
 }
 
-fn network(name: &str) -> anyhow::Result<NetworkSpec> {
+/// Returns a network by its name, or by the path of its file.
+pub(crate) fn network(name: &str) -> anyhow::Result<NetworkSpec> {
+    if Path::new(name).extension().is_some() {
+        return Ok(deckwatch_scenario::network::load(Path::new(name))?);
+    }
     Ok(preset(name)?)
 }

@@ -1,17 +1,17 @@
-//! `deckwatch schema`: the JSON Schemas of mission, schedule and access files.
+//! `deckwatch schema`: the JSON Schemas of mission, schedule, access and network files.
 
 use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Print the JSON Schema of mission, schedule or access files, for editors and checkers
+/// Print the JSON Schema of mission, schedule, access or network files, for editors and checkers
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  deckwatch schema > mission-1.json\n  deckwatch schema schedule > schedule-1.json"
 )]
 pub(crate) struct Args {
     /// The kind of file
-    #[arg(value_name = "KIND", default_value = "mission", value_parser = ["mission", "schedule", "access"])]
+    #[arg(value_name = "KIND", default_value = "mission", value_parser = ["mission", "schedule", "access", "network"])]
     kind: String,
 }
 
@@ -19,6 +19,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let schema = match args.kind.as_str() {
         "schedule" => deckwatch_scenario::schedule::schema(),
         "access" => deckwatch_scenario::access::schema(),
+        "network" => deckwatch_scenario::network::schema(),
         _ => deckwatch_scenario::mission::schema(),
     };
     outln!("{}", serde_json::to_string_pretty(schema)?)?;

@@ -1,18 +1,20 @@
 //! `deckwatch testbed`: emulated hosts for use by hand, which exist until they are taken down.
 
+mod chain;
 mod host;
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use deckwatch_scenario::run::clean_work_folders;
 use deckwatch_testbed::{
-    Emulation, Fidelity, HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers,
-    preset, preset_names,
+    Emulation, Fidelity, HostSpec, NetworkSpec, PRESETS, Standing, StandingDescription, Testbed,
+    leftovers, preset_names,
 };
 use host::{At, exec, lose};
 
-use crate::mission_args::emulation;
+use crate::mission_args::{emulation, network};
 use crate::output::outln;
 use crate::words;
 
@@ -31,10 +33,12 @@ const EXAMPLES: &str = "\
 Examples:
   deckwatch testbed up --network fast-ethernet --hosts RTS,SONAR
   deckwatch testbed up --network fast-ethernet --emulation relay --hosts RTS,SONAR
+  deckwatch testbed up --network scenarios/two-decks.toml
   deckwatch testbed exec RTS -- ip address
   deckwatch testbed hold SONAR
   deckwatch testbed release SONAR
   deckwatch testbed down
+  deckwatch testbed chain --simulate --load 0,50,95
 
 `exec`, `hold`, `release` and `lose` reach the hosts of a run that is going on, too.";
 
@@ -42,13 +46,13 @@ Examples:
 enum Action {
     /// Make hosts on a network; they stand until `down`.
     Up {
-        #[arg(long, default_value = PRESETS[0].name, help = preset_names())]
-        network: String,
+        #[arg(long, default_value = PRESETS[0].name, value_parser = network, help = format!("{}, or a network file", preset_names()))]
+        network: NetworkSpec,
         /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
         #[arg(long, value_name = "KIND", value_parser = emulation)]
         emulation: Option<Emulation>,
-        /// Names, separated by commas.
-        #[arg(long, value_delimiter = ',', required = true)]
+        /// Names, separated by commas; all hosts of the network file if not given.
+        #[arg(long, value_delimiter = ',')]
         hosts: Vec<String>,
     },
     /// Take down what `up` made: one testbed by its number, or all.
@@ -60,6 +64,8 @@ enum Action {
     List,
     /// Remove what was left by runs that were killed.
     Clean,
+    /// Measure latencies through chains of switch ports with a loaded one in the middle, against theory.
+    Chain(chain::Args),
     /// Run a command on a host.
     Exec {
         #[command(flatten)]
@@ -91,12 +97,20 @@ enum Action {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Up {
-            network,
+            mut network,
             emulation,
-            hosts,
+            mut hosts,
         } => {
-            let mut network = preset(&network)?;
-            network.emulation = emulation.unwrap_or(network.emulation);
+            match (&network.layout, emulation) {
+                (Some(_), Some(Emulation::Shaper)) => {
+                    bail!("Only a relay carries a network file. Leave `--emulation` out.")
+                }
+                (Some(layout), _) if hosts.is_empty() => hosts.clone_from(&layout.hosts),
+                (None, _) if hosts.is_empty() => {
+                    bail!("Name the hosts, for example: --hosts RTS,SONAR")
+                }
+                _ => network.emulation = emulation.unwrap_or(network.emulation),
+            }
             let hosts: Vec<HostSpec> = hosts.into_iter().map(HostSpec::new).collect();
             Testbed::clean_leftovers()?;
             let made = Testbed::create_kept(&network, &hosts)?;
@@ -118,6 +132,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             clean_work_folders();
             print("removed", &Testbed::clean_leftovers()?, args.json)?;
         }
+        Action::Chain(chain) => return chain::run(&chain, args.json),
         Action::Exec { at, command } => return exec(&at, &command),
         Action::Hold { at } => at.port()?.hold()?,
         Action::Release { at } => at.port()?.release()?,

@@ -22,5 +22,6 @@ mod run;
 mod schedule;
 mod stored_channel;
 mod sweep;
+mod testbed;
 mod unprivileged;
 mod verdicts;

@@ -6,6 +6,7 @@ pub mod access;
 pub mod forecast;
 pub mod limits;
 pub mod mission;
+pub mod network;
 pub mod part;
 pub mod privilege;
 pub mod reach;

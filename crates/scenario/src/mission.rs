@@ -3,7 +3,7 @@
 mod checks;
 pub(crate) mod fault;
 mod file;
-mod listed;
+pub(crate) mod listed;
 pub(crate) mod schema;
 pub(crate) mod shape;
 mod text;
@@ -315,7 +315,8 @@ impl Mission {
         if let Some(network) = &overrides.network {
             self.network.clone_from(network);
         }
-        if let Some(emulation) = overrides.emulation {
+        // Only a relay carries the frames of a layout.
+        if let (Some(emulation), None) = (overrides.emulation, &self.network.layout) {
             self.network.emulation = emulation;
         }
         for (flow, index) in self.flows.iter_mut().zip(0..) {

@@ -95,3 +95,40 @@ fn a_carrier_of_all_flows_that_is_not_there_is_told_with_its_place() {
     );
     assert!(said.contains("corba-oneway, event"), "{said}");
 }
+
+/// A mission in a folder of its own, beside the network of the scenarios.
+fn mission_on_a_network_file(hosts: &str) -> Result<Mission, String> {
+    let folder = std::env::temp_dir().join(format!(
+        "deckwatch-net-{}-{}",
+        std::process::id(),
+        hosts.len()
+    ));
+    std::fs::create_dir_all(&folder).expect("writable");
+    std::fs::copy(
+        root().join("scenarios/two-decks.toml"),
+        folder.join("decks.toml"),
+    )
+    .expect("copied");
+    let text = format!(
+        "name = \"n\"\nhosts = [{{ name = \"RTS\" }}, {{ name = \"{hosts}\" }}]\n\
+         flows = [{{ name = \"F\", octets = 64, from = \"RTS\", to = [\"{hosts}\"], carrier = \"udp\", \
+         rate_hz = 10, deadline = \"50ms\", late = \"3 in 10_000\", duration = \"1s\" }}]\n\
+         [network]\nfile = \"decks.toml\"\n"
+    );
+    std::fs::write(folder.join("m.toml"), text).expect("writable");
+    let mission = Mission::load(&folder.join("m.toml"), None).map_err(|error| error.to_string());
+    std::fs::remove_dir_all(&folder).expect("there");
+    mission
+}
+
+#[test]
+fn a_mission_takes_its_network_from_a_file_beside_it() {
+    let mission = mission_on_a_network_file("SONAR").expect("sound");
+    let layout = mission.network.layout.expect("drawn");
+    assert_eq!(layout.hosts, ["RTS", "SONAR"]);
+    let error = mission_on_a_network_file("RADAR").expect_err("no such host");
+    assert!(
+        error.contains("m.toml:2:37: error: the network file has no host `RADAR`"),
+        "{error}"
+    );
+}

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+pub mod chain;
 mod error;
 mod fidelity;
 mod host;

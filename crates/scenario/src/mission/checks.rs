@@ -18,7 +18,7 @@ use toml::Spanned;
 use super::fault::Faults;
 use super::file::MissionFile;
 use super::shape::{list, nearest};
-use super::{Host, Load, Mission};
+use super::{Host, Load, LoadError, Mission};
 
 /// Looks up the IDL type of a flow.
 pub(super) trait Types {
@@ -26,6 +26,9 @@ pub(super) trait Types {
     /// which of the three is at fault.
     fn check(&mut self, idl_file: &Path, type_name: &str, sequence: &str)
     -> Result<u64, TypeFault>;
+
+    /// Reads a network file. Returns `None` if files are not opened.
+    fn network(&mut self, path: &Path) -> Option<Result<NetworkSpec, LoadError>>;
 }
 
 /// A fault in the IDL type of a flow.
@@ -49,6 +52,10 @@ impl Types for TypesUnseen {
     fn check(&mut self, _: &Path, _: &str, _: &str) -> Result<u64, TypeFault> {
         Ok(u64::MAX)
     }
+
+    fn network(&mut self, _: &Path) -> Option<Result<NetworkSpec, LoadError>> {
+        None
+    }
 }
 
 /// Makes the mission. If something is wrong, it is reported to `faults`, and the mission is incomplete.
@@ -65,7 +72,7 @@ pub(super) fn mission(
         faults,
     };
     let carrier = checks.carrier();
-    let network = checks.network();
+    let network = checks.network(types);
     let hosts = checks.hosts();
     let loads = checks.loads();
     let mut names = BTreeMap::new();
@@ -152,8 +159,35 @@ impl<'m> Checks<'m> {
         }
     }
 
+    /// Returns the network of a file, if the mission names one.
+    fn network_of_file(&mut self, types: &mut dyn Types) -> Option<NetworkSpec> {
+        let name = self.file.network.file.as_ref()?;
+        let network = match types.network(&self.folder.join(name.get_ref()))? {
+            Ok(network) => network,
+            Err(error) => {
+                let fact = format!(
+                    "this network cannot be used\n{}",
+                    error.to_string().trim_end()
+                );
+                self.faults
+                    .report(name.span(), fact, "change the network file");
+                return None;
+            }
+        };
+        let known = network.layout.iter().flat_map(|layout| &layout.hosts);
+        for host in self.file.hosts.iter().filter(|host| host.address.is_none()) {
+            let wanted = host.name.get_ref();
+            if !known.clone().any(|name| name == wanted) {
+                let help = format!("name one of {}, or add it there", list(known.clone()));
+                let fact = format!("the network file has no host `{wanted}`");
+                self.faults.report(host.name.span(), fact, help);
+            }
+        }
+        Some(network)
+    }
+
     /// Returns the named network, with the changes that the file makes to it.
-    fn network(&mut self) -> NetworkSpec {
+    fn network(&mut self, types: &mut dyn Types) -> NetworkSpec {
         let wish = &self.file.network;
         // The schema check has already refused unknown names.
         let by_name = wish.preset.as_deref().and_then(|name| preset(name).ok());
@@ -173,6 +207,14 @@ impl<'m> Checks<'m> {
             .into_iter()
             .filter_map(|(key, place)| Some((key, place?)))
             .collect();
+        if let Some(network) = self.network_of_file(types) {
+            for (key, place) in changed {
+                let help = "remove it, and change the network file";
+                let fact = format!("`file` and `{key}` exclude each other");
+                self.faults.report(place, fact, help);
+            }
+            return network;
+        }
         if named.rate_bits_per_s.is_none() {
             let chosen = chosen.1.map(|place| (chosen.0, place));
             for (key, place) in changed.into_iter().chain(chosen) {

@@ -314,6 +314,10 @@ pub(super) enum Arrivals {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Network {
+    /// A network file instead of a network by name, relative to the mission file
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["two-decks.toml"]))]
+    pub(super) file: Option<Spanned<String>>,
     /// A network by name; gigabit-ethernet if not given
     #[serde(default)]
     #[schemars(with = "Option<NetworkWord>", extend("examples" = ["gigabit-ethernet"]))]

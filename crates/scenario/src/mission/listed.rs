@@ -25,7 +25,7 @@ impl JsonSchema for CarrierWord {
 }
 
 /// The name of a network.
-pub(super) struct NetworkWord;
+pub(crate) struct NetworkWord;
 
 impl JsonSchema for NetworkWord {
     fn schema_name() -> Cow<'static, str> {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use deckwatch_idl::model::{Basic, DefinitionKind, Model, Structure, Type};
+use deckwatch_testbed::NetworkSpec;
 
+use super::LoadError;
 use super::checks::{TypeFault, TypeKey, Types};
 use super::shape::{list, nearest};
 
@@ -15,6 +17,10 @@ pub(super) struct TypesInFiles {
 }
 
 impl Types for TypesInFiles {
+    fn network(&mut self, path: &Path) -> Option<Result<NetworkSpec, LoadError>> {
+        Some(crate::network::load(path))
+    }
+
     fn check(
         &mut self,
         idl_file: &Path,

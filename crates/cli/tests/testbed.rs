@@ -1,0 +1,101 @@
+//! `deckwatch testbed`: network files with faults, and chains of switch ports.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn testbed(arguments: &[&str]) -> Output {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg("testbed")
+        .args(arguments)
+        .current_dir(root)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program starts")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn a_network_file_with_a_loop_is_refused_where_the_loop_is() {
+    let path = std::env::temp_dir().join(format!("deckwatch-loop-{}.toml", std::process::id()));
+    let content = "name = \"n\"\nhosts = [\"A\"]\nswitches = [\"S\", \"T\"]\n\
+        [[links]]\nbetween = [\"A\", \"S\"]\n[[links]]\nbetween = [\"S\", \"T\"]\n\
+        [[links]]\nbetween = [\"T\", \"S\"]\n";
+    std::fs::write(&path, content).expect("writable");
+    let output = testbed(&["up", "--network", path.to_str().expect("UTF-8")]);
+    std::fs::remove_file(&path).expect("there");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains(".toml:9:11: error: this link closes a loop"),
+        "{said}"
+    );
+}
+
+#[test]
+fn hosts_are_needed_by_name_unless_a_network_file_has_them() {
+    let output = testbed(&["up", "--network", "fast-ethernet"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--hosts RTS,SONAR"), "{said}");
+    let shaped = [
+        "up",
+        "--network",
+        "scenarios/two-decks.toml",
+        "--emulation",
+        "shaper",
+    ];
+    let output = testbed(&shaped);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Only a relay carries a network file"));
+}
+
+#[test]
+fn a_simulated_chain_is_near_theory_and_the_same_each_time() {
+    let chain = [
+        "chain",
+        "--simulate",
+        "--ports",
+        "2,9",
+        "--load",
+        "0,75",
+        "--count",
+        "4000",
+        "--json",
+    ];
+    let output = testbed(&chain);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = rows.as_array().expect("rows");
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let of = |key: &str| row[key].as_f64().expect("a number");
+        let ratio = of("mean_ns") / of("theory_ns");
+        assert!((0.85..1.15).contains(&ratio), "{row}");
+        assert!(
+            of("min_ns") <= of("mean_ns") && of("mean_ns") <= of("max_ns"),
+            "{row}"
+        );
+    }
+    assert_eq!(testbed(&chain).stdout, output.stdout);
+}
+
+#[test]
+fn a_chain_that_would_wait_for_ever_is_refused() {
+    let output = testbed(&["chain", "--simulate", "--load", "100"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("0 to 99 percent"), "{said}");
+    let output = testbed(&[
+        "chain",
+        "--simulate",
+        "--network",
+        "fast-ethernet",
+        "--bytes",
+        "1473",
+    ]);
+    assert!(text(&output.stderr).contains("write at most 1472"));
+}

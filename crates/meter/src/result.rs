@@ -263,8 +263,8 @@ pub struct HandlerResult {
 }
 
 impl DestinationResult {
-    /// Whether the error of the clocks is as large as the deadline of the flow: then no latency can be compared with
-    /// it.
+    /// Whether its latencies can be compared with the deadline of the flow: they cannot if the error of the clocks is as
+    /// large.
     #[must_use]
     pub fn is_comparable(&self, deadline_ns: u64) -> bool {
         self.clock_error_ns

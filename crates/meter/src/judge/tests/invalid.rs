@@ -306,6 +306,30 @@ fn clocks_that_decide_what_is_late_invalidate() {
 }
 
 #[test]
+fn latencies_of_two_clocks_carry_their_bound_and_are_comparable_with_longer_deadlines_only() {
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    let mut judged = |clock_error| {
+        let disturbance = Disturbance {
+            clock_error,
+            ..Disturbance::default()
+        };
+        let flow = judge(
+            &mut [destination("SONAR", &mut samples)],
+            &terms(),
+            &disturbance,
+        );
+        flow.destinations[0].clone()
+    };
+    let one_clock = judged(Duration::ZERO);
+    assert_eq!(one_clock.clock_error_ns, None);
+    assert!(one_clock.is_comparable(1));
+    let two_clocks = judged(Duration::from_millis(3));
+    assert_eq!(two_clocks.clock_error_ns, Some(3_000_000));
+    assert!(two_clocks.is_comparable(3_000_001));
+    assert!(!two_clocks.is_comparable(3_000_000));
+}
+
+#[test]
 fn clocks_decide_nothing_about_lost_messages_and_all_about_those_at_their_bound() {
     let error = |ms| Disturbance {
         clock_error: Duration::from_millis(ms),

@@ -6,7 +6,7 @@ mod installed;
 mod sshd;
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use deckwatch_meter::result::{ResultDocument, VerdictKind};
@@ -31,10 +31,20 @@ pub(super) fn run(
     mission: &str,
     arguments: &[&str],
 ) -> (Output, Option<ResultDocument>) {
+    run_by(Path::new(DECKWATCH), folder, mission, arguments)
+}
+
+/// As [`run`], by this copy of the program.
+pub(super) fn run_by(
+    program: &Path,
+    folder: &Folder,
+    mission: &str,
+    arguments: &[&str],
+) -> (Output, Option<ResultDocument>) {
     let file = folder.path().join("mission.toml");
     std::fs::write(&file, mission).expect("writable");
     let result = folder.path().join("result");
-    let output = Command::new(DECKWATCH)
+    let output = Command::new(program)
         .arg("run")
         .arg(file)
         .arg("--output")

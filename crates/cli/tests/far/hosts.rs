@@ -1,6 +1,7 @@
 //! Far hosts of a test, and what they leave behind.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 pub(crate) const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
 
@@ -40,6 +41,21 @@ impl Machine {
             self.address,
             self.program
         )
+    }
+}
+
+/// Returns the program without its symbols, if this machine can make one: it is copied in less time.
+pub(crate) fn small_program(folder: &Path) -> PathBuf {
+    let small = folder.join("small");
+    let made = Command::new("strip")
+        .arg("-o")
+        .arg(&small)
+        .arg(DECKWATCH)
+        .status();
+    if made.is_ok_and(|status| status.success()) {
+        small
+    } else {
+        DECKWATCH.into()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::hosts::{DECKWATCH, Machine};
-use super::{flow, one_run_at_a_time, run, words};
+use super::hosts::{DECKWATCH, Machine, small_program};
+use super::{flow, one_run_at_a_time, run, run_by, words};
 use crate::watched::Folder;
 
 /// A far host whose commands start in a folder of the test.
@@ -48,14 +48,10 @@ fn a_program_is_copied_once_and_checked_by_its_digest() {
     let _alone = one_run_at_a_time();
     let home = Folder::new("far-home");
     let mission = mission(&elsewhere(home.path()));
-    let (without, _) = run(&Folder::new("far-without"), &mission, &[]);
-    assert_eq!(without.status.code(), Some(2), "{}", words(&without));
-    assert!(
-        words(&without).contains("There is no `deckwatch` on FAR"),
-        "{}",
-        words(&without)
-    );
-    let (first, document) = run(&Folder::new("far-first"), &mission, &["--install"]);
+    let made = Folder::new("far-small");
+    let program = small_program(made.path());
+    let run = |name| run_by(&program, &Folder::new(name), &mission, &["--install"]);
+    let (first, document) = run("far-first");
     let document = document.unwrap_or_else(|| panic!("{}", words(&first)));
     assert_eq!(document.flows[0].destinations[0].counts.received, 10);
     assert!(
@@ -66,13 +62,13 @@ fn a_program_is_copied_once_and_checked_by_its_digest() {
     let [copy] = &files(home.path())[..] else {
         panic!("{:?}", files(home.path()));
     };
-    assert!(std::fs::read(copy).expect("readable") == std::fs::read(DECKWATCH).expect("readable"));
+    assert!(std::fs::read(copy).expect("readable") == std::fs::read(&program).expect("readable"));
     // A copy that somebody changed is not used.
     std::fs::write(copy, "#!/bin/sh\nexit 3\n").expect("writable");
-    let (again, document) = run(&Folder::new("far-again"), &mission, &["--install"]);
+    let (again, document) = run("far-again");
     assert!(document.is_some(), "{}", words(&again));
     assert!(words(&again).contains("Copied"), "{}", words(&again));
-    let (last, document) = run(&Folder::new("far-last"), &mission, &["--install"]);
+    let (last, document) = run("far-last");
     assert!(document.is_some(), "{}", words(&last));
     assert!(!words(&last).contains("Copied"), "{}", words(&last));
     assert_eq!(files(home.path()), std::slice::from_ref(copy));

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use deckwatch_testbed::{HostSpec, Testbed, preset};
 use rustix::process::Signal;
 
-use super::hosts::{DECKWATCH, Machine, far_folders};
-use super::{flow, nav, one_run_at_a_time, run, words};
+use super::hosts::{DECKWATCH, Machine, far_folders, small_program};
+use super::{flow, nav, one_run_at_a_time, run, run_by, words};
 use crate::watched::{Folder, WatchedRun, signal};
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -145,7 +145,8 @@ fn a_mission_runs_over_ssh_and_leaves_nothing_on_either_side() {
     );
 
     let far = by_ssh("key");
-    let (output, document) = run(
+    let (output, document) = run_by(
+        &small_program(keys.path()),
         &Folder::new("ssh-run"),
         &mission(&far, short),
         &["--install"],

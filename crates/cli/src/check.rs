@@ -92,6 +92,9 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
         room::in_words(forecast.room.records_bytes),
         room::in_words(forecast.room.captures_bytes)
     )?;
+    for host in &forecast.far_hosts {
+        outln!("Far host: {host}.")?;
+    }
     for line in words::fidelity(&forecast.emulated, &forecast.not_emulated) {
         outln!("{line}")?;
     }

@@ -295,6 +295,28 @@ fn hosts_that_cannot_be_reached_or_have_another_program_are_refused_with_what_to
     );
 }
 
+#[test]
+fn check_says_how_far_hosts_are_reached_and_claims_no_emulated_network() {
+    let reach = ["ssh", "rts.ship"].map(str::to_owned);
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\ncount = 10";
+    let mission = format!(
+        "name = \"far\"\nhosts = [{{ name = \"HERE\", address = \"10.0.0.9\" }}, {}]\n{}",
+        Machine::new("RTS", &reach, "10.0.0.1").line(),
+        flow("f", "RTS", "HERE", rest)
+    );
+    let folder = Folder::new("far-check");
+    let file = folder.path().join("mission.toml");
+    std::fs::write(&file, mission).expect("writable");
+    let output = Command::new(DECKWATCH).arg("check").arg(file).output();
+    let text = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    let far = format!("Far host: RTS (10.0.0.1) by `ssh rts.ship`, which starts `{DECKWATCH}`.");
+    assert!(text.contains(&far), "{text}");
+    assert!(text.contains("on the network of the hosts."), "{text}");
+    for absent in ["mulated:", "CAP_NET_ADMIN"] {
+        assert!(!text.contains(absent), "{text}");
+    }
+}
+
 /// Programs that answer as this one does, and then lie.
 #[test]
 fn a_hostile_far_end_is_given_up_with_what_was_wrong() {

@@ -10,8 +10,9 @@ use deckwatch_os::schedule::affinity;
 use deckwatch_testbed::Fidelity;
 use serde::Serialize;
 
-use crate::mission::{Host, Location, Mission};
+use crate::mission::{Host, Location, Mission, REAL_NETWORK};
 use crate::privilege::{self, Privilege};
+use crate::reach::Reach;
 use crate::room::Room;
 use crate::stream::{Stream, StreamError, length, streams};
 
@@ -26,7 +27,10 @@ pub struct Forecast {
     pub variants: Vec<String>,
     /// The network's name.
     pub network: String,
-    /// What the network does as a real one, a clause each; empty on loopback.
+    /// The far hosts, each with its address and how it is reached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub far_hosts: Vec<String>,
+    /// What the network does as a real one, a clause each; empty on loopback, and where all hosts are real.
     pub emulated: Vec<String>,
     /// What it does not.
     pub not_emulated: Vec<String>,
@@ -97,14 +101,19 @@ pub fn forecast(mission: &Mission) -> Result<Forecast, StreamError> {
     let duration = streams.iter().map(end).max().unwrap_or(Duration::ZERO);
     let messages =
         |stream: &StreamForecast| (stream.judged + stream.warm_up) * stream.destinations as u64;
-    let (emulated, not_emulated) = Fidelity::of(&mission.network)
+    let network = mission.emulates().then_some(&mission.network);
+    let (emulated, not_emulated) = network
+        .and_then(Fidelity::of)
         .map(|fidelity| (fidelity.emulated, fidelity.not_emulated))
         .unwrap_or_default();
     Ok(Forecast {
         mission: mission.name.clone(),
         variant: mission.variant.clone(),
         variants: mission.variants.clone(),
-        network: mission.network.name.clone(),
+        network: network
+            .map_or(REAL_NETWORK, |network| &network.name)
+            .to_owned(),
+        far_hosts: mission.far_hosts().map(far_host).collect(),
         emulated,
         not_emulated,
         duration_s: duration.as_secs_f64(),
@@ -115,6 +124,12 @@ pub fn forecast(mission: &Mission) -> Result<Forecast, StreamError> {
         privileges: privilege::needed(mission),
         notes: notes(mission),
     })
+}
+
+fn far_host((host, reach): (&Host, &Reach)) -> String {
+    let (name, address) = (&host.name, reach.address);
+    let (command, program) = (reach.in_words(), reach.program());
+    format!("{name} ({address}) by `{command}`, which starts `{program}`")
 }
 
 fn of_stream(mission: &Mission, stream: &Stream) -> StreamForecast {

@@ -414,5 +414,8 @@ pub(crate) fn read(path: &Path) -> Result<Arc<str>, LoadError> {
     Ok(text.into())
 }
 
+/// The name of the network of real hosts.
+pub(crate) const REAL_NETWORK: &str = "the network of the hosts";
+
 const TOML_HELP: &str =
     "write keys as `key = value`, strings in quotes, tables under [name] or [[name]]";

@@ -9,7 +9,7 @@ use super::Settings;
 use super::child::{Child, Role};
 use super::plans::Planner;
 use super::station::{Place, Station};
-use crate::mission::{DurationText, Location, Mission};
+use crate::mission::{DurationText, Location, Mission, REAL_NETWORK};
 
 /// Describes the environment of the run.
 pub(super) fn environment(
@@ -34,7 +34,7 @@ pub(super) fn environment(
         kind: kind.to_owned(),
         network: match (kind, emulated) {
             (_, Some(testbed)) => testbed.network().to_string(),
-            ("real", None) => "the network of the hosts".to_owned(),
+            ("real", None) => REAL_NETWORK.to_owned(),
             (_, None) => "loopback: no emulated network".to_owned(),
         },
         fidelity: emulated

@@ -1,5 +1,6 @@
 //! `deckwatch sweep`: transactions, latency and throughput over message sizes and carriers.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,10 +11,12 @@ use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
 use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
 use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
-use deckwatch_probe::sweep::{JOURNAL_FILE, Sweep, parse_sizes, sweep};
+use deckwatch_probe::sweep::{JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
 use deckwatch_scenario::run::ResultFolder;
+use deckwatch_testbed::NetworkSpec;
 
 use crate::laboratory::{Destination, Where, version};
+use crate::mission_args::network;
 
 /// Measure transactions, one-way latency and throughput over message sizes and carriers, as NTTCP
 #[derive(clap::Args)]
@@ -49,6 +52,29 @@ pub(crate) struct Method {
     /// What a datagram does that finds the send buffer full
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Full::Wait)]
     full: Full,
+    /// Emulate this network between the ends, which are two hosts then: fast-ethernet,
+    /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    network: Option<NetworkSpec>,
+    /// Name of the emulated host of the client
+    #[arg(
+        long,
+        value_name = "HOST",
+        default_value = "CLIENT",
+        requires = "network"
+    )]
+    from: String,
+    /// Name of the emulated host of the server
+    #[arg(
+        long,
+        value_name = "HOST",
+        default_value = "SERVER",
+        requires = "network"
+    )]
+    to: String,
+    /// Drop the first frame to the server and every Nth after it, to check that the loss shows
+    #[arg(long, value_name = "N", requires = "network")]
+    lose_every: Option<NonZeroU32>,
     /// Processors and scheduling class of both ends
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Default)]
     condition: Where,
@@ -89,6 +115,12 @@ impl Method {
             seed: self.seed,
             adaptive,
             waits: self.full == Full::Wait,
+            network: self.network.clone().map(|spec| Network {
+                spec,
+                from: self.from.clone(),
+                to: self.to.clone(),
+                lose_every: self.lose_every,
+            }),
             journal: PathBuf::new(),
         };
         let measure = |folder: &Path, tell: &mut dyn FnMut(&_), _: &mut dyn FnMut(&_)| {
@@ -150,7 +182,8 @@ Examples:
   deckwatch sweep --carriers all --adaptive
   deckwatch sweep --output results/night
   deckwatch sweep --resume results/night
-  deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json";
+  deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json
+  deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500";
     text
 }
 

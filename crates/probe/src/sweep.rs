@@ -10,6 +10,7 @@ pub(crate) mod end;
 mod figures;
 mod flow;
 mod journal;
+mod layers;
 mod overhead;
 mod pair;
 mod point;
@@ -18,6 +19,7 @@ mod talk;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,8 +29,10 @@ use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 
 use channel::Channels;
+use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 pub use journal::JOURNAL_FILE;
 use journal::Journal;
+use layers::Layers;
 pub use overhead::{TRANSPORTS, overhead};
 use pair::{Pair, Side};
 use point::{Iteration, Place, measurement};
@@ -59,8 +63,50 @@ pub struct Sweep {
     pub waits: bool,
     /// The largest number of sizes that are measured, those where neighbours differ. `None`: all sizes.
     pub adaptive: Option<usize>,
+    /// The emulated network and its two hosts. Without one, both ends are on loopback.
+    pub network: Option<Network>,
     /// The journal, in the result folder.
     pub journal: PathBuf,
+}
+
+/// An emulated network between the two ends.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// The network.
+    pub spec: NetworkSpec,
+    /// The client's host.
+    pub from: String,
+    /// The server's host.
+    pub to: String,
+    /// Drops the first frame to the server and each so many after it, to check that the loss shows.
+    pub lose_every: Option<NonZeroU32>,
+}
+
+impl Network {
+    /// Makes the hosts and the network.
+    fn make(&self) -> Result<Testbed, LaboratoryError> {
+        let hosts = [HostSpec::new(&self.from), HostSpec::new(&self.to)];
+        let bed = Testbed::create(&self.spec, &hosts)?;
+        if let Environment::Loopback { reason } = bed.environment() {
+            return Err(LaboratoryError::NotEmulated {
+                network: self.spec.name.clone(),
+                reason,
+            });
+        }
+        if let Some(every_nth) = self.lose_every {
+            bed.port(&self.to)?.lose_every(every_nth)?;
+        }
+        Ok(bed)
+    }
+
+    fn words(&self) -> String {
+        let Self { spec, from, to, .. } = self;
+        let lost = self.lose_every;
+        let lost = lost.map_or(String::new(), |nth| {
+            format!("; every {nth}th frame to {to} is dropped")
+        });
+        format!("{spec}; from {from} to {to}{lost}")
+    }
 }
 
 /// The factor of a measurement that has its message size.
@@ -77,6 +123,12 @@ impl Sweep {
         };
         [
             ("carriers", names.join(", ")),
+            (
+                "network",
+                self.network
+                    .as_ref()
+                    .map_or("loopback".to_owned(), Network::words),
+            ),
             ("sizes measured", chosen),
             ("message sizes", ranges(&self.sizes)),
             ("iterations", self.setup.rounds.to_string()),
@@ -127,6 +179,8 @@ pub fn sweep(
     let places = session.enter(asked.condition)?;
     let mut points = std::mem::take(&mut journal.finished);
     let resumed = points.len();
+    // The pairs end before the hosts that they run on.
+    let bed = asked.network.as_ref().map(Network::make).transpose()?;
     let mut pairs = Pairs::default();
     let mut is_whole = true;
     while is_whole {
@@ -143,7 +197,7 @@ pub fn sweep(
             let (found, is_group_whole) = measure(
                 &mut session,
                 asked,
-                &places,
+                (&places, bed.as_ref()),
                 &mut pairs,
                 group,
                 (number, count),
@@ -239,7 +293,7 @@ type Pairs = BTreeMap<&'static str, Pair>;
 fn measure(
     session: &mut Session<'_>,
     asked: &Sweep,
-    places: &Places,
+    places: (&Places, Option<&Testbed>),
     pairs: &mut Pairs,
     group: &Group,
     (number, count): (usize, usize),
@@ -292,33 +346,62 @@ fn measure(
             system: name,
             factors,
         };
-        measurement(&place, iterations)
+        let mut point = measurement(&place, iterations)?;
+        if let Some(network) = &asked.network {
+            add_layers(&mut point, &network.spec);
+        }
+        Some(point)
     });
     Ok((points.collect(), is_whole))
+}
+
+/// Adds the end-to-end throughput of the layers below the application.
+fn add_layers(point: &mut Measurement, network: &NetworkSpec) {
+    let size = point.factors.get(SIZE).copied().unwrap_or_default();
+    let mean = point.values.get(&END_TO_END_THROUGHPUT.key("mean"));
+    let carrier = point.system.parse::<CarrierRef>().ok();
+    let layers = carrier.and_then(|carrier| Layers::of(&*carrier, size as u32, network));
+    if let (Some(mean), Some(layers)) = (mean.copied(), layers) {
+        for (layer, octets) in layers.entries() {
+            let key = format!("end_to_end_{layer}_mean_bit_s");
+            point.values.insert(key, mean * octets / size);
+        }
+    }
 }
 
 /// Starts the two ends of a carrier.
 fn start(
     session: &mut Session<'_>,
     asked: &Sweep,
-    places: &Places,
+    (places, bed): (&Places, Option<&Testbed>),
     carrier: CarrierRef,
 ) -> Result<Pair, LaboratoryError> {
     let own = session.own();
-    let mut side = |what: &str, place| {
-        let command = own.command(Role::Sweep, place, None, &Shape::default());
+    let hosts = match (&asked.network, bed) {
+        (Some(network), Some(bed)) => {
+            [Some(bed.host(&network.from)?), Some(bed.host(&network.to)?)]
+        }
+        _ => [None, None],
+    };
+    let [client, server] = hosts;
+    let mut side = |what: &str, place, host: Option<&Host>| {
+        let mut command = own.command(Role::Sweep, place, None, &Shape::default());
+        if let Some(host) = host {
+            host.place(&mut command)?;
+        }
         let mut end = End::start(format!("The {what} of {carrier}"), command)?;
         let (is_fifo, _) = end.greeting()?;
         session.is_placed &= is_fifo == place.fifo.is_some();
-        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Ok(Side { end, address })
+        let address = host.map_or(Ipv4Addr::LOCALHOST, Host::address);
+        let address = IpAddr::V4(address);
+        Ok::<_, LaboratoryError>(Side { end, address })
     };
-    let far = side("server", places.server)?;
-    let near = side("client", places.client)?;
+    let far = side("server", places.server, server)?;
+    let near = side("client", places.client, client)?;
     let channels = carrier.needs().channel.map(|_| {
         let folder = asked.journal.with_file_name(format!("channels-{carrier}"));
-        let addresses = (near.address, far.address);
-        Channels::start(&own.path, carrier, addresses, folder)
+        let near = (near.address, client);
+        Channels::start(&own.path, carrier, (near, (far.address, server)), folder)
     });
     Ok(Pair::new(near, far, channels.transpose()?))
 }

@@ -109,7 +109,7 @@ pub(super) fn resident(process: u32) -> Result<(u64, u64), LaboratoryError> {
             what: format!("The server, process {process}"),
             reason: format!("its status has no {name}"),
         })?;
-        Ok(kibibytes * 1_024)
+        Ok::<_, LaboratoryError>(kibibytes * 1_024)
     };
     Ok((octets("VmRSS")?, octets("RssAnon")?))
 }

@@ -48,6 +48,17 @@ pub enum LaboratoryError {
         /// The parameters that differ, with both values.
         differs: String,
     },
+    /// The hosts of an emulated network cannot be made or used.
+    #[error(transparent)]
+    Testbed(#[from] deckwatch_testbed::TestbedError),
+    /// This machine cannot emulate networks.
+    #[error("{network} cannot be emulated here: {reason} Leave --network out to measure loopback.")]
+    NotEmulated {
+        /// The network.
+        network: String,
+        /// The reason, as a sentence.
+        reason: String,
+    },
     /// A file cannot be used.
     #[error("{path}: {source}")]
     File {

@@ -12,11 +12,15 @@ use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::talk::{PartEvent, Ready};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+use deckwatch_testbed::Host;
 
 use super::end::PATIENCE;
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::process::End;
 use crate::limits::{END_PATIENCE, SWEEP_SIZE_MIN};
+
+/// The address of an end, and its emulated host.
+type At<'h> = (IpAddr, Option<&'h Host>);
 
 /// The channels of a carrier.
 pub(super) struct Channels {
@@ -35,7 +39,7 @@ impl Channels {
     pub(super) fn start(
         program: &Path,
         carrier: CarrierRef,
-        (near, far): (IpAddr, IpAddr),
+        ((near, client), (far, server)): (At<'_>, At<'_>),
         folder: PathBuf,
     ) -> Result<Self, LaboratoryError> {
         std::fs::create_dir_all(&folder).map_err(|source| LaboratoryError::File {
@@ -59,10 +63,14 @@ impl Channels {
             folder,
         };
         let what = format!("The naming service of {carrier}");
-        let endpoint = channels.play(what, program, &names)?.endpoint;
+        let endpoint = channels.play(what, (program, client), &names)?.endpoint;
         channels.there = at(&endpoint, "there");
         channels.back = at(&endpoint, "back");
-        for (address, channel) in [(near, channels.there.clone()), (far, channels.back.clone())] {
+        let both = [
+            (near, client, channels.there.clone()),
+            (far, server, channels.back.clone()),
+        ];
+        for (address, host, channel) in both {
             let plan = PartPlan::Channel(ChannelPlan {
                 stream: stream(carrier),
                 address,
@@ -70,7 +78,7 @@ impl Channels {
                 queue_len: None,
                 scheduling: Scheduling::default(),
             });
-            channels.play(format!("A channel of {carrier}"), program, &plan)?;
+            channels.play(format!("A channel of {carrier}"), (program, host), &plan)?;
         }
         Ok(channels)
     }
@@ -78,11 +86,14 @@ impl Channels {
     fn play(
         &mut self,
         what: String,
-        program: &Path,
+        (program, host): (&Path, Option<&Host>),
         plan: &PartPlan,
     ) -> Result<Ready, LaboratoryError> {
         let mut command = Command::new(program);
         command.arg("part");
+        if let Some(host) = host {
+            host.place(&mut command)?;
+        }
         let mut end = End::start(what, command)?;
         end.send_line(&serde_json::to_string(plan).unwrap_or_default())?;
         let Some(line) = end.receive_line(END_PATIENCE)? else {

@@ -1,6 +1,8 @@
 //! The figures of a sweep, drawn as in the paper.
 
-use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind, Measurement, Point};
+use deckwatch_meter::experiment::{
+    AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point,
+};
 use deckwatch_meter::metrics::{
     CLIENT_TO_SERVER, DATA_RECEIVED, END_TO_END_MESSAGES, END_TO_END_THROUGHPUT, Metric,
     RECEIVER_THROUGHPUT, SENDTO_ERRORS, SERVER_TO_CLIENT, TRANSACTION, TRANSMITTER_THROUGHPUT,
@@ -72,19 +74,16 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
             .map(|system| curve(points, system, system, metric, bars));
         figure(title, source, metric, bars, curves.collect())
     };
-    let each = |title: &str, source: &str, metrics: &[Metric]| -> Vec<Figure> {
+    let each = |(title, axis): (&str, &str), source: &str, metrics: &[Metric]| -> Vec<Figure> {
         let of = |system: &&str| {
             let curves = metrics.iter();
             let curves =
                 curves.map(|metric| curve(points, system, metric.name, *metric, Bars::Deviation));
             let title = format!("{title}, {system}");
-            figure(
-                &title,
-                source,
-                metrics[0],
-                Bars::Deviation,
-                curves.collect(),
-            )
+            let bars = Bars::Deviation;
+            let mut found = figure(&title, source, metrics[0], bars, curves.collect());
+            found.y.label = axis.to_owned();
+            found
         };
         systems.iter().map(of).collect()
     };
@@ -96,15 +95,49 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
     let way = "End-to-end against interface throughput";
     let of_all = |(title, source, metric, bars): &Row| one(title, source, *metric, *bars);
     let mut figures: Vec<Figure> = FIRST.iter().map(of_all).collect();
-    figures.extend(each(way, "figure 5, EQ 5 to 7", &throughputs));
     figures.extend(each(
-        "One-way latency each way",
+        (way, "throughput"),
+        "figure 5, EQ 5 to 7",
+        &throughputs,
+    ));
+    figures.extend(each(
+        ("One-way latency each way", "one-way latency"),
         "section 2.1, EQ 2 and 3",
         &[CLIENT_TO_SERVER, SERVER_TO_CLIENT],
     ));
+    figures.extend(systems.iter().filter_map(|system| layers(points, system)));
     figures.extend(LAST.iter().map(of_all));
     figures
 }
+/// The throughput of the layers, if the network is known.
+fn layers(points: &[Measurement], system: &str) -> Option<Figure> {
+    let layers = [
+        ("line", "end_to_end_line_mean_bit_s"),
+        ("frame", "end_to_end_frame_mean_bit_s"),
+        ("IP", "end_to_end_ip_mean_bit_s"),
+        ("application", "end_to_end_mean_bit_s"),
+    ];
+    points
+        .iter()
+        .find(|of| of.system == system && of.values.contains_key(layers[0].1))?;
+    let curves = layers.map(|(label, key)| {
+        ExperimentDocument::curve(points, label, SIZE, key, |of| of.system == system)
+    });
+    Some(Figure {
+        title: format!("Throughput at four layers, {system}"),
+        source: "end-to-end, EQ 7".to_owned(),
+        kind: FigureKind::Lines,
+        x: AxisNote::new("message size", "octets", false),
+        y: AxisNote::new("end-to-end throughput", "bit/s", false),
+        curves: curves.into(),
+        notes: vec![
+            "The octets of the layers are computed from the MTU and the headers. A TCP stream counts as one of full segments, \
+             without acknowledgements."
+                .to_owned(),
+        ],
+    })
+}
+
 fn figure(title: &str, source: &str, metric: Metric, bars: Bars, curves: Vec<Curve>) -> Figure {
     let note = match bars {
         Bars::Deviation => {

@@ -353,7 +353,7 @@ fn refused(error: SendError) -> Result<Option<i64>, String> {
 const NO_BUFFERS: u16 = 105;
 
 /// How long the answer to a datagram is waited for. A later answer is a lost one.
-const ANSWER_PATIENCE: Duration = Duration::from_millis(500);
+const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Answers that may be lost in succession. Even where every second datagram is lost, so many are never missing.
 const MISSING_MAX: u32 = 30;

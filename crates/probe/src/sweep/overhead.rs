@@ -103,18 +103,24 @@ fn figures(points: &[Measurement]) -> Vec<Figure> {
     let (systems, sizes) = systems_and_sizes(points);
     let note = "Each iteration is compared with the transport's iteration beside it: the point is the median of these pairs, and \
                 its bar reaches from the lower quartile to the upper.";
-    let over_sizes = |title: String, source: &str, y: AxisNote, key: &str| Figure {
-        title,
-        source: source.to_owned(),
-        kind: FigureKind::Lines,
-        x: AxisNote::new("message size", "octets", false),
-        y,
-        curves: (systems.iter())
-            .map(|system| quartiles(points, system, key))
-            .filter(|curve| !curve.points.is_empty())
-            .collect(),
-        notes: vec![note.to_owned()],
-    };
+    let over_sizes =
+        |title: String, source: &str, y: AxisNote, transport: &str, key: &str| Figure {
+            title,
+            source: source.to_owned(),
+            kind: FigureKind::Lines,
+            x: AxisNote::new("message size", "octets", false),
+            y,
+            curves: (systems.iter())
+                .map(|system| {
+                    if *system == transport {
+                        nothing(system, &sizes)
+                    } else {
+                        quartiles(points, system, key)
+                    }
+                })
+                .collect(),
+            notes: vec![note.to_owned()],
+        };
     let mut all = Vec::new();
     let of_tables = spread(&sizes);
     for transport in TRANSPORTS {
@@ -123,12 +129,14 @@ fn figures(points: &[Measurement]) -> Vec<Figure> {
             format!("Transaction time added to {upper}"),
             "thesis, figure 3.4-1",
             AxisNote::new("added to the transaction time", "ns", false),
+            transport,
             &added_key(transport),
         ));
         all.push(over_sizes(
             format!("Throughput lost against {upper}"),
             "end-to-end, EQ 7; figures 5 and 6",
             AxisNote::new("share lost of the end-to-end throughput", "share", false),
+            transport,
             &lost_key(transport),
         ));
     }
@@ -140,6 +148,14 @@ fn figures(points: &[Measurement]) -> Vec<Figure> {
     );
     all.retain(|figure| !figure.curves.is_empty());
     all
+}
+
+/// A transport beside itself. It keeps its colour, and shows where the others would add nothing.
+fn nothing(system: &str, sizes: &[f64]) -> Curve {
+    Curve {
+        label: system.to_owned(),
+        points: sizes.iter().map(|size| Point::new(*size, 0.0)).collect(),
+    }
 }
 
 /// At most so many sizes as are drawn, evenly over all.

@@ -15,6 +15,7 @@ use deckwatch_scenario::reach;
 use deckwatch_scenario::run::{
     Interrupt, Observer, Outcome, RunError, Settings, run as run_mission,
 };
+use deckwatch_testbed::Testbed;
 
 use crate::exit::{self, Status};
 use crate::live::{Live, Plain};
@@ -82,6 +83,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     if !args.variants.is_empty() {
         let mut missions = args.mission.load_each(&args.variants)?;
+        isolate_if_needed(&missions, &settings)?;
         signal::catch_ending().context("Signals cannot be caught.")?;
         if args.install {
             missions
@@ -91,6 +93,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return series::run(&missions, &settings, args.resume, args.json);
     }
     let mut mission = args.mission.load()?;
+    isolate_if_needed(std::slice::from_ref(&mission), &settings)?;
     signal::catch_ending().context("Signals cannot be caught.")?;
     if args.install {
         install(&mut mission, &settings)?;
@@ -125,6 +128,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(exit::ended_by(signal).into());
     }
     Ok(Status::from(outcome.document.verdict.kind).into())
+}
+
+/// Emulates hosts without root where the kernel lets users make namespaces. Called before this process has threads.
+fn isolate_if_needed(missions: &[Mission], settings: &Settings) -> anyhow::Result<()> {
+    if settings.emulation
+        && missions.iter().all(Mission::stays_here)
+        && Testbed::isolate_if_needed()?
+    {
+        errln!("Hosts are emulated in a user namespace of this process, without root.");
+    }
+    Ok(())
 }
 
 fn install(mission: &mut Mission, settings: &Settings) -> anyhow::Result<()> {

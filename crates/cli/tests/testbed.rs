@@ -1,5 +1,7 @@
 //! `deckwatch testbed`: network files with faults, and chains of switch ports.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -98,4 +100,32 @@ fn a_chain_that_would_wait_for_ever_is_refused() {
         "1473",
     ]);
     assert!(text(&output.stderr).contains("write at most 1472"));
+}
+
+/// Another user runs a copy of the program, in a folder of its own.
+#[test]
+fn a_user_who_is_not_root_emulates_hosts_where_the_kernel_allows_it() {
+    const NOBODY: u32 = 65_534;
+    let folder = std::env::temp_dir().join(format!("deckwatch-not-root-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a fresh folder");
+    let program = folder.join("deckwatch");
+    std::fs::copy(env!("CARGO_BIN_EXE_deckwatch"), &program).expect("room");
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+    let mut command = Command::new(&program);
+    command.args(["testbed", "chain", "--network", "fast-ethernet", "--json"]);
+    command.args(["--ports", "2", "--load", "0", "--count", "20"]);
+    if is_root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.current_dir(&folder).output().expect("it runs");
+    std::fs::remove_dir_all(&folder).expect("there");
+    let said = text(&output.stderr);
+    if said.contains("Emulated hosts need") {
+        deckwatch_testkit::skip("user-namespaces", &said);
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("in a user namespace") || !is_root, "{said}");
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(rows[0]["arrived"], 20, "{rows}");
 }

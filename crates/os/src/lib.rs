@@ -6,6 +6,7 @@ mod control;
 pub mod examine;
 pub mod filter;
 pub mod frames;
+pub mod isolate;
 pub mod lock;
 pub mod mapped;
 pub mod memory;

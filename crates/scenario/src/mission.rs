@@ -288,6 +288,13 @@ impl Mission {
         }
     }
 
+    /// Whether all hosts are emulated, on an emulated network: the run reaches no other machine.
+    #[must_use]
+    pub fn stays_here(&self) -> bool {
+        let emulated = |host: &Host| host.location == Location::Emulated;
+        self.hosts.iter().all(emulated) && !self.is_on_loopback()
+    }
+
     /// Whether the mission asks for no emulated network.
     #[must_use]
     pub fn is_on_loopback(&self) -> bool {

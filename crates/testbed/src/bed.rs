@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use deckwatch_os::isolate::{isolate, may_isolate};
 use deckwatch_os::namespace::{Capability, start_time_of_process};
 use deckwatch_os::process::effective_user;
 use deckwatch_os::schedule;
@@ -122,16 +123,12 @@ impl Testbed {
     /// Returns why hosts cannot be namespaces here, as a complete sentence. Returns `None` if they can.
     #[must_use]
     pub fn obstacle() -> Option<String> {
-        let needed = [Capability::SysAdmin, Capability::NetAdmin];
-        if let Some(lacking) = needed
-            .into_iter()
-            .find(|capability| !capability.is_held_by_children())
-        {
+        if let Some(lacking) = lacking() {
             let name = lacking.name();
             let remedy = if effective_user() == 0 {
                 "this user is root, and the container withholds it: docker run --privileged"
             } else {
-                "run as root, or with sudo"
+                "run as root, with sudo, or where the kernel lets users make namespaces"
             };
             return Some(format!(
                 "Emulated hosts need the privilege {name} ({remedy})."
@@ -142,6 +139,23 @@ impl Testbed {
         Some(format!(
             "Emulated hosts need `{tool}`: apt-get install {package}."
         ))
+    }
+
+    /// Moves this process into a user namespace of its own, if it may not emulate hosts otherwise and the kernel allows
+    /// that. There it may, but reaches no other network. Call it before the process has other threads. Returns true if
+    /// the process has moved.
+    ///
+    /// # Errors
+    /// [`TestbedError::System`], [`TestbedError::ToolFailed`] if it has moved and cannot emulate hosts there either.
+    pub fn isolate_if_needed() -> Result<bool, TestbedError> {
+        let tools = Tool::ALL.into_iter().all(|tool| tool.path().is_some());
+        if lacking().is_none() || !tools || !may_isolate() {
+            return Ok(false);
+        }
+        isolate().map_err(TestbedError::system("Making a user namespace"))?;
+        // The stamps of the kernel are asked for on it.
+        Tool::Ip.run(None, &["link", "set", "lo", "up"], "")?;
+        Ok(true)
     }
 
     /// Removes the testbeds of processes that have ended, and returns them. Testbeds of living processes, and kept
@@ -295,6 +309,14 @@ impl Testbed {
         };
         Ok((testbed, names))
     }
+}
+
+/// Returns a privilege that emulated hosts need and this process's children lack.
+fn lacking() -> Option<Capability> {
+    let needed = [Capability::SysAdmin, Capability::NetAdmin];
+    needed
+        .into_iter()
+        .find(|capability| !capability.is_held_by_children())
 }
 
 fn check(hosts: &[HostSpec]) -> Result<(), TestbedError> {

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use deckwatch_testbed::chain::{Chain, ChainLatency, measure};
-use deckwatch_testbed::{NetworkSpec, RelayProgram};
+use deckwatch_testbed::{NetworkSpec, RelayProgram, Testbed};
 use serde::Serialize;
 
 use crate::mission_args::network;
-use crate::output::outln;
+use crate::output::{errln, outln};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,6 +72,9 @@ pub(super) fn run(args: &Args, as_json: bool) -> anyhow::Result<ExitCode> {
             "{long} octets do not fit a packet of {}; write at most {most}.",
             args.network.name
         );
+    }
+    if !args.simulate && Testbed::isolate_if_needed()? {
+        errln!("Hosts are emulated in a user namespace of this process, without root.");
     }
     let count = args
         .count

@@ -235,6 +235,31 @@ fn far_hosts_that_die_or_stop_end_the_run_by_itself_and_another_run_is_refused()
     assert_eq!(far_folders(), Vec::<PathBuf>::new());
 }
 
+#[test]
+fn far_parts_end_when_their_coordinator_is_killed_and_remove_their_folders() {
+    let _alone = one_run_at_a_time();
+    let folder = Folder::new("far-orphans");
+    let noted = folder.path().join("noted");
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\nduration = \"10min\"";
+    let mission = format!(
+        "name = \"orphans\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}]\n{}",
+        Machine::noting_its_processes("FAR", &noted).line(),
+        flow("f", "HERE", "FAR", rest)
+    );
+    let run = WatchedRun::start("far-orphans-run", &mission, &[]);
+    let parts = std::fs::read_to_string(&noted).expect("noted");
+    let parts: Vec<u32> = parts.lines().filter_map(|line| line.parse().ok()).collect();
+    assert!(parts.iter().any(|&id| is_alive(id)), "{parts:?}");
+    assert_ne!(far_folders(), Vec::<PathBuf>::new());
+    let _kept = run.kill();
+    while parts.iter().any(|&id| is_alive(id)) {
+        std::thread::yield_now();
+    }
+    assert_eq!(far_folders(), Vec::<PathBuf>::new());
+    // What the coordinator left on this machine is removed as ever.
+    deckwatch_scenario::run::clean_work_folders();
+}
+
 /// Returns the error of a run with one far host that is reached so.
 fn refused(name: &str, reach: &[&str], program: &str) -> String {
     let reach: Vec<String> = reach.iter().map(|word| (*word).to_owned()).collect();

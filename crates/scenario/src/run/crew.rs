@@ -59,12 +59,15 @@ impl Crew {
 
     /// Waits for a line of any process and handles it. Returns the index of the process.
     pub(super) fn turn(&mut self, patience: Duration) -> Option<usize> {
+        // Before the wait: where many parts talk, it may never time out.
+        let given_up = self.give_up_silent();
+        if given_up.is_some() {
+            return given_up;
+        }
         let (index, line) = match self.told.recv_timeout(patience) {
             Ok(told) => told,
             // `Disconnected` does not occur, because the crew keeps a sender.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return self.give_up_silent();
-            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
         };
         if let (Line::Exchange(exchange), Some(far)) =
             (&line, self.clocks.get_mut(&self.children[index].host))

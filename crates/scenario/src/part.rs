@@ -41,6 +41,11 @@ pub enum ProcessError {
     /// The part's folder on this host cannot be made or used.
     #[error("The folder of a part cannot be used ({0}).")]
     Far(std::io::Error),
+    /// The part cannot be started on this host.
+    #[error(
+        "The part cannot be started on this host ({0}). Check the `processors` of the host: they are those of its machine."
+    )]
+    Start(std::io::Error),
     /// The report of a load cannot be written.
     #[error("The report of a load could not be written ({0}).")]
     Report(std::io::Error),

@@ -75,7 +75,7 @@ pub fn run(
         }
         std::fs::write(path, &file.text).map_err(ProcessError::Far)?;
     }
-    let mut part = start(&plan, folder.path()).map_err(ProcessError::Far)?;
+    let mut part = start(&plan, folder.path()).map_err(ProcessError::Start)?;
     supervise(&plan, &folder, &mut part, input, output);
     Ok(())
 }

@@ -444,4 +444,48 @@ mod tests {
         let twice = fault(hello().repeat(2).as_bytes(), vec![]);
         assert!(twice.contains("wrong place"), "{twice}");
     }
+
+    #[test]
+    fn octets_changed_anywhere_end_the_reading_without_a_panic_or_a_larger_file() {
+        let place = Place::new("changed");
+        let octets = b"records of a part\n{}";
+        let sha256 = hex(&Sha256::digest(octets));
+        let pong = word(&FarWord::Pong {
+            t1_ns: 1,
+            t2_ns: i64::MIN,
+            t3_ns: i64::MAX,
+        });
+        let end = word(&FarWord::End { how: None });
+        let whole = [
+            file(0, octets, &sha256),
+            pong.into_bytes(),
+            end.into_bytes(),
+        ]
+        .concat();
+        // A fixed sequence, so that a failure comes again.
+        let mut state = 1_u64;
+        let mut next = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..2_000 {
+            let mut changed = whole.clone();
+            for _ in 0..=next(4) {
+                let at = next(changed.len());
+                match next(3) {
+                    0 => changed[at] = next(256) as u8,
+                    1 => changed.truncate(at.max(1)),
+                    _ => changed.insert(at, next(256) as u8),
+                }
+            }
+            let (heard, ended) = read(&changed, place.returned(64));
+            assert!(heard.len() <= changed.len(), "{ended:?}");
+            if let Ok(kept) = std::fs::metadata(&place.0) {
+                assert!(kept.len() <= 64);
+            }
+            drop(std::fs::remove_file(&place.0));
+        }
+    }
 }

@@ -148,10 +148,21 @@ pub struct ConnectTo<'a> {
     pub channel: Option<&'a ChannelAt>,
     /// Priority of the packets.
     pub network_priority: NetworkPriority,
+    /// Settings of the socket, if the carrier owns it.
+    pub socket: SocketSettings,
     /// The stream's deadline: it bounds the time that one send may take.
     pub deadline: Duration,
     /// The message, with the sequence number 0.
     pub body: &'a Body,
+}
+
+/// Settings of a raw sender's socket. A middleware owns its sockets, and ignores them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketSettings {
+    /// Octets of the send buffer; `None` selects the default of this program.
+    pub send_buffer_bytes: Option<u32>,
+    /// A TCP sender holds back a small segment until earlier ones are acknowledged (Nagle; TCP_NODELAY is off).
+    pub delays: bool,
 }
 
 impl ConnectTo<'_> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, HandlerPlan, Recorder, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{Carrier, ConnectTo, ListenAt, NetworkPriority};
+use deckwatch_carrier::carrier::{Carrier, ConnectTo, ListenAt, NetworkPriority, SocketSettings};
 use deckwatch_carrier::carriers::CARRIERS;
 use deckwatch_carrier::record::RecordFile;
 use deckwatch_carrier::scheduling::Scheduling;
@@ -93,6 +93,7 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
             endpoint: &ready.endpoint,
             channel: None,
             network_priority: NetworkPriority::default(),
+            socket: SocketSettings::default(),
             deadline: Duration::from_secs(1),
             body: &body,
         })

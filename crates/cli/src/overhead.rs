@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use deckwatch_carrier::carriers::CarrierRef;
-use deckwatch_probe::sweep::{TRANSPORTS, overhead};
+use deckwatch_probe::sweep::{Axes, TRANSPORTS, overhead};
 
 use crate::sweep::{Method, carriers, sizes};
 
@@ -45,5 +45,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .filter(|carrier| compared.contains(carrier))
         .collect();
     let method = &args.method;
-    method.carry_out("overhead", in_order, (sizes(&args.sizes)?, None), overhead)
+    let compared = (in_order, Axes::default());
+    method.carry_out("overhead", compared, (sizes(&args.sizes)?, None), overhead)
 }

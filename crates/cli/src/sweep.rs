@@ -11,7 +11,7 @@ use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
 use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
 use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
-use deckwatch_probe::sweep::{JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
+use deckwatch_probe::sweep::{Axes, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
 use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
 
@@ -29,12 +29,52 @@ pub(crate) struct Args {
     /// 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
     sizes: String,
+    /// Sizes of the socket buffers of udp and tcp, each of which is compared: octets, as 8192 or 8K, or `default`
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_values = ["default"], value_parser = buffer)]
+    buffers: Vec<Buffer>,
+    /// TCP_NODELAY of tcp: `on` sends small segments at once; `on,off` compares both
+    #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',', default_values_t = [NoDelay::On])]
+    no_delay: Vec<NoDelay>,
     /// Measure few of the sizes: first some over the whole range, then more where neighbours differ by more than their error
     /// bars. The number is the most that are measured [default: a tenth, at least 17]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     adaptive: Option<usize>,
     #[command(flatten)]
     method: Method,
+}
+
+/// The size of socket buffers. `None` is the default of this program.
+#[derive(Clone, Copy)]
+struct Buffer(Option<u32>);
+
+/// Parses the size of a socket buffer.
+fn buffer(text: &str) -> Result<Buffer, String> {
+    if text == "default" {
+        return Ok(Buffer(None));
+    }
+    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
+        Some(digits) => (digits, 1_024),
+        None => (text, 1),
+    };
+    let octets = digits
+        .parse::<u32>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit));
+    let octets = octets.filter(|octets| (1..=SOCKET_BUFFER_MAX).contains(octets));
+    let octets = octets.ok_or("write octets up to 64 MiB, such as 8192 or 8K, or `default`")?;
+    Ok(Buffer(Some(octets)))
+}
+
+/// The largest socket buffer. Larger ones hide every loss.
+const SOCKET_BUFFER_MAX: u32 = 64 << 20;
+
+/// TCP_NODELAY.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum NoDelay {
+    /// Small segments are sent at once
+    On,
+    /// A small segment waits until earlier ones are acknowledged
+    Off,
 }
 
 /// The method of NTTCP: the options of `sweep` and `overhead`.
@@ -94,7 +134,7 @@ impl Method {
     pub(crate) fn carry_out(
         &self,
         name: &str,
-        carriers: Vec<CarrierRef>,
+        (carriers, axes): (Vec<CarrierRef>, Axes),
         (sizes, adaptive): (Vec<u32>, Option<usize>),
         measure: Measure,
     ) -> anyhow::Result<ExitCode> {
@@ -110,6 +150,7 @@ impl Method {
             setup,
             condition: self.condition.into(),
             carriers,
+            axes,
             sizes,
             messages: self.messages,
             seed: self.seed,
@@ -183,6 +224,7 @@ Examples:
   deckwatch sweep --output results/night
   deckwatch sweep --resume results/night
   deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json
+  deckwatch sweep --carriers tcp --buffers 1K,8K,128K,default --no-delay on,off --sizes 64,1024,8192
   deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500";
     text
 }
@@ -222,5 +264,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     let carriers = carriers(&args.carriers)?;
     let method = &args.method;
-    method.carry_out("sweep", carriers, (sizes, adaptive), sweep)
+    let axes = Axes {
+        buffers: args.buffers.iter().map(|buffer| buffer.0).collect(),
+        delays: (args.no_delay.iter())
+            .map(|how| *how == NoDelay::Off)
+            .collect(),
+    };
+    method.carry_out("sweep", (carriers, axes), (sizes, adaptive), sweep)
 }

@@ -231,6 +231,65 @@ fn middleware_is_compared_with_both_transports_and_an_inserted_layer_shows() {
 }
 
 #[test]
+fn settings_of_sockets_are_compared_for_carriers_that_honour_them() {
+    let folder = folder("sweep-axes");
+    let more = [
+        "--carriers=tcp,corba",
+        "--sizes=64",
+        "--iterations=2",
+        "--messages=30",
+        "--buffers=8K,default",
+        "--no-delay=on,off",
+    ];
+    let output = sweep(&folder, &more).output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder);
+    let systems: Vec<&str> = found
+        .measurements
+        .iter()
+        .map(|one| one.system.as_str())
+        .collect();
+    let expected = [
+        "tcp, buffers of 8192",
+        "tcp, buffers of 8192, NODELAY off",
+        "tcp",
+        "tcp, NODELAY off",
+        "corba",
+    ];
+    assert_eq!(systems, expected);
+    assert_eq!(found.measurements[0].factors["buffer_octets"], 8_192.0);
+    for point in &found.measurements {
+        check_point(point, 60.0);
+    }
+    let output = sweep(&folder, &["--buffers=64X"])
+        .output()
+        .expect("it runs");
+    assert!(complaints(&output).contains("such as 8192 or 8K, or `default`"));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_smaller_send_buffer_is_full_sooner() {
+    let more = [
+        "--sizes=1472",
+        "--iterations=1",
+        "--messages=100",
+        "--full=error",
+        "--buffers=8K,default",
+    ];
+    let Some(found) = on_network("sweep-buffers", &more) else {
+        return;
+    };
+    let errors = found
+        .measurements
+        .iter()
+        .map(|one| one.values["sendto_errors_mean"]);
+    let errors: Vec<f64> = errors.collect();
+    // The default buffer holds a hundred messages, and that of 8 KiB some ten.
+    assert!(errors[0] > 0.0 && errors[1] == 0.0, "{errors:?}");
+}
+
+#[test]
 fn an_adaptive_sweep_begins_with_some_sizes_and_keeps_its_budget() {
     let folder = folder("sweep-adaptive");
     let more = [

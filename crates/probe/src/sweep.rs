@@ -16,6 +16,7 @@ mod pair;
 mod point;
 mod sizes;
 mod talk;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,6 +38,8 @@ pub use overhead::{TRANSPORTS, overhead};
 use pair::{Pair, Side};
 use point::{Iteration, Place, measurement};
 pub use sizes::parse_sizes;
+pub use variant::Axes;
+use variant::Variant;
 
 use crate::laboratory::condition::Places;
 use crate::laboratory::process::End;
@@ -53,6 +56,8 @@ pub struct Sweep {
     pub condition: Condition,
     /// The carriers that are compared.
     pub carriers: Vec<CarrierRef>,
+    /// The settings of their sockets that are compared.
+    pub axes: Axes,
     /// MESSAGE_SIZE in octets: every value.
     pub sizes: Vec<u32>,
     /// NUM_MESSAGES.
@@ -115,14 +120,14 @@ pub(crate) const SIZE: &str = "size_octets";
 impl Sweep {
     /// The parameters in words, by name. A sweep with other parameters cannot be resumed.
     fn parameters(&self) -> BTreeMap<String, String> {
-        let names: Vec<&str> = self.carriers.iter().map(|it| it.name()).collect();
+        let names: Vec<String> = self.variants().iter().map(Variant::to_string).collect();
         let full = if self.waits { "wait" } else { "a sendto error" };
         let chosen = match self.adaptive {
             Some(points) => format!("at most {points}, where neighbours differ"),
             None => "all".to_owned(),
         };
         [
-            ("carriers", names.join(", ")),
+            ("carriers", names.join("; ")),
             (
                 "network",
                 self.network
@@ -138,6 +143,10 @@ impl Sweep {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
+    }
+
+    fn variants(&self) -> Vec<Variant> {
+        Variant::all(&self.carriers, &self.axes)
     }
 
     /// The planned time of one iteration. Only the proportions matter: the display learns the pace.
@@ -222,12 +231,12 @@ pub fn sweep(
 /// One size, and the carriers that take turns at it.
 struct Group {
     size: u32,
-    carriers: Vec<CarrierRef>,
+    variants: Vec<Variant>,
 }
 
 impl Group {
     fn planned(&self, asked: &Sweep) -> Duration {
-        let iterations = asked.setup.rounds * self.carriers.len();
+        let iterations = asked.setup.rounds * self.variants.len();
         asked.planned(self.size) * u32::try_from(iterations).unwrap_or(u32::MAX)
     }
 }
@@ -238,8 +247,9 @@ fn wanted(asked: &Sweep, finished: &[Measurement]) -> Vec<u32> {
         return asked.sizes.clone();
     };
     let mut curves = Vec::new();
-    for carrier in &asked.carriers {
-        let own = finished.iter().filter(|of| of.system == carrier.name());
+    let variants = asked.variants();
+    for name in variants.iter().map(Variant::to_string) {
+        let own = finished.iter().filter(|of| of.system == name);
         let own: Vec<&Measurement> = own.collect();
         for key in [TRANSACTION.key("mean"), END_TO_END_THROUGHPUT.run_key()] {
             let point = |of: &&Measurement| {
@@ -251,18 +261,19 @@ fn wanted(asked: &Sweep, finished: &[Measurement]) -> Vec<u32> {
         }
     }
     let is_measured = |size| {
-        let mut carriers = asked.carriers.iter();
-        carriers.all(|carrier| {
-            size > carrier.needs().size_bytes_max || is_finished(finished, *carrier, size)
+        variants.iter().all(|variant| {
+            let max = variant.carrier.needs().size_bytes_max;
+            size > max || is_finished(finished, variant, size)
         })
     };
     adaptive::next_sizes(&asked.sizes, &curves, points, is_measured)
 }
 
-fn is_finished(finished: &[Measurement], carrier: CarrierRef, size: u32) -> bool {
+fn is_finished(finished: &[Measurement], variant: &Variant, size: u32) -> bool {
+    let name = variant.to_string();
     finished.iter().any(|point| {
         let is_size = point.factors.get(SIZE) == Some(&f64::from(size));
-        is_size && point.system == carrier.name()
+        is_size && point.system == name
     })
 }
 
@@ -270,24 +281,25 @@ fn is_finished(finished: &[Measurement], carrier: CarrierRef, size: u32) -> bool
 fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) -> Vec<Group> {
     let mut groups = Vec::new();
     for size in wanted(asked, finished) {
-        let mut carriers = asked.carriers.clone();
-        carriers.retain(|carrier| {
+        let mut variants = asked.variants();
+        variants.retain(|variant| {
+            let carrier = variant.carrier;
             let max = carrier.needs().size_bytes_max;
             if size > max {
                 let reason = format!("its messages have at most {max} octets");
                 session.skip(&format!("{carrier}, larger sizes"), &reason);
             }
-            size <= max && !is_finished(finished, *carrier, size)
+            size <= max && !is_finished(finished, variant, size)
         });
-        if !carriers.is_empty() {
-            groups.push(Group { size, carriers });
+        if !variants.is_empty() {
+            groups.push(Group { size, variants });
         }
     }
     groups
 }
 
-/// The processes of each carrier, started when it is first measured.
-type Pairs = BTreeMap<&'static str, Pair>;
+/// The processes of each variant of a carrier, started when it is first measured.
+type Pairs = BTreeMap<String, Pair>;
 
 /// Measures one size over all its carriers. Returns the points, and whether they are whole.
 fn measure(
@@ -299,31 +311,29 @@ fn measure(
     (number, count): (usize, usize),
 ) -> Result<(Vec<Measurement>, bool), LaboratoryError> {
     let size = group.size;
-    for carrier in &group.carriers {
-        let name = carrier.name();
+    let names: Vec<String> = group.variants.iter().map(Variant::to_string).collect();
+    for (variant, name) in group.variants.iter().zip(&names) {
+        let carrier = variant.carrier;
         if !pairs.contains_key(name) {
-            pairs.insert(name, start(session, asked, places, *carrier)?);
+            let pair = start(session, asked, places, carrier)?;
+            pairs.insert(name.clone(), pair);
         }
+        let waits = asked.waits || carrier.delivery() == Delivery::InOrder;
         if let Some(pair) = pairs.get_mut(name)
-            && !pair.open(
-                *carrier,
-                size,
-                asked.waits || carrier.delivery() == Delivery::InOrder,
-            )?
+            && !pair.open(*variant, size, waits)?
         {
             session.is_whole = false;
             return Ok((Vec::new(), false));
         }
     }
-    let names: Vec<&'static str> = group.carriers.iter().map(|it| it.name()).collect();
     let mut found: Vec<Vec<Iteration>> = names.iter().map(|_| Vec::new()).collect();
     let cases = [TurnCase {
         name: format!("{size} octets: "),
-        systems: names.clone(),
+        systems: group.variants.iter().map(|it| it.carrier.name()).collect(),
     }];
     let rounds = 1..=asked.setup.rounds;
     let is_whole = session.take_turns(rounds, &cases, &mut |session, turn| {
-        let name = names[turn.system];
+        let name = &names[turn.system];
         let now = format!("{size} octets: {name}, iteration {}", turn.round);
         session.show_step(number + 1, count, now);
         let Some(pair) = pairs.get_mut(name) else {
@@ -340,15 +350,14 @@ fn measure(
             pair.close()?;
         }
     }
-    let points = names.iter().zip(&found).filter_map(|(name, iterations)| {
-        let factors = BTreeMap::from([(SIZE.to_owned(), f64::from(size))]);
-        let place = Place {
-            system: name,
-            factors,
-        };
-        let mut point = measurement(&place, iterations)?;
+    let measured = group.variants.iter().zip(&found);
+    let points = measured.filter_map(|(variant, iterations)| {
+        let mut factors = variant.factors();
+        factors.insert(SIZE.to_owned(), f64::from(size));
+        let system = variant.to_string();
+        let mut point = measurement(&Place { system, factors }, iterations)?;
         if let Some(network) = &asked.network {
-            add_layers(&mut point, &network.spec);
+            add_layers(&mut point, variant.carrier, &network.spec);
         }
         Some(point)
     });
@@ -356,11 +365,10 @@ fn measure(
 }
 
 /// Adds the end-to-end throughput of the layers below the application.
-fn add_layers(point: &mut Measurement, network: &NetworkSpec) {
+fn add_layers(point: &mut Measurement, carrier: CarrierRef, network: &NetworkSpec) {
     let size = point.factors.get(SIZE).copied().unwrap_or_default();
     let mean = point.values.get(&END_TO_END_THROUGHPUT.key("mean"));
-    let carrier = point.system.parse::<CarrierRef>().ok();
-    let layers = carrier.and_then(|carrier| Layers::of(&*carrier, size as u32, network));
+    let layers = Layers::of(&*carrier, size as u32, network);
     if let (Some(mean), Some(layers)) = (mean.copied(), layers) {
         for (layer, octets) in layers.entries() {
             let key = format!("end_to_end_{layer}_mean_bit_s");
@@ -414,7 +422,8 @@ fn document(
     mut points: Vec<Measurement>,
     resumed: usize,
 ) -> ExperimentDocument {
-    let names: Vec<&str> = asked.carriers.iter().map(|it| it.name()).collect();
+    let names: Vec<String> = asked.variants().iter().map(Variant::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let key = |point: &Measurement| {
         let system = names.iter().position(|name| *name == point.system);
         (

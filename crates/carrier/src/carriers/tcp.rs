@@ -54,11 +54,12 @@ impl Carrier for Tcp {
         let ipv6 = destination.is_ipv6();
         let make = || {
             let stream = socket::connect_from(to.address, destination, CONNECT_TIME_MAX)?;
-            stream.set_nodelay(true)?;
+            stream.set_nodelay(!to.socket.delays)?;
             stream.set_nonblocking(true)?;
             let priority = to.network_priority;
             socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
-            socket::set_send_buffer(&stream, SEND_BUFFER_BYTES)?;
+            let send_buffer = to.socket.send_buffer_bytes.unwrap_or(SEND_BUFFER_BYTES);
+            socket::set_send_buffer(&stream, send_buffer)?;
             socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
             stamp::stamp_sent_octets(&stream)?;
             Ok(stream)

@@ -63,7 +63,8 @@ impl Carrier for Udp {
             socket.set_nonblocking(true)?;
             let priority = to.network_priority;
             socket::set_priority(&socket, ipv6, priority.dscp, priority.socket_priority)?;
-            socket::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
+            let send_buffer = to.socket.send_buffer_bytes.unwrap_or(SEND_BUFFER_BYTES);
+            socket::set_send_buffer(&socket, send_buffer)?;
             socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
             stamp::report_send_errors(&socket, ipv6)?;
             stamp::stamp_sent_datagrams(&socket)?;

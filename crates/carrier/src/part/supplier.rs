@@ -14,7 +14,7 @@ use super::messages_of;
 use super::stage::{Stage, Told};
 use crate::arrival::Shared;
 use crate::body::Body;
-use crate::carrier::{ConnectTo, NetworkPriority};
+use crate::carrier::{ConnectTo, NetworkPriority, SocketSettings};
 use crate::error::PartError;
 use crate::limits::PROGRESS_INTERVAL;
 use crate::plan::{DestinationPlan, SupplierPlan};
@@ -200,6 +200,7 @@ fn loops(
                 endpoint: &destination.endpoint,
                 channel: plan.channel.as_ref(),
                 network_priority: plan.network_priority,
+                socket: SocketSettings::default(),
                 deadline: plan.stream.deadline,
                 body,
             })?;

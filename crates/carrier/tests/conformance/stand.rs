@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, ListenAt, NetworkPriority};
+use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, ListenAt, NetworkPriority, SocketSettings};
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::part;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
@@ -178,6 +178,7 @@ impl Stand {
                 endpoint: &end.endpoint,
                 channel: self.channel.as_ref(),
                 network_priority: NetworkPriority::default(),
+                socket: SocketSettings::default(),
                 deadline: DEADLINE,
                 body: &self.body,
             })

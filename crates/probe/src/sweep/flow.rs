@@ -80,7 +80,7 @@ impl Flow {
             .listen(&ListenAt {
                 address: listen.address,
                 channel: listen.channel.as_ref(),
-                receive_buffer_bytes: None,
+                receive_buffer_bytes: listen.socket.send_buffer_bytes,
                 scheduling: &Scheduling::default(),
                 priority: None,
                 network_priority: NetworkPriority::default(),
@@ -129,6 +129,7 @@ impl Flow {
             endpoint,
             channel,
             network_priority: NetworkPriority::default(),
+            socket: self.listen.socket,
             deadline: if waits { PATIENCE } else { Duration::ZERO },
             body: &outgoing.body,
         });

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::metrics::{DataStream, Transaction};
 
 use super::channel::Channels;
 use super::point::Iteration;
 use super::talk::{Answer, Arrived, Listen, Order, Streamed};
+use super::variant::Variant;
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::process::End;
 use crate::limits::END_PATIENCE;
@@ -65,7 +65,7 @@ impl Pair {
     /// Opens the flow of a carrier and size. Returns false if the user wants to end.
     pub(super) fn open(
         &mut self,
-        carrier: CarrierRef,
+        variant: Variant,
         size_octets: u32,
         waits: bool,
     ) -> Result<bool, LaboratoryError> {
@@ -75,8 +75,9 @@ impl Pair {
         let back = ways.map(|channels| channels.back.clone());
         for (side, channel) in [(&mut self.far, &there), (&mut self.near, &back)] {
             let listen = Order::Listen(Listen {
-                carrier,
+                carrier: variant.carrier,
                 size_octets,
+                socket: variant.socket,
                 address: side.address,
                 channel: channel.clone(),
             });

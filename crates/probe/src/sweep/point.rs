@@ -21,7 +21,7 @@ pub(super) struct Iteration {
 /// The place of a point: what is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place {
-    pub(super) system: &'static str,
+    pub(super) system: String,
     pub(super) factors: BTreeMap<String, f64>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn measurement(place: &Place, iterations: &[Iteration]) -> Option<Mea
     let times = all(Transaction::time_ns);
     times.iter().for_each(|ns| histogram.record(*ns));
     Some(Measurement {
-        system: place.system.to_owned(),
+        system: place.system.clone(),
         case: "transactions, then a stream".to_owned(),
         group: String::new(),
         factors: place.factors.clone(),
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_point_has_a_value_for_each_message_and_for_each_iteration() {
         let place = Place {
-            system: "udp",
+            system: "udp".to_owned(),
             factors: BTreeMap::from([("size_octets".to_owned(), 100.0)]),
         };
         let both = [iteration(&[100, 200], 4), iteration(&[300], 2)];

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use deckwatch_carrier::carrier::ChannelAt;
+use deckwatch_carrier::carrier::{ChannelAt, SocketSettings};
 use deckwatch_carrier::carriers::CarrierRef;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,8 @@ pub(crate) struct Listen {
     pub(crate) address: IpAddr,
     /// The channel that this end consumes from, if the carrier needs one.
     pub(crate) channel: Option<ChannelAt>,
+    /// Settings of the sender's socket. The receive buffer has the octets of the send buffer.
+    pub(crate) socket: SocketSettings,
 }
 
 /// An end's answer.

@@ -327,6 +327,52 @@ fn a_full_queue_drops_and_the_ledger_adds_up_at_any_moment() {
 }
 
 #[test]
+fn parts_of_a_nanosecond_add_up_on_a_busy_line() {
+    let mut spec = link("gigabit-ethernet");
+    spec.rate_bits_per_s = 100_000_000_000;
+    spec.queue_frames = u32::MAX;
+    let mut relay = star(&spec);
+    relay.hold(B);
+    let short = Head {
+        packet_bytes: 46,
+        ..MIDDLE
+    };
+    for number in 0..900 {
+        relay.arrive(0, A, short, number);
+    }
+    assert!(relay.poll(1_000_000, 0).is_none());
+    relay.release(1_000_000, B);
+    // 84 octets take 6.72 ns.
+    let last = drain(&mut relay).pop().unwrap();
+    assert_eq!(last.due_ns, 1_000_000 + 6_048);
+}
+
+#[test]
+fn a_queue_holds_its_frames_and_the_first_is_the_first_lost() {
+    let mut spec = link("fast-ethernet");
+    spec.queue_frames = 10;
+    let mut relay = star(&spec);
+    relay.lose(B, NonZeroU32::new(100));
+    relay.hold(B);
+    for number in 0..15 {
+        relay.arrive(number, C, MIDDLE, number);
+    }
+    assert!(relay.poll(10_000_000, 0).is_none());
+    relay.release(10_000_000, B);
+    let frames: Vec<u64> = drain(&mut relay).iter().map(|one| one.frame).collect();
+    assert_eq!(frames, (1..=10).collect::<Vec<u64>>());
+    assert_eq!(relay.ledger().lines.queue_full, 4);
+}
+
+#[test]
+fn a_frame_to_its_own_sender_goes_nowhere() {
+    let mut relay = star(&link("fast-ethernet"));
+    relay.arrive(0, B, MIDDLE, 0);
+    assert!(drain(&mut relay).is_empty());
+    assert_eq!(relay.ledger().unroutable, 1);
+}
+
+#[test]
 fn a_frame_to_all_reaches_every_host_but_its_sender() {
     let mut relay = star(&link("gigabit-ethernet"));
     let group = Head {
@@ -360,6 +406,7 @@ fn a_lead_brings_frames_out_early_and_changes_neither_times_nor_choices() {
         all
     };
     assert_eq!(run(0), run(60_000));
+    assert_eq!(run(0), run(500_000));
 }
 
 #[test]

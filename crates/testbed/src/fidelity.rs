@@ -66,8 +66,8 @@ impl Fidelity {
                 "times shorter than a process takes: a packet takes some 60 to 100 us through the relay of an idle \
                  machine, though its lines take less"
                     .to_owned(),
-                "rates beyond what the relay's process carries, which is some ten thousand packets a second and hop on \
-                 a small machine"
+                "rates beyond what the relay's process carries: some 60,000 packets a second on a machine with two \
+                 processors"
                     .to_owned(),
             ],
         })

@@ -88,3 +88,36 @@ pub(crate) fn random_gaps(mean_ns: f64, count: usize) -> Vec<i64> {
     let gap = |_| (-even().ln() * mean_ns) as i64;
     (0..count).map(gap).collect()
 }
+
+/// Sends datagrams from A to B, one each half millisecond, and returns how long those took that arrived.
+pub(crate) fn arrivals(testbed: &Testbed, count: usize) -> Vec<i64> {
+    const GAP_NS: i64 = 500_000;
+    let (from, to) = (
+        socket_on(&testbed.hosts()[0]),
+        socket_on(&testbed.hosts()[1]),
+    );
+    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
+    stamp::stamp_received(&to).unwrap();
+    assert!(stamp::await_stamps(Duration::from_secs(10)));
+    // After so long without a datagram the rest is lost.
+    to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    from.connect(to.local_addr().unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut due_ns = monotonic_ns();
+            for _ in 0..count {
+                due_ns += GAP_NS;
+                sleep_until(due_ns);
+                from.send(&realtime_ns().to_be_bytes()).unwrap();
+            }
+        });
+        let mut datagram = [0; 8];
+        std::iter::from_fn(|| {
+            stamp::receive(&to, &mut datagram)
+                .ok()
+                .map(|one| (one, datagram))
+        })
+        .map(|(one, sent)| one.stamp_realtime_ns.unwrap() - i64::from_be_bytes(sent))
+        .collect()
+    })
+}

@@ -1,8 +1,8 @@
 //! What a relay emulates, measured with real frames against theory: the time of one frame, and the waits of a queue.
 
-use deckwatch_testbed::{NetworkSpec, preset};
+use deckwatch_testbed::{Impairment, Layout, NetworkSpec, preset};
 
-use crate::frames::{Passage, median, passages, random_gaps};
+use crate::frames::{Passage, arrivals, median, passages, random_gaps};
 use crate::program::relayed;
 use crate::{measuring, testbed, until_undisturbed};
 
@@ -108,4 +108,38 @@ fn waits_behind_other_frames_are_those_of_a_real_link() {
             ((measured_ns / theory_ns - 1.0).abs() > WAIT_TOLERANCE).then_some(words)
         });
     }
+}
+
+/// Frames for a share of losses.
+const LOSSY_FRAMES: usize = 2_000;
+const LOSS: f64 = 0.05;
+const DELAY_NS: u64 = 2_000_000;
+
+#[test]
+fn a_lossy_link_loses_its_share_and_delays_the_rest() {
+    let _alone = measuring();
+    let mut network = relayed("fast-ethernet");
+    let mut layout = Layout::star(
+        ["A", "B", "C"].map(str::to_owned).into(),
+        &network.link().unwrap(),
+    );
+    layout.links[1].spec.impairment = Impairment {
+        delay_ns: DELAY_NS,
+        loss: LOSS,
+        ..Impairment::default()
+    };
+    network.layout = Some(layout);
+    let Some(testbed) = testbed(&network) else {
+        return;
+    };
+    let latencies = arrivals(&testbed, LOSSY_FRAMES);
+    let lost = (LOSSY_FRAMES - latencies.len()) as f64;
+    let expected = LOSSY_FRAMES as f64 * LOSS;
+    let deviation = (expected * (1.0 - LOSS)).sqrt();
+    println!("{lost} of {LOSSY_FRAMES} lost, {expected} expected");
+    // The seed decides which; a frame that the machine loses would be one more.
+    assert!((lost - expected).abs() <= 4.0 * deviation);
+    let fastest_ns = *latencies.iter().min().unwrap();
+    println!("fastest {fastest_ns} ns");
+    assert!(fastest_ns as f64 >= DELAY_NS as f64 * (1.0 - DELAY_TOLERANCE));
 }

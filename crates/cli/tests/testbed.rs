@@ -129,3 +129,43 @@ fn a_user_who_is_not_root_emulates_hosts_where_the_kernel_allows_it() {
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(rows[0]["arrived"], 20, "{rows}");
 }
+
+#[test]
+fn a_mission_runs_over_a_relay_that_loses_nothing() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return;
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::temp_dir().join(format!("deckwatch-relay-{}", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args([
+            "run",
+            "scenarios/nav.toml",
+            "--duration",
+            "1s",
+            "--carriers",
+            "udp",
+            "--json",
+        ])
+        .args(["--network", "scenarios/two-decks.toml", "--output"])
+        .arg(&folder)
+        .current_dir(root)
+        .output()
+        .expect("the program starts");
+    let said = text(&output.stderr);
+    let document: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    std::fs::remove_dir_all(&folder).expect("a result");
+    let environment = &document["environment"];
+    assert_eq!(environment["kind"], "namespaces");
+    let network = environment["network"].as_str().expect("words");
+    assert!(network.contains("3 links by a relay"), "{network}");
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert!(warnings.iter().all(|it| it["kind"] != "relay-overflow"));
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "20 messages prove nothing: {said}"
+    );
+}

@@ -200,6 +200,7 @@ pub fn run(
     let mut disturbance = readings.until(&Readings::take());
     // With dead wires every message is lost, and nothing is said about the mission.
     testbed.as_ref().map_or(Ok(()), Testbed::check)?;
+    run.warnings.extend(relay_overflow(testbed.as_ref())?);
     let environment = testbed.as_ref().map(Testbed::environment);
     if environment == Some(Environment::Namespaces) {
         // This process is outside the hosts' network namespaces, so that its own counters do not belong to this run.
@@ -212,6 +213,19 @@ pub fn run(
         .map(|taken| taken.time.clone())
         .collect();
     run.conclude(&measured, disturbance, started_at, result_folder.path())
+}
+
+/// Returns a warning if the relay lost frames that a real network would have carried.
+fn relay_overflow(testbed: Option<&Testbed>) -> Result<Option<Warning>, RunError> {
+    let state = testbed.map_or(Ok(None), Testbed::relay_state)?;
+    let lost = state.map_or(0, |state| state.overflowed);
+    Ok((lost > 0).then(|| Warning {
+        kind: "relay-overflow".to_owned(),
+        text: format!(
+            "The relay of the network was too late to receive {lost} frames, which are lost. This machine cannot relay \
+             so many packets a second; run with --emulation shaper."
+        ),
+    }))
 }
 
 /// A run in progress.

@@ -16,6 +16,7 @@ use crate::network::NetworkSpec;
 use crate::owner::Owner;
 use crate::port::Port;
 use crate::recipe;
+use crate::relay::driver::RelayState;
 use crate::relay::process::RelayProgram;
 use crate::switch::{Namespaces, Switch, Wiring};
 use crate::tool::Tool;
@@ -232,6 +233,17 @@ impl Testbed {
         match &self.stand {
             Stand::Namespaces(switch) => switch.relay_process(),
             Stand::Loopback { .. } => None,
+        }
+    }
+
+    /// Returns what the relay has done, and where all frames went. Returns `None` without a relay.
+    ///
+    /// # Errors
+    /// [`TestbedError::System`] if the relay does not answer.
+    pub fn relay_state(&self) -> Result<Option<RelayState>, TestbedError> {
+        match &self.stand {
+            Stand::Namespaces(switch) => switch.relay_state(),
+            Stand::Loopback { .. } => Ok(None),
         }
     }
 

@@ -13,8 +13,8 @@ use crate::limits::LINK_TRIES_MAX;
 use crate::network::{Emulation, NetworkSpec};
 use crate::port::{Means, Port, Shapers, bind_waker};
 use crate::recipe;
-use crate::relay::control::Control;
-use crate::relay::driver::RelayPlan;
+use crate::relay::control::{Answer, Control, Order};
+use crate::relay::driver::{RelayPlan, RelayState};
 use crate::relay::process::{RelayProcess, RelayProgram};
 use crate::tool::Tool;
 
@@ -212,6 +212,17 @@ impl Switch {
         match &self.kind {
             Kind::Relay(process) => process.as_ref().map(RelayProcess::id),
             Kind::Bridge { .. } => None,
+        }
+    }
+
+    /// What its relay has done.
+    pub(crate) fn relay_state(&self) -> Result<Option<RelayState>, TestbedError> {
+        if let Kind::Bridge { .. } = self.kind {
+            return Ok(None);
+        }
+        match Control::open(&self.namespace)?.ask(&Order::State)? {
+            Answer::State(state) => Ok(Some(state)),
+            _ => Ok(None),
         }
     }
 

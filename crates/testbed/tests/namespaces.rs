@@ -263,6 +263,12 @@ fn lose(network: &NetworkSpec) {
         assert_eq!(receive_number(&to), number);
     }
     assert_eq!(port.lost_count().unwrap(), 10);
+    if let Some(state) = testbed.relay_state().unwrap() {
+        assert!(state.ledger.adds_up(), "{state:?}");
+        assert_eq!(state.ledger.lines.lost_on_purpose, 10);
+        // To B 91, and the one to C.
+        assert_eq!((state.ledger.delivered, state.overflowed), (92, 0));
+    }
     assert_eq!(testbed.port("A").unwrap().lost_count().unwrap(), 0);
 }
 

@@ -11,7 +11,7 @@ use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
 use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
 use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
-use deckwatch_probe::sweep::{Axes, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
+use deckwatch_probe::sweep::{Axes, Instrument, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
 use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
 
@@ -86,6 +86,15 @@ pub(crate) struct Method {
     /// NUM_MESSAGES: transactions, and messages of the stream, in an iteration
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=SWEEP_MESSAGES_MAX))]
     messages: u64,
+    /// Run these instruments for a second beside each iteration of udp and tcp on loopback, and give ours over theirs
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "network"
+    )]
+    beside: Vec<Beside>,
     /// Chooses the random order of the sizes
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -156,6 +165,7 @@ impl Method {
             seed: self.seed,
             adaptive,
             waits: self.full == Full::Wait,
+            beside: self.beside.iter().map(|it| (*it).into()).collect(),
             network: self.network.clone().map(|spec| Network {
                 spec,
                 from: self.from.clone(),
@@ -184,6 +194,24 @@ impl Method {
 
 /// A function of `probe` that measures a sweep.
 type Measure = fn(&Sweep, &mut dyn FnMut(&Progress)) -> Result<ExperimentDocument, LaboratoryError>;
+
+/// Instruments of others.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Beside {
+    /// The median of its ping-pong
+    Sockperf,
+    /// Its received throughput
+    Iperf3,
+}
+
+impl From<Beside> for Instrument {
+    fn from(of: Beside) -> Self {
+        match of {
+            Beside::Sockperf => Self::Sockperf,
+            Beside::Iperf3 => Self::Iperf3,
+        }
+    }
+}
 
 /// What happens to a datagram when the send buffer is full.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -225,6 +253,7 @@ Examples:
   deckwatch sweep --resume results/night
   deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json
   deckwatch sweep --carriers tcp --buffers 1K,8K,128K,default --no-delay on,off --sizes 64,1024,8192
+  deckwatch sweep --sizes 64,1472,8192 --beside sockperf,iperf3
   deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500";
     text
 }

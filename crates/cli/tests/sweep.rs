@@ -427,3 +427,47 @@ fn a_full_send_buffer_is_a_sendto_error_or_is_waited_for() {
         assert!(line < 1.15e8, "{line}");
     }
 }
+
+#[test]
+fn other_instruments_run_beside_and_agree_within_reason() {
+    let folder = folder("sweep-beside");
+    let more = [
+        "--sizes=1024",
+        "--iterations=1",
+        "--messages=500",
+        "--beside=sockperf,iperf3",
+    ];
+    let output = sweep(&folder, &more).output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder);
+    for skip in &found.skipped {
+        deckwatch_testkit::skip(&skip.what, &skip.reason);
+    }
+    let is_there = |name: &str| !found.skipped.iter().any(|skip| skip.what == name);
+    for point in &found.measurements {
+        let own = [
+            (
+                "sockperf",
+                "p50_over_sockperf_ratio",
+                "transaction_p50_ns",
+                "beside_sockperf_p50_ns",
+            ),
+            (
+                "iperf3",
+                "throughput_over_iperf3_ratio",
+                "end_to_end_bit_s",
+                "beside_iperf3_bit_s",
+            ),
+        ];
+        for (name, ratio, own, theirs) in own.into_iter().filter(|of| is_there(of.0)) {
+            let (own, theirs) = (point.runs[own][0], point.runs[theirs][0]);
+            assert_eq!(point.runs[ratio], [own / theirs], "{name}");
+            // Micro- for nanoseconds would be a factor of 1,000.
+            assert!(
+                (1e-3..1e3).contains(&(own / theirs)),
+                "{name}: {own} {theirs}"
+            );
+        }
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+}

@@ -5,6 +5,7 @@
 //! [journal](JOURNAL_FILE), from which a later sweep goes on.
 
 mod adaptive;
+mod beside;
 mod channel;
 pub(crate) mod end;
 mod figures;
@@ -24,11 +25,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use deckwatch_carrier::carrier::Delivery;
+use deckwatch_carrier::carrier::{Delivery, Framing};
 use deckwatch_carrier::carriers::CarrierRef;
-use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+use deckwatch_meter::experiment::{ExperimentDocument, Measurement, Ratio};
 use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 
+pub use beside::Instrument;
 use channel::Channels;
 use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 pub use journal::JOURNAL_FILE;
@@ -68,6 +70,8 @@ pub struct Sweep {
     pub waits: bool,
     /// The largest number of sizes that are measured, those where neighbours differ. `None`: all sizes.
     pub adaptive: Option<usize>,
+    /// Instruments that run beside each iteration of udp and tcp on loopback.
+    pub beside: Vec<Instrument>,
     /// The emulated network and its two hosts. Without one, both ends are on loopback.
     pub network: Option<Network>,
     /// The journal, in the result folder.
@@ -133,6 +137,14 @@ impl Sweep {
                 self.network
                     .as_ref()
                     .map_or("loopback".to_owned(), Network::words),
+            ),
+            (
+                "beside",
+                self.beside
+                    .iter()
+                    .map(|it| it.name())
+                    .collect::<Vec<_>>()
+                    .join(", "),
             ),
             ("sizes measured", chosen),
             ("message sizes", ranges(&self.sizes)),
@@ -327,6 +339,7 @@ fn measure(
         }
     }
     let mut found: Vec<Vec<Iteration>> = names.iter().map(|_| Vec::new()).collect();
+    let mut others: Vec<Others> = names.iter().map(|_| Others::new()).collect();
     let cases = [TurnCase {
         name: format!("{size} octets: "),
         systems: group.variants.iter().map(|it| it.carrier.name()).collect(),
@@ -341,6 +354,10 @@ fn measure(
         };
         let iteration = pair.iterate(size, asked.messages)?;
         session.spend(asked.planned(size));
+        if iteration.is_some() {
+            let variant = group.variants[turn.system];
+            run_beside(session, asked, variant, size, &mut others[turn.system]);
+        }
         let is_there = iteration.is_some();
         found[turn.system].extend(iteration);
         Ok(is_there)
@@ -350,18 +367,91 @@ fn measure(
             pair.close()?;
         }
     }
-    let measured = group.variants.iter().zip(&found);
-    let points = measured.filter_map(|(variant, iterations)| {
+    let measured = group.variants.iter().zip(&found).zip(&others);
+    let points = measured.filter_map(|((variant, iterations), others)| {
         let mut factors = variant.factors();
         factors.insert(SIZE.to_owned(), f64::from(size));
         let system = variant.to_string();
         let mut point = measurement(&Place { system, factors }, iterations)?;
+        add_ratios(&mut point, others);
         if let Some(network) = &asked.network {
             add_layers(&mut point, variant.carrier, &network.spec);
         }
         Some(point)
     });
     Ok((points.collect(), is_whole))
+}
+
+/// Results of other instruments beside one variant, an entry for each iteration.
+type Others = BTreeMap<&'static str, Vec<f64>>;
+
+/// Runs the other instruments beside an iteration of udp or tcp. One that is missing or fails is skipped.
+fn run_beside(
+    session: &mut Session<'_>,
+    asked: &Sweep,
+    variant: Variant,
+    size: u32,
+    others: &mut Others,
+) {
+    let is_udp = variant.carrier.framing() == Framing::Datagram;
+    let is_transport = is_udp || variant.carrier.framing() == Framing::Length;
+    let is_alike = is_transport && variant.factors().is_empty() && asked.network.is_none();
+    for instrument in asked.beside.iter().filter(|_| is_alike) {
+        if let Some(reason) = instrument.missing() {
+            session.skip(instrument.name(), &reason);
+            continue;
+        }
+        let ran = instrument.run(is_udp, size);
+        if let Some(value) = session.or_skip(instrument.name(), ran) {
+            others.entry(instrument.keys().0).or_default().push(value);
+        }
+    }
+}
+
+/// The ratios of a point to other instruments, in words.
+fn ratio_notes(point: &Measurement) -> Vec<String> {
+    let size = point.factors.get(SIZE).copied().unwrap_or_default();
+    let of = |(name, key): (&str, &str)| {
+        let ratio = point.ratio(key)?.interval_words();
+        Some(format!(
+            "{} at {size} octets, {name}: {ratio}",
+            point.system
+        ))
+    };
+    let [sockperf, iperf3] = Instrument::ALL.map(|it| it.keys().1);
+    let words = [
+        ("median transaction time over sockperf's", sockperf),
+        ("end-to-end throughput over iperf3's", iperf3),
+    ];
+    words.into_iter().filter_map(of).collect()
+}
+
+/// Adds the results of other instruments, and ours over theirs, iteration by iteration.
+fn add_ratios(point: &mut Measurement, others: &Others) {
+    for instrument in Instrument::ALL {
+        let (key, ratio) = instrument.keys();
+        let own = match instrument {
+            Instrument::Sockperf => TRANSACTION.key("p50"),
+            Instrument::Iperf3 => END_TO_END_THROUGHPUT.run_key(),
+        };
+        let (Some(theirs), Some(own)) = (others.get(key), point.runs.get(&own)) else {
+            continue;
+        };
+        // An iteration that it missed would shift the pairs.
+        if theirs.len() != own.len() {
+            continue;
+        }
+        let ratios: Vec<f64> = own
+            .iter()
+            .zip(theirs)
+            .map(|(own, theirs)| own / theirs)
+            .collect();
+        for (key, values) in [(key, theirs.clone()), (ratio, ratios)] {
+            let median = Ratio::of(values.clone()).map(|found| (key.to_owned(), found.median));
+            point.values.extend(median);
+            point.runs.insert(key.to_owned(), values);
+        }
+    }
 }
 
 /// Adds the end-to-end throughput of the layers below the application.
@@ -434,6 +524,8 @@ fn document(
     points.sort_by_key(key);
     let resumed = (resumed > 0)
         .then(|| format!("{resumed} points are of an earlier run of this sweep, from its journal"));
+    let mut notes: Vec<String> = resumed.into_iter().collect();
+    notes.extend(points.iter().flat_map(ratio_notes));
     session.document_of(
         "both ends have the CLOCK_MONOTONIC of one kernel",
         Found {
@@ -444,7 +536,7 @@ fn document(
             parameters: asked.parameters(),
             figures: figures::figures(&names, &points),
             measurements: points,
-            notes: resumed.into_iter().collect(),
+            notes,
             ..Found::default()
         },
     )

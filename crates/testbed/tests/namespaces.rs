@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use deckwatch_os::namespace::{Namespace, NamespaceIdentity, kill_process, start_time_of_process};
 use deckwatch_os::{schedule, socket};
+use deckwatch_testbed::relay::driver::RelayPlan;
 use deckwatch_testbed::{
     Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers, preset,
 };
@@ -431,4 +432,36 @@ fn a_relay_ends_with_its_owner() {
     assert!(gone);
     // Other tests clean leftovers too.
     let _ = leftovers::clean();
+}
+
+/// A relay on a host, which has nothing to carry there: it is alive, and nobody kills it.
+#[test]
+fn a_relay_ends_when_its_input_does() {
+    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A"]) else {
+        return;
+    };
+    let program = relay_program();
+    let mut command = Command::new(&program.path);
+    command.args(&program.words).envs(program.environment);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    testbed.hosts()[0].place(&mut command).unwrap();
+    let mut relay = command.spawn().unwrap();
+    let plan = RelayPlan {
+        layout: preset("fast-ethernet")
+            .unwrap()
+            .layout_for(vec!["A".to_owned()])
+            .unwrap(),
+        seed: 1,
+        ends_with_input: true,
+    };
+    let mut input = relay.stdin.take().unwrap();
+    writeln!(input, "{}", serde_json::to_string(&plan).unwrap()).unwrap();
+    let output = std::io::BufReader::new(relay.stdout.take().unwrap());
+    let mut lines = std::io::BufRead::lines(output);
+    assert!(lines.any(|line| line.unwrap() == "The relay carries frames."));
+    assert!(relay.try_wait().unwrap().is_none());
+    drop(input);
+    // The rest of what the program prints, up to its end.
+    assert!(lines.all(|line| line.is_ok()));
+    assert!(relay.wait().unwrap().success());
 }

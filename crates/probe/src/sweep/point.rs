@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use deckwatch_meter::experiment::Measurement;
 use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::metrics::{
-    CLIENT_TO_SERVER, DataStream, METRICS, Metric, SERVER_TO_CLIENT, Scope, Spread, TRANSACTION,
-    Transaction,
+    CHAIN, CLIENT_TO_SERVER, DataStream, METRICS, Metric, SERVER_TO_CLIENT, Scope, Spread,
+    TRANSACTION, Transaction, chain_ns,
 };
 
 /// What one iteration has shown.
@@ -28,10 +28,14 @@ pub(super) struct Place {
 /// One latency of a transaction.
 type Latency = fn(&Transaction) -> i64;
 
-const LATENCIES: [(Metric, Latency); 3] = [
+const LATENCIES: [(Metric, Latency); 4] = [
     (TRANSACTION, Transaction::time_ns),
     (CLIENT_TO_SERVER, Transaction::client_to_server_ns),
     (SERVER_TO_CLIENT, Transaction::server_to_client_ns),
+    // The client and the server are a chain of two.
+    (CHAIN, |of| {
+        chain_ns(&[of.client_to_server_ns(), of.server_to_client_ns()])
+    }),
 ];
 
 /// Returns the measurement of a point's iterations; `None` without any.
@@ -135,6 +139,7 @@ mod tests {
         assert_eq!(found.values["transaction_max_ns"], 300.0);
         assert_eq!(found.values["client_to_server_mean_ns"], 100.0);
         assert_eq!(found.values["server_to_client_mean_ns"], 90.0);
+        assert_eq!(found.values["chain_mean_ns"], 190.0);
         assert_eq!(found.runs["transaction_mean_ns"], [150.0, 300.0]);
         assert_eq!(found.runs["received_share"], [1.0, 0.5]);
         assert_eq!(found.values["received_mean_share"], 0.75);

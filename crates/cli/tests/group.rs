@@ -6,22 +6,32 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use deckwatch_event::channel_group::{MemberRef, Role, Standing};
 use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
+use deckwatch_orb::{Policy, SetOverrideType, SyncScope};
+use rustix::process::Signal;
 
-use crate::stored_channel::{Channel, PATIENCE, client, consume, event, real_time, supply};
+use crate::stored_channel::{Channel, Folder, PATIENCE, client, consume, event, real_time, supply};
+use crate::watched::signal;
 
 /// A group of processes on this host.
 struct Group {
     addresses: Vec<String>,
     members: Vec<Option<Channel>>,
+    /// The members have stores in this folder.
+    stores: Option<Folder>,
 }
 
 impl Group {
     fn start(count: usize) -> Self {
+        Self::start_in(count, None)
+    }
+
+    fn start_in(count: usize, stores: Option<Folder>) -> Self {
         let free = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
         let free: Vec<_> = (0..count).map(free).collect();
         let address = |it: &TcpListener| it.local_addr().expect("bound").to_string();
@@ -30,6 +40,7 @@ impl Group {
         let mut group = Self {
             addresses,
             members: (0..count).map(|_| None).collect(),
+            stores,
         };
         for place in 0..count {
             group.start_member(place);
@@ -42,15 +53,26 @@ impl Group {
         command.args(["channel", "--real-time", "--queue", "4096", "--group"]);
         command.arg(self.addresses.join(",")).arg("--listen");
         command.arg(&self.addresses[place]).stderr(Stdio::null());
+        if let Some(folder) = &self.stores {
+            command
+                .arg("--store")
+                .arg(folder.path().join(place.to_string()));
+        }
         self.members[place] = Some(Channel::of(&mut command));
     }
 
     /// Waits until the primary has this many backups. Returns its place.
     fn primary_with(&self, backups: u32) -> usize {
+        self.primary_among(|_| true, backups)
+    }
+
+    /// The same, of members whose places `may_answer`.
+    fn primary_among(&self, may_answer: impl Fn(usize) -> bool, backups: u32) -> usize {
         let orb = client();
         let begun = Instant::now();
         loop {
-            for (place, address) in self.addresses.iter().enumerate() {
+            let places = self.addresses.iter().enumerate();
+            for (place, address) in places.filter(|(place, _)| may_answer(*place)) {
                 let url = format!("corbaloc::{address}/ChannelMember");
                 let member = orb.string_to_object(&url).expect("a URL").expect("not nil");
                 let standing = MemberRef::unchecked_narrow(member).report_standing();
@@ -65,8 +87,56 @@ impl Group {
         }
     }
 
+    /// Stops or continues a member.
+    fn signal(&self, place: usize, which: Signal) {
+        let member = self.members[place].as_ref().expect("it runs");
+        signal(&[member.process.id()], which);
+    }
+
     fn kill(&mut self, place: usize) {
         self.members[place].take().expect("it runs").kill();
+    }
+}
+
+/// The numbers that a consumer has got.
+struct Taken {
+    from: Receiver<i32>,
+    got: HashSet<i32>,
+    copies: usize,
+}
+
+impl Taken {
+    fn new(from: Receiver<i32>) -> Self {
+        Self {
+            from,
+            got: HashSet::new(),
+            copies: 0,
+        }
+    }
+
+    fn note(&mut self, number: i32) {
+        self.copies += usize::from(!self.got.insert(number));
+    }
+
+    /// Takes what has come.
+    fn drain(&mut self) {
+        while let Ok(number) = self.from.recv_timeout(Duration::from_millis(1)) {
+            self.note(number);
+        }
+    }
+
+    /// Waits for all numbers from 1.
+    fn expect_all(&mut self, last: i32) {
+        let begun = Instant::now();
+        loop {
+            self.drain();
+            let missing = (1..=last).filter(|number| !self.got.contains(number));
+            let missing: Vec<_> = missing.take(5).collect();
+            if missing.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "missing {missing:?} of {last}");
+        }
     }
 }
 
@@ -103,30 +173,13 @@ fn no_event_is_missed_when_primaries_are_killed_in_mid_stream() {
     let (proxy, taken) = consume(&orb, &channel, 17);
     let stop = Arc::new(AtomicBool::new(false));
     let streaming = stream(supply(&channel), Arc::clone(&stop));
-    let mut got = HashSet::new();
-    let mut copies = 0;
-    let mut take = |until: Option<i32>| {
-        let begun = Instant::now();
-        while until.is_none_or(|last| (1..=last).any(|it| !got.contains(&it))) {
-            match taken.recv_timeout(Duration::from_millis(1)) {
-                Ok(number) => copies += usize::from(!got.insert(number)),
-                Err(_) if until.is_none() => break,
-                Err(_) => {
-                    let missing: Vec<_> = (1..=until.unwrap_or(0))
-                        .filter(|it| !got.contains(it))
-                        .take(5)
-                        .collect();
-                    assert!(begun.elapsed() < PATIENCE, "missing {missing:?}");
-                }
-            }
-        }
-    };
+    let mut taken = Taken::new(taken);
     for _ in 0..KILLS {
         let primary = group.primary_with(2);
         let begun = Instant::now();
         let moment = Duration::from_micros(random(&mut seed, 50_000));
         while begun.elapsed() < moment {
-            take(None);
+            taken.drain();
         }
         group.kill(primary);
         if random(&mut seed, 4) == 0 {
@@ -141,9 +194,158 @@ fn no_event_is_missed_when_primaries_are_killed_in_mid_stream() {
     group.primary_with(2);
     stop.store(true, SeqCst);
     let pushed = streaming.join().expect("it pushes");
-    take(Some(pushed));
+    taken.expect_all(pushed);
     assert!(pushed > 100, "{pushed}");
-    println!("{pushed} events, {copies} of them twice, {KILLS} kills");
+    println!(
+        "{pushed} events, {} of them twice, {KILLS} kills",
+        taken.copies
+    );
     assert_eq!(proxy.object().non_existent(), Ok(false), "its proxy lives");
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn no_event_is_missed_when_primaries_hang_and_go_on() {
+    const HANGS: usize = 3;
+    let mut group = Group::start(3);
+    let first = group.primary_with(2);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let (proxy, taken) = consume(&orb, &channel, 17);
+    let mut taken = Taken::new(taken);
+    let stop = Arc::new(AtomicBool::new(false));
+    // A supplier that does not wait for a primary that hangs.
+    let supplier = supply(&channel);
+    let limit = Some(Duration::from_millis(700));
+    let hurried = supplier.object().with_round_trip_timeout(limit);
+    let hurried = ProxyPushConsumerRef::unchecked_narrow(hurried);
+    let streaming = stream(hurried, Arc::clone(&stop));
+    for _ in 0..HANGS {
+        let hung = group.primary_with(2);
+        taken.drain();
+        group.signal(hung, Signal::STOP);
+        let next = group.primary_among(|place| place != hung, 1);
+        assert_ne!(next, hung);
+        taken.drain();
+        group.signal(hung, Signal::CONT);
+        let mut former = group.members[hung].take().expect("it runs");
+        let ended = former.process.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(2), "another is the primary");
+        group.start_member(hung);
+    }
+    group.primary_with(2);
+    stop.store(true, SeqCst);
+    let pushed = streaming.join().expect("it pushes");
+    taken.expect_all(pushed);
+    println!("{pushed} events, {} of them twice", taken.copies);
+    assert_eq!(proxy.object().non_existent(), Ok(false), "its proxy lives");
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn backup_that_hangs_delays_a_push_and_is_whole_again_before_it_takes_over() {
+    const HANGS: usize = 3;
+    let mut group = Group::start(3);
+    let first = group.primary_with(2);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let (_proxy, taken) = consume(&orb, &channel, 17);
+    let mut taken = Taken::new(taken);
+    let stop = Arc::new(AtomicBool::new(false));
+    let streaming = stream(supply(&channel), Arc::clone(&stop));
+    for _ in 0..HANGS {
+        let primary = group.primary_with(2);
+        let hung: Vec<_> = (0..3).filter(|place| *place != primary).collect();
+        for &place in &hung {
+            group.signal(place, Signal::STOP);
+        }
+        // Both are left out, and pushes go on.
+        group.primary_among(|place| place == primary, 0);
+        let before = taken.got.len();
+        let begun = Instant::now();
+        while taken.got.len() < before + 100 {
+            assert!(begun.elapsed() < PATIENCE, "no push returns");
+            taken.drain();
+        }
+        for &place in &hung {
+            group.signal(place, Signal::CONT);
+        }
+        group.primary_with(2);
+        group.kill(primary);
+        group.start_member(primary);
+    }
+    group.primary_with(2);
+    stop.store(true, SeqCst);
+    let pushed = streaming.join().expect("it pushes");
+    taken.expect_all(pushed);
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn group_with_stores_keeps_its_clients_when_all_members_are_killed() {
+    let mut group = Group::start_in(2, Some(Folder::new("group-stores")));
+    let first = group.primary_with(1);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let (_proxy, taken) = consume(&orb, &channel, 17);
+    let supplier = supply(&channel);
+    let push = |number: i32| {
+        let begun = Instant::now();
+        while supplier.push(&[event(number, 17)]).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "no member serves");
+            std::thread::yield_now();
+        }
+    };
+    push(1);
+    assert_eq!(taken.recv_timeout(PATIENCE), Ok(1));
+    // The second becomes the primary, then both are killed.
+    group.kill(first);
+    group.start_member(first);
+    let second = group.primary_with(1);
+    assert_ne!(second, first);
+    let (_later, also) = consume(&orb, &channel, 17);
+    push(2);
+    group.kill(first);
+    group.kill(second);
+    group.start_member(second);
+    group.primary_among(|place| place == second, 0);
+    group.start_member(first);
+    assert_eq!(group.primary_with(1), second);
+    push(3);
+    for taken in [taken, also] {
+        let mut taken = Taken::new(taken);
+        let begun = Instant::now();
+        while !taken.got.contains(&3) {
+            assert!(begun.elapsed() < PATIENCE, "it is connected again");
+            taken.drain();
+        }
+        assert!(taken.got.contains(&2));
+    }
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn primary_that_hung_without_backups_acknowledges_nothing_once_another_has_taken_over() {
+    let group = Group::start(2);
+    let first = group.primary_with(1);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let supplier = supply(&channel);
+    // The same object at this member alone.
+    let mut ior = supplier.object().ior().clone();
+    ior.profiles.truncate(1);
+    let alone = orb.string_to_object(&ior.to_string()).expect("an IOR");
+    let served = [Policy::SyncScope(SyncScope::WithTarget)];
+    let alone = alone.expect("not nil");
+    let alone = alone.set_policy_overrides(&served, SetOverrideType::AddOverride);
+    let alone = ProxyPushConsumerRef::unchecked_narrow(alone.expect("a policy"));
+    group.signal(1 - first, Signal::STOP);
+    alone.push(&[event(1, 17)]).expect("the backup is left out");
+    group.signal(first, Signal::STOP);
+    group.signal(1 - first, Signal::CONT);
+    group.primary_among(|place| place != first, 0);
+    group.signal(first, Signal::CONT);
+    let late = alone.push(&[event(2, 17)]);
+    assert!(late.is_err(), "the other member does not have this push");
     orb.shutdown(true).expect("it ends");
 }

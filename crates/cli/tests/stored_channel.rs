@@ -66,14 +66,18 @@ impl Drop for Channel {
 }
 
 /// A folder that is removed when dropped.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("deckwatch-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("writable");
         Self(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     fn file(&self) -> PathBuf {

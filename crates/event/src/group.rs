@@ -7,6 +7,7 @@
 //!   clients, delivers the pushes that may not have been delivered, and is the primary.
 
 mod member;
+mod others;
 mod profiles;
 mod replication;
 
@@ -17,6 +18,7 @@ use crate::raise::raise;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 pub use member::RtGroupMember;
+pub(crate) use others::Others;
 pub(crate) use profiles::Profiles;
 pub(crate) use replication::Replication;
 

@@ -366,7 +366,7 @@ impl Ledger {
         batch.insert(number, row.clone());
         self.put(&batch)?;
         if let Some(replication) = &self.replication {
-            replication.change(changes(&batch))?;
+            replication.change(&changes(&batch))?;
         }
         let mut state = self.state.lock("event.ledger");
         state.note_written(&waiting);

@@ -160,22 +160,32 @@ pub const OBSERVED_HEADERS_MAX: usize = 4_096;
 /// the rounds of an event in a circle.
 pub const TTL_MAX: i32 = 64;
 
-/// Members of a group of channels: a primary and backups. A push waits for each backup in turn.
+/// Members of a group of channels: a primary and backups. A push waits for the slowest backup.
 pub const GROUP_MEMBERS_MAX: usize = 8;
 
-/// Time limit of a call from the primary to a backup. A backup that does not answer is left out: it delays one push by
-/// this.
+/// Time limit of a call between members. A backup that does not answer two calls is left out: it delays one push by
+/// twice this.
 pub const BACKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long the primary lets a backup wait before it answers that it still lives.
 pub const WATCH_PERIOD: Duration = Duration::from_millis(50);
 
-/// Time without an answer of the primary after which a backup takes over. A primary whose connection is closed is
-/// replaced at once.
+/// Time without an answer of the primary after which a backup takes over: two calls. A primary whose connection is
+/// closed is replaced at once.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a primary that has lost backups acknowledges pushes before it asks again whether another member has taken
+/// over. Below [`TAKE_OVER_AFTER`] minus [`WATCH_PERIOD`]: a primary that did not run for so long asks first.
+pub const LEASE: Duration = Duration::from_millis(800);
+
+/// How long a former primary still delivers what its consumers have not taken.
+pub const LAST_DELIVERIES: Duration = Duration::from_secs(2);
 
 /// Interval at which a member asks the others while it waits for one of them to become the primary.
 pub const STANDING_PERIOD: Duration = Duration::from_millis(10);
+
+/// Interval at which a new primary looks whether the other backups have joined it.
+pub const JOIN_PERIOD: Duration = Duration::from_millis(1);
 
 /// Octets of the pushes that are kept until they are delivered.
 pub const KEPT_SIZE_MAX: usize = 64 << 20;

@@ -28,6 +28,7 @@ mod endings;
 mod factory;
 mod failures;
 mod federation;
+mod group;
 mod many;
 mod pull_protocol;
 mod pulled_suppliers;

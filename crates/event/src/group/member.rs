@@ -8,15 +8,16 @@ use std::thread::JoinHandle;
 
 use deckwatch_orb::{
     ForwardRequest, ObjectRef, Orb, Poa, Servant, ServantActivator, ServantManagerError,
-    SystemException, SystemExceptionKind as Kind, own_minor,
+    SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::PiMutex;
 
-use super::{GroupCounts, GroupOptions, Profiles, Replication, Standing};
+use super::others::MEMBER_KEY;
+use super::{GroupCounts, GroupOptions, Others, Profiles, Replication, Standing};
 use crate::channel_group::{
     Change, KeptPush, KeptPushes, Member, MemberChangeError, MemberJoinError, MemberKeepError,
-    MemberRef, MemberSkeleton, MemberWatchError, NotLeading, ProxyRecord, Role, Snapshot,
-    Standing as Report, Superseded,
+    MemberSkeleton, MemberWatchError, NotLeading, ProxyRecord, Role, Snapshot, Standing as Report,
+    Superseded,
 };
 use crate::gate::Gate;
 use crate::home::{Fixed, Home};
@@ -25,9 +26,6 @@ use crate::raise::{raise, system};
 use crate::rt::{RtChannelOptions, RtEventChannel};
 use crate::rtec_event_channel_admin::EventChannelRef;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulated};
-
-/// The object key of a member, for the other members.
-const MEMBER_KEY: &str = "ChannelMember";
 
 /// One process of a group that serves a real-time channel.
 pub struct RtGroupMember {
@@ -42,7 +40,7 @@ struct Inner {
     options: RtChannelOptions,
     group: GroupOptions,
     poa: OnceLock<Poa>,
-    others: Vec<(usize, MemberRef)>,
+    others: Arc<Others>,
     /// Taken by the take-over.
     store: PiMutex<Option<ChannelStore>>,
     state: PiMutex<State>,
@@ -87,12 +85,7 @@ impl RtGroupMember {
         store: ChannelStore,
     ) -> Result<Self, SystemException> {
         group.check()?;
-        let others = group.members.iter().enumerate();
-        let others = others.filter(|(place, _)| *place != group.place);
-        let others: Result<Vec<_>, SystemException> = others
-            .map(|(place, address)| Ok((place, member(orb, address)?)))
-            .collect();
-        let others = others?;
+        let others = Arc::new(Others::new(orb, &group)?);
         let inner = Arc::new(Inner {
             orb: orb.clone(),
             options,
@@ -187,39 +180,15 @@ impl Drop for RtGroupMember {
     }
 }
 
-/// The member at an address, called with the time limit of a call between members.
-fn member(orb: &Orb, (host, port): &(String, u16)) -> Result<MemberRef, SystemException> {
-    let host = if host.contains(':') {
-        format!("[{host}]")
-    } else {
-        host.clone()
-    };
-    let url = format!("corbaloc::{host}:{port}/{MEMBER_KEY}");
-    let object = orb.string_to_object(&url)?;
-    let object = object.ok_or_else(|| raise(Kind::BadParam))?;
-    let limit = Some(limits::BACKUP_TIMEOUT);
-    let hurried = object.with_round_trip_timeout(limit);
-    Ok(MemberRef::unchecked_narrow(
-        hurried.with_connect_timeout(limit),
-    ))
-}
-
 impl Inner {
     fn profiles(&self) -> Profiles {
-        let others = self.others.iter();
+        let others = self.others.members.iter();
         let others = others.map(|(place, _)| self.group.members[*place].clone());
         Profiles::new(&self.orb, others.collect())
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed.load(Acquire)
-    }
-
-    fn member(&self, place: usize) -> Option<&MemberRef> {
-        let mut others = self.others.iter();
-        others
-            .find(|(at, _)| *at == place)
-            .map(|(_, member)| member)
     }
 
     fn role(&self) -> Role {
@@ -245,22 +214,11 @@ impl Inner {
         }
     }
 
-    /// What the other members answer, with their places.
-    fn standings(&self) -> Vec<(usize, Report)> {
-        let others = self.others.iter();
-        others
-            .filter_map(|(place, member)| Some((*place, member.report_standing().ok()?)))
-            .collect()
-    }
-
     /// A member without the state of a group. It leads only if no other member has that state.
     fn look_for_primary(&self, is_patient: bool) {
-        let standings = self.standings();
-        if let Some((leader, _)) = standings
-            .iter()
-            .find(|(_, report)| report.member_role == Role::Leading)
-        {
-            return self.join(*leader);
+        let standings = self.others.standings();
+        if let Some((_, leader)) = newest_leader(&standings) {
+            return self.join(leader);
         }
         let has_state =
             |report: &Report| matches!(report.member_role, Role::Following | Role::TakingOver);
@@ -269,11 +227,11 @@ impl Inner {
         if must_wait || !is_first || !(self.group.place == 0 || is_patient) {
             return std::thread::park_timeout(limits::STANDING_PERIOD);
         }
-        self.lead(None);
+        self.lead(None, &[]);
     }
 
     fn join(&self, leader: usize) {
-        let Some(member) = self.member(leader) else {
+        let Some(member) = self.others.member(leader) else {
             return;
         };
         // Changes and pushes may come before the reply does. What this member has stays until then: the new primary may
@@ -289,6 +247,11 @@ impl Inner {
                 return std::thread::park_timeout(limits::STANDING_PERIOD);
             }
         };
+        if snapshot.epoch < state.epoch {
+            // It does not know yet that another member has taken over.
+            drop(state);
+            return std::thread::park_timeout(limits::STANDING_PERIOD);
+        }
         for change in snapshot.records {
             held.rows.entry(change.number).or_insert(change.record);
         }
@@ -309,56 +272,44 @@ impl Inner {
             let state = self.state.lock("group.state");
             (state.leader.unwrap_or_default(), state.epoch)
         };
-        let Some(member) = self.member(leader) else {
+        let Some(member) = self.others.member(leader) else {
             return;
         };
-        let patient = member
-            .object()
-            .with_round_trip_timeout(Some(limits::TAKE_OVER_AFTER));
-        match MemberRef::unchecked_narrow(patient).watch(self.group.place as u16, epoch) {
+        match member.watch(self.group.place as u16, epoch) {
             Ok(delivered) => {
                 let mut state = self.state.lock("group.state");
                 state.held.kept.retain(|number, _| *number > delivered);
             }
-            // It has left this member out: what it has is old.
-            Err(MemberWatchError::NotLeading(_)) if self.leads(leader) => self.join(leader),
-            Err(MemberWatchError::NotLeading(_)) => self.elect(None),
-            Err(MemberWatchError::System(failed)) => {
-                let is_silent = failed.minor == own_minor::TIMED_OUT_WAITING;
-                self.elect(is_silent.then_some(leader));
-            }
+            // It has left this member out, or does not answer. Perhaps this member did not run for a while.
+            Err(MemberWatchError::NotLeading(_) | MemberWatchError::System(_)) => self.elect(epoch),
         }
     }
 
-    fn leads(&self, place: usize) -> bool {
-        let report = self.member(place).map(MemberRef::report_standing);
-        matches!(report, Some(Ok(report)) if report.member_role == Role::Leading)
-    }
-
-    /// The primary does not answer. The first backup of the list takes over; `silent` is a member that was waited for
-    /// long enough.
-    fn elect(&self, silent: Option<usize>) {
+    /// The primary does not answer a watch. Asks all, the primary too: if none leads, the first backup of the list takes
+    /// over.
+    fn elect(&self, epoch: u64) {
         while !self.is_closed() {
-            let mut must_wait = false;
-            for (place, member) in &self.others {
-                if Some(*place) == silent {
-                    continue;
-                }
-                match member.report_standing().map(|report| report.member_role) {
-                    Ok(Role::Leading) => return self.join(*place),
-                    Ok(Role::TakingOver) => must_wait = true,
-                    Ok(Role::Following) => must_wait |= *place < self.group.place,
-                    Ok(Role::Starting | Role::Ended) | Err(_) => {}
-                }
+            let standings = self.others.standings();
+            if let Some((newest, leader)) = newest_leader(&standings)
+                && newest >= epoch
+            {
+                return self.join(leader);
             }
-            if !must_wait {
-                return self.take_over();
+            let must_wait = |(place, report): &(usize, Report)| match report.member_role {
+                Role::TakingOver => true,
+                Role::Following => (report.epoch, self.group.place) > (epoch, *place),
+                Role::Starting | Role::Leading | Role::Ended => false,
+            };
+            if !standings.iter().any(must_wait) {
+                let followers = standings.into_iter();
+                let followers = followers.filter(|(_, it)| it.member_role == Role::Following);
+                return self.take_over(&followers.map(|(place, _)| place).collect::<Vec<_>>());
             }
             std::thread::park_timeout(limits::STANDING_PERIOD);
         }
     }
 
-    fn take_over(&self) {
+    fn take_over(&self, followers: &[usize]) {
         let left = {
             let mut state = self.state.lock("group.state");
             // From now on nothing of the former primary is taken: it cannot tell a supplier that a push is safe.
@@ -368,19 +319,19 @@ impl Inner {
             let pushes = held.kept.into_values().collect();
             (rows, pushes, state.epoch + 1)
         };
-        self.lead(Some(left));
+        self.lead(Some(left), followers);
     }
 
     /// Becomes the primary: with what the former primary left, or with what the store has.
-    fn lead(&self, left: Option<Left>) {
-        if let Err(_cannot) = self.try_lead(left) {
+    fn lead(&self, left: Option<Left>, followers: &[usize]) {
+        if let Err(_cannot) = self.try_lead(left, followers) {
             let mut state = self.state.lock("group.state");
             state.has_failed = true;
             state.role = Role::Ended;
         }
     }
 
-    fn try_lead(&self, left: Option<Left>) -> Result<(), ChannelStoreError> {
+    fn try_lead(&self, left: Option<Left>, followers: &[usize]) -> Result<(), ChannelStoreError> {
         let store = self.store.lock("group.store").take();
         let (Some(store), Some(poa)) = (store, self.poa.get()) else {
             return Ok(());
@@ -398,7 +349,8 @@ impl Inner {
                 (records.ok_or(damaged)?, pushes, epoch)
             }
         };
-        let replication = Arc::new(Replication::new(epoch, self.options.queue_len));
+        let others = Arc::clone(&self.others);
+        let replication = Arc::new(Replication::new(epoch, self.options.queue_len, others));
         let gate = Gate::new(&self.orb, self.options.access.clone(), true);
         let home = Home::leading(
             (poa.clone(), gate),
@@ -409,36 +361,71 @@ impl Inner {
         )?;
         let options = self.options.clone();
         let channel = RtEventChannel::start_leading(home, &self.orb, options, (&records, pushes))?;
-        let mut state = self.state.lock("group.state");
-        state.epoch = epoch;
-        state.leader = Some(self.group.place);
-        state.channel = Some(Arc::new(channel));
-        state.replication = Some(replication);
-        state.role = Role::Leading;
+        let channel = Arc::new(channel);
+        {
+            let mut state = self.state.lock("group.state");
+            state.epoch = epoch;
+            state.leader = Some(self.group.place);
+            state.channel = Some(Arc::clone(&channel));
+            state.replication = Some(Arc::clone(&replication));
+            state.role = Role::Leading;
+        }
+        self.wait_for(followers, &replication);
+        channel.open();
         Ok(())
+    }
+
+    /// Waits until the other backups of the former primary are backups of this one: if it died before that, they would
+    /// not have what it acknowledges. One that does not answer delays the take-over by the time limit of a call.
+    fn wait_for(&self, followers: &[usize], replication: &Replication) {
+        let begun = self.others.now();
+        let is_missing = |place: &usize| !replication.has(*place as u16);
+        while followers.iter().any(is_missing)
+            && self.others.now().since(begun) < limits::BACKUP_TIMEOUT
+            && !self.is_closed()
+        {
+            std::thread::park_timeout(limits::JOIN_PERIOD);
+        }
     }
 
     /// A primary that was cut off from the others may have been replaced.
     fn look_for_rival(&self) {
-        std::thread::park_timeout(limits::TAKE_OVER_AFTER);
-        let (epoch, replication) = {
-            let state = self.state.lock("group.state");
-            (state.epoch, state.replication.clone())
-        };
-        let is_rival = |(place, report): &(usize, Report)| {
-            let is_newer = (report.epoch, self.group.place) > (epoch, *place);
-            report.member_role == Role::Leading && is_newer
-        };
-        let Some(replication) = replication else {
+        let Some(replication) = self.state.lock("group.state").replication.clone() else {
             return;
         };
-        if self.standings().iter().any(is_rival) {
-            replication.supersede();
+        let period = if replication.has_missing() {
+            limits::WATCH_PERIOD
+        } else {
+            limits::TAKE_OVER_AFTER
+        };
+        std::thread::park_timeout(period);
+        if !replication.is_superseded() {
+            replication.look_for_rival();
         }
         if replication.is_superseded() {
+            self.deliver_last(&replication);
             self.state.lock("group.state").role = Role::Ended;
         }
     }
+
+    /// Takes no more pushes, but delivers those that it has acknowledged: while the members did not see each other, it
+    /// may have been alone with them.
+    fn deliver_last(&self, replication: &Replication) {
+        let begun = self.others.now();
+        while replication.has_kept()
+            && self.others.now().since(begun) < limits::LAST_DELIVERIES
+            && !self.is_closed()
+        {
+            std::thread::park_timeout(limits::STANDING_PERIOD);
+        }
+    }
+}
+
+/// The member that leads with the highest epoch: the epoch and the place.
+fn newest_leader(standings: &[(usize, Report)]) -> Option<(u64, usize)> {
+    let leading = standings.iter();
+    let leading = leading.filter(|(_, report)| report.member_role == Role::Leading);
+    leading.map(|(place, report)| (report.epoch, *place)).max()
 }
 
 /// Sends clients of a backup to the primary.
@@ -493,7 +480,9 @@ impl MemberServant {
     fn replication(inner: &Inner) -> Result<(Arc<Replication>, Arc<RtEventChannel>), NotLeading> {
         let state = inner.state.lock("group.state");
         match (&state.replication, &state.channel) {
-            (Some(replication), Some(channel)) if state.role == Role::Leading => {
+            (Some(replication), Some(channel))
+                if state.role == Role::Leading && !replication.is_superseded() =>
+            {
                 Ok((Arc::clone(replication), Arc::clone(channel)))
             }
             _ => Err(NotLeading {}),
@@ -505,20 +494,22 @@ impl Member for MemberServant {
     fn report_standing(&self) -> Result<Report, SystemException> {
         let inner = self.inner()?;
         let state = inner.state.lock("group.state");
+        let replication = state.replication.as_ref();
+        let member_role = match replication {
+            Some(it) if it.is_superseded() => Role::Ended,
+            _ => state.role,
+        };
         Ok(Report {
-            member_role: state.role,
+            member_role,
             epoch: state.epoch,
-            backups: state
-                .replication
-                .as_ref()
-                .map_or(0, |it| it.backup_count() as u32),
+            backups: replication.map_or(0, |it| it.backup_count() as u32),
         })
     }
 
     fn join(&self, place: u16) -> Result<Snapshot, MemberJoinError> {
         let inner = self.inner()?;
         let (replication, channel) = Self::replication(&inner)?;
-        let member = inner.member(usize::from(place));
+        let member = inner.others.member(usize::from(place));
         let member = member.ok_or_else(|| raise(Kind::BadParam))?;
         let mut snapshot = Snapshot {
             epoch: replication.epoch(),

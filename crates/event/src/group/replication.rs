@@ -5,24 +5,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use deckwatch_cdr::{EncodeError, Parse, Write, Writer};
 use deckwatch_orb::delivery::Marshalled;
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::transport::Instant64;
+use deckwatch_orb::{PendingReply, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
+use super::Others;
 use crate::channel_group::{
-    Changes, KeptPush, KeptPushes, MemberChangeError, MemberKeepError, MemberRef,
+    Changes, KeptPush, KeptPushes, MemberKeepError, MemberRef, Role, Standing, Superseded,
 };
-use crate::limits::KEPT_SIZE_MAX;
+use crate::limits::{KEPT_SIZE_MAX, LEASE};
 use crate::raise::raise;
 
 /// The primary's side of its group.
 pub(crate) struct Replication {
     epoch: u64,
+    others: Arc<Others>,
     /// Pushes that are kept at most.
     kept_max: usize,
     backups: PiMutex<Vec<Backup>>,
     joins: AtomicU64,
     kept: PiMutex<Kept>,
+    /// When the members that are no backups were last asked for another primary.
+    asked: PiMutex<Instant64>,
     /// Another member has become the primary.
     is_superseded: AtomicBool,
     pub(crate) backups_lost: AtomicU64,
@@ -52,13 +58,16 @@ struct Push {
 }
 
 impl Replication {
-    pub(crate) fn new(epoch: u64, kept_max: usize) -> Self {
+    pub(crate) fn new(epoch: u64, kept_max: usize, others: Arc<Others>) -> Self {
+        let now = others.now();
         Self {
             epoch,
+            others,
             kept_max,
             backups: PiMutex::default(),
             joins: AtomicU64::new(0),
             kept: PiMutex::default(),
+            asked: PiMutex::new(now),
             is_superseded: AtomicBool::new(false),
             backups_lost: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
@@ -163,46 +172,91 @@ impl Replication {
         self.redelivered.fetch_add(events, Relaxed);
     }
 
-    /// Returns once every backup has the push. A backup that does not answer is left out.
+    /// Returns true if consumers have not yet taken all that was pushed.
+    pub(crate) fn has_kept(&self) -> bool {
+        let mut kept = self.kept.lock("group.kept");
+        kept.drop_delivered();
+        !kept.pushes.is_empty()
+    }
+
+    /// Returns once every backup has the push. A backup that does not answer twice is left out.
     ///
     /// # Errors
     /// TRANSIENT if another member is the primary.
     pub(crate) fn keep(&self, push: &KeptPush) -> Result<(), SystemException> {
         let delivered = self.kept.lock("group.kept").delivered();
-        self.each(
-            |member| match member.keep(self.epoch, delivered.min(push.number - 1), push) {
-                Err(MemberKeepError::Superseded(_)) => Outcome::Superseded,
-                Err(MemberKeepError::System(_)) => Outcome::Lost,
-                Ok(()) => Outcome::Done,
-            },
-        )
+        let delivered = delivered.min(push.number - 1);
+        self.each("keep", &|w| {
+            self.epoch.write(w)?;
+            delivered.write(w)?;
+            push.write(w)
+        })
     }
 
     /// Returns once every backup has the changes.
     ///
     /// # Errors
     /// TRANSIENT if another member is the primary.
-    pub(crate) fn change(&self, changes: Changes) -> Result<(), SystemException> {
-        self.each(|member| match member.change(self.epoch, &changes) {
-            Err(MemberChangeError::Superseded(_)) => Outcome::Superseded,
-            Err(MemberChangeError::System(_)) => Outcome::Lost,
-            Ok(()) => Outcome::Done,
+    pub(crate) fn change(&self, changes: &Changes) -> Result<(), SystemException> {
+        self.each("change", &|w| {
+            self.epoch.write(w)?;
+            changes.write(w)
         })
     }
 
-    fn each(&self, call: impl Fn(&MemberRef) -> Outcome) -> Result<(), SystemException> {
-        let backups = self.backups.lock("group.backups").clone();
-        for backup in backups {
-            match call(&backup.member) {
-                Outcome::Done => {}
-                Outcome::Superseded => self.supersede(),
-                Outcome::Lost => self.leave_out(&backup),
+    /// Calls all backups at the same time; those that do not answer in time, once more. The time limit may have passed
+    /// because this process did not run: such a backup lives, and may take over without what it was not given.
+    fn each(&self, operation: &str, arguments: &Arguments<'_>) -> Result<(), SystemException> {
+        let mut asked = self.backups.lock("group.backups").clone();
+        for is_last in [false, true] {
+            let send = |backup: Backup| {
+                let object = backup.member.object();
+                (object.send_deferred(operation, arguments), backup)
+            };
+            let sent: Vec<_> = asked.drain(..).map(send).collect();
+            for (call, backup) in sent {
+                match outcome(call) {
+                    Outcome::Done => {}
+                    Outcome::Superseded => self.supersede(),
+                    Outcome::Lost if is_last => self.leave_out(&backup),
+                    Outcome::Lost => asked.push(backup),
+                }
             }
         }
+        self.renew();
         if self.is_superseded() {
             return Err(raise(Kind::Transient));
         }
         Ok(())
+    }
+
+    /// What the primary acknowledges is safe only while no other member has taken over. The backups have just said so;
+    /// the others are asked if they have not been asked for [`LEASE`]: this process may not have run meanwhile.
+    fn renew(&self) {
+        let last = *self.asked.lock("group.asked");
+        if self.has_missing() && self.others.now().since(last) >= LEASE {
+            self.look_for_rival();
+        }
+    }
+
+    /// Returns true if some member is no backup.
+    pub(crate) fn has_missing(&self) -> bool {
+        self.backup_count() < self.others.members.len()
+    }
+
+    /// Asks all others whether one of them has become the primary.
+    pub(crate) fn look_for_rival(&self) {
+        let now = self.others.now();
+        let is_rival = |(place, report): &(usize, Standing)| match report.member_role {
+            Role::Leading => (report.epoch, self.others.place) > (self.epoch, *place),
+            // Its next epoch is higher.
+            Role::TakingOver => report.epoch >= self.epoch,
+            Role::Starting | Role::Following | Role::Ended => false,
+        };
+        if self.others.standings().iter().any(is_rival) {
+            self.supersede();
+        }
+        *self.asked.lock("group.asked") = now;
     }
 
     fn leave_out(&self, lost: &Backup) {
@@ -213,6 +267,31 @@ impl Replication {
         if backups.len() < before {
             self.backups_lost.fetch_add(1, Relaxed);
         }
+    }
+}
+
+/// Writes the arguments of a call.
+type Arguments<'a> = dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError> + 'a;
+
+/// Waits for the reply of a backup, until its time limit.
+fn outcome(call: Result<PendingReply, SystemException>) -> Outcome {
+    let Ok(call) = call else {
+        return Outcome::Lost;
+    };
+    let _ = call.wait(None); // A call that has not ended has no reply.
+    let reply = call.take(
+        |_| Ok(()),
+        |id, r| match id {
+            "IDL:ChannelGroup/Superseded:1.0" => {
+                Superseded::parse(r).map(|it| Some(MemberKeepError::Superseded(it)))
+            }
+            _ => Ok(None),
+        },
+    );
+    match reply {
+        Some(Ok(())) => Outcome::Done,
+        Some(Err(MemberKeepError::Superseded(_))) => Outcome::Superseded,
+        Some(Err(MemberKeepError::System(_))) | None => Outcome::Lost,
     }
 }
 

@@ -57,10 +57,12 @@ impl RtEventChannel {
         let (home, records) = Home::stored(orb, store, ChannelKind::RealTime, gate)?;
         let channel = Self::start_at(home, orb, options)?;
         restore(orb, &channel.shared, &records, Vec::new())?;
+        channel.open();
         Ok(channel)
     }
 
-    /// Starts the channel of a group's primary, with the clients and the pushes that it takes over.
+    /// Starts the channel of a group's primary, with the clients and the pushes that it takes over. Requests wait until
+    /// [`RtEventChannel::open`].
     pub(crate) fn start_leading(
         home: Home,
         orb: &Orb,
@@ -70,6 +72,11 @@ impl RtEventChannel {
         let channel = Self::start_at(home, orb, options)?;
         restore(orb, &channel.shared, records, pushes)?;
         Ok(channel)
+    }
+
+    /// The clients are connected again: serves requests from now on.
+    pub(crate) fn open(&self) {
+        self.shared.objects.home.end_restoring();
     }
 
     /// Makes a member a backup; see [`Home::admit`].

@@ -38,7 +38,6 @@ pub(super) fn restore(
     for push in pushes {
         shared.push_again(push);
     }
-    shared.objects.home.end_restoring();
     Ok(())
 }
 

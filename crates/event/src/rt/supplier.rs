@@ -165,6 +165,8 @@ impl ConsumerProxy {
         let arguments = request.arguments();
         if let Some(replication) = shared.objects.home.replication() {
             let events = Vec::<Event>::parse(&mut { arguments })?;
+            let keys = events.iter().map(|event| key(&event.header));
+            gate.check_events(Action::Supply, keys)?;
             shared.push_replicated(replication, (self.number, Some(&supplier)), events)?;
             return request.reply().map(drop);
         }

@@ -4,11 +4,11 @@
 //! and joins standard input and output to it. Access control, encryption and placement are its business. A part of a run
 //! on a far host is this program there, started as `REACH... PROGRAM part --far`:
 //!
-//! 1. It writes [`FarWord::Hello`] with its version. The coordinator refuses another one than its own.
-//! 2. It reads one line, the [`FarPlan`], with the files that the part reads. It makes a private folder and starts the
+//! 1. It writes `hello` with its build. The coordinator refuses another one than its own.
+//! 2. It reads one line, its plan, with the files that the part reads. It makes a private folder and starts the
 //!    part in it.
 //! 3. It passes lines on in both directions. It answers `ping`s: these keep the pipe alive and relate the clocks.
-//! 4. After the part's end it writes the files that the part created, then [`FarWord::End`], and removes the folder.
+//! 4. After the part's end it writes the files that the part created, then `end`, and removes the folder.
 //!
 //! Only words of a safe alphabet are added to the command, because a remote shell may read them. All else goes over
 //! standard input. What comes back is bounded and checked: the far end may be broken or hostile.

@@ -7,7 +7,7 @@ use deckwatch_probe::sweep::{Axes, TRANSPORTS, overhead};
 
 use crate::sweep::{Method, carriers, sizes};
 
-/// Measure what middleware adds to UDP and TCP: latency and lost throughput by size, and distributions
+/// Measure what middleware adds to UDP and TCP: latency and lost throughput, by size
 #[derive(clap::Args)]
 #[command(after_help = "\
 A sweep over udp, tcp and the carriers. At each size they take turns, iteration by iteration, and each iteration is \

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Print the JSON Schema of mission, schedule, access or network files, for editors and checkers
+/// Print the JSON Schema of mission, schedule, access or network files
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  deckwatch schema > mission-1.json\n  deckwatch schema schedule > schedule-1.json"

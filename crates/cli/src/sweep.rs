@@ -18,7 +18,7 @@ use deckwatch_testbed::NetworkSpec;
 use crate::laboratory::{Destination, Where, version};
 use crate::mission_args::network;
 
-/// Measure transactions, one-way latency and throughput over message sizes and carriers, as NTTCP
+/// Measure transactions, latency and throughput over message sizes and carriers
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Args {

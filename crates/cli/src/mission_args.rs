@@ -82,6 +82,10 @@ impl MissionArgs {
                 bail!("The carrier {carrier} is named twice in --carriers. Name each once.");
             }
         }
+        let network = self.network.as_ref().unwrap_or(&mission.network);
+        if network.layout.is_some() && self.emulation == Some(Emulation::Shaper) {
+            bail!("Only a relay carries a network file. Leave `--emulation` out.");
+        }
         let by_count = self.count.map(|messages| Extent::Count { messages });
         let by_duration = self.duration.map(|duration| Extent::Duration { duration });
         Ok(mission.with(&Overrides {

@@ -16,7 +16,7 @@ use deckwatch_testbed::{Emulation, NetworkSpec, PRESETS, preset};
 use toml::Spanned;
 
 use super::fault::Faults;
-use super::file::MissionFile;
+use super::file::{self, MissionFile};
 use super::shape::{list, nearest};
 use super::{Host, Load, LoadError, Mission};
 
@@ -208,6 +208,11 @@ impl<'m> Checks<'m> {
             .filter_map(|(key, place)| Some((key, place?)))
             .collect();
         if let Some(network) = self.network_of_file(types) {
+            if let Some(chosen) = emulation.filter(|of| *of.get_ref() == file::Emulation::Shaper) {
+                let fact = "shapers do not carry the network of a file";
+                let help = "remove `emulation`: a relay carries it";
+                self.faults.report(chosen.span(), fact, help);
+            }
             for (key, place) in changed {
                 let help = "remove it, and change the network file";
                 let fact = format!("`file` and `{key}` exclude each other");
@@ -241,8 +246,8 @@ impl<'m> Checks<'m> {
             queue_frames: value(&wish.queue_frames).unwrap_or(named.queue_frames),
             emulation: match emulation.map(Spanned::get_ref) {
                 None => named.emulation,
-                Some(super::file::Emulation::Shaper) => Emulation::Shaper,
-                Some(super::file::Emulation::Relay) => Emulation::Relay,
+                Some(file::Emulation::Shaper) => Emulation::Shaper,
+                Some(file::Emulation::Relay) => Emulation::Relay,
             },
             ..named
         }

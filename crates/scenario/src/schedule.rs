@@ -225,6 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_triggers_an_operation_on_a_cycle_shows_the_cycle() {
+        for kind in ["", ", kind = \"two-way\""] {
+            let text = format!(
+                "name = \"s\"\n[[operations]]\nname = \"a\"\nworst_case = \"0ms\"\nperiod = \"10ms\"\n\
+                 [[operations]]\nname = \"b\"\nworst_case = \"2ms\"\nperiod = \"10ms\"\n\
+                 depends = [{{ on = \"a\"{kind} }}, {{ on = \"b\", calls = 2{kind} }}]\n"
+            );
+            let found = faults_of(&text);
+            assert!(found.contains("through a cycle"), "{found}");
+        }
+    }
+
+    #[test]
     fn cycles_operations_without_a_rate_and_long_hyperperiods_are_shown_with_their_place() {
         let cycle = format!(
             "{HEAD}[[operations]]\nname = \"a\"\nworst_case = \"1ms\"\nperiod = \"10ms\"\n\

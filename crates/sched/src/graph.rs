@@ -73,6 +73,10 @@ impl<'o> Graph<'o> {
             }
         }
         let cyclic = without(&rest, &peeled(&back, &rest));
+        // An operation on a cycle gets no level, so nothing is dispatched there.
+        for edges in &mut out {
+            edges.retain(|edge| !cyclic.contains(&edge.to));
+        }
         let order = peeled(&out, &without(&all, &cyclic));
         Self {
             infos,

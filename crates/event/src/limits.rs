@@ -174,8 +174,7 @@ pub const WATCH_PERIOD: Duration = Duration::from_millis(50);
 /// closed is replaced at once.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a primary that has lost backups acknowledges pushes before it asks again whether another member has taken
-/// over. Below [`TAKE_OVER_AFTER`] minus [`WATCH_PERIOD`]: a primary that did not run for so long asks first.
+/// Time after which a primary with missing backups asks for a rival again, before it acknowledges a push. Below [`TAKE_OVER_AFTER`] minus [`WATCH_PERIOD`]: a primary that did not run for so long asks first.
 pub const LEASE: Duration = Duration::from_millis(800);
 
 /// How long a former primary still delivers what its consumers have not taken.

@@ -99,7 +99,7 @@ pub const SWEEP_SIZES_MAX: usize = 4_096;
 /// Messages of one iteration. An end keeps 40 octets for each, and writes them as one line.
 pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
 
-/// Octets of a journal that is resumed. A point has some ten kilobytes.
+/// Largest journal that a sweep resumes, octets. One point takes about ten kilobytes.
 pub const SWEEP_JOURNAL_SIZE_MAX: u64 = 1 << 30;
 
 /// Sizes of which `overhead` draws the distributions. The others stand in the result.

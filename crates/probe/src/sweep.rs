@@ -385,7 +385,7 @@ fn measure(
 /// Results of other instruments beside one variant, an entry for each iteration.
 type Others = BTreeMap<&'static str, Vec<f64>>;
 
-/// Runs the other instruments beside an iteration of udp or tcp. One that is missing or fails is skipped.
+/// Runs the other instruments beside an iteration of udp or tcp. An instrument that is missing or fails is skipped.
 fn run_beside(
     session: &mut Session<'_>,
     asked: &Sweep,

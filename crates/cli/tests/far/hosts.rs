@@ -73,7 +73,7 @@ pub(crate) fn far_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a process lives; one that has ended and was not waited for does not.
+/// Returns true if a process runs. A zombie does not run.
 pub(crate) fn is_alive(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

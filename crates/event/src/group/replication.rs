@@ -230,8 +230,9 @@ impl Replication {
         Ok(())
     }
 
-    /// What the primary acknowledges is safe only while no other member has taken over. The backups have just said so;
-    /// the others are asked if they have not been asked for [`LEASE`]: this process may not have run meanwhile.
+    /// Asks the members that are no backups for a rival, if the last question is older than [`LEASE`]. A push may be
+    /// acknowledged only while no other member has taken over. The backups have just confirmed that. A missing member may
+    /// have taken over while this process did not run.
     fn renew(&self) {
         let last = *self.asked.lock("group.asked");
         if self.has_missing() && self.others.now().since(last) >= LEASE {

@@ -66,7 +66,7 @@ fn excess(curves: &[Curve], low: u32, high: u32) -> f64 {
 /// Sizes that are measured first.
 const COARSE: usize = 17;
 
-/// Sizes that are chosen at once. Among them the order is random.
+/// Sizes that are chosen together. Their order is random.
 const BATCH: usize = 8;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn answer_all(orders: &Receiver<String>) -> Result<(), LaboratoryError> {
 #[derive(Default)]
 struct End {
     flow: Option<Flow>,
-    /// Receivers that have been told to stop, and look for it within a fraction of a second.
+    /// Receivers after their stop command. Each ends within a fraction of a second.
     leaving: Vec<std::thread::JoinHandle<()>>,
 }
 

@@ -11,7 +11,21 @@ use deckwatch_testbed::Testbed;
 
 use crate::socket_on;
 
+/// Buffers the datagrams of a tenth of a second in which the receiver is not woken.
 const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
+
+/// Returns a socket on A connected to one on B, which stamps what it receives.
+pub(crate) fn sockets(testbed: &Testbed) -> (UdpSocket, UdpSocket) {
+    let (from, to) = (
+        socket_on(&testbed.hosts()[0]),
+        socket_on(&testbed.hosts()[1]),
+    );
+    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
+    stamp::stamp_received(&to).unwrap();
+    to.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    from.connect(to.local_addr().unwrap()).unwrap();
+    (from, to)
+}
 
 /// One frame: when it was sent, and how long it took to the other host's kernel.
 pub(crate) struct Passage {
@@ -21,14 +35,7 @@ pub(crate) struct Passage {
 
 /// Sends datagrams from A to B, the next after each gap, and returns their passages.
 pub(crate) fn passages(testbed: &Testbed, payload_bytes: usize, gaps_ns: &[i64]) -> Vec<Passage> {
-    let (from, to) = (
-        socket_on(&testbed.hosts()[0]),
-        socket_on(&testbed.hosts()[1]),
-    );
-    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
-    stamp::stamp_received(&to).unwrap();
-    to.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    from.connect(to.local_addr().unwrap()).unwrap();
+    let (from, to) = sockets(testbed);
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&to, payload_bytes, gaps_ns.len()));
         let sent = scope.spawn(|| send(&from, payload_bytes, gaps_ns));
@@ -74,6 +81,27 @@ fn receive(socket: &UdpSocket, payload_bytes: usize, count: usize) -> Vec<i64> {
 pub(crate) fn median(mut values: Vec<i64>) -> f64 {
     values.sort_unstable();
     values[values.len() / 2] as f64
+}
+
+/// Returns the wait of each frame in nanoseconds: on a real link, by Lindley's recursion over the frames as they were
+/// sent, and as measured. Frames that the host held up are left out: a real link would have passed them earlier.
+pub(crate) fn waits(service_ns: f64, passed: &[Passage]) -> Vec<(f64, f64)> {
+    let (mut wait, mut before_ns) = (0.0_f64, passed[0].sent_ns);
+    let real: Vec<f64> = passed
+        .iter()
+        .map(|one| {
+            wait = (wait + service_ns - (one.sent_ns - before_ns) as f64).max(0.0);
+            before_ns = one.sent_ns;
+            wait
+        })
+        .collect();
+    let alone = passed.iter().zip(&real).filter(|(_, wait)| **wait == 0.0);
+    let alone_ns = median(alone.map(|(one, _)| one.took_ns).collect());
+    let measured = passed.iter().map(|one| one.took_ns as f64 - alone_ns);
+    let pairs = real.into_iter().zip(measured);
+    pairs
+        .filter(|(real_ns, measured_ns)| *measured_ns <= real_ns + service_ns)
+        .collect()
 }
 
 /// Gaps of `count` packets that arrive at random.

@@ -2,15 +2,14 @@
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use deckwatch_os::schedule::{Class, set_class};
-use deckwatch_os::socket::set_receive_buffer;
 use deckwatch_os::stamp;
 use deckwatch_testbed::{NetworkSpec, Testbed, preset};
 
+use crate::frames::sockets;
 use crate::program::relayed;
-use crate::{measuring, socket_on, testbed, until_undisturbed};
+use crate::{measuring, testbed, until_undisturbed};
 
 /// The allowed deviation of the measured goodput from theory, at shapers.
 const TOLERANCE: f64 = 0.01;
@@ -21,8 +20,6 @@ const MEASURED_NS: i64 = 2_000_000_000;
 /// Datagrams before the measurement: many times the credit of both shapers on the path. The kernel may not stamp the
 /// first.
 const FIRST_DATAGRAMS: usize = 200;
-/// Buffers the datagrams of a tenth of a second in which the receiver is not woken.
-const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
 
 /// Sends as fast as the socket allows; it blocks while the host's interface is busy.
 fn send(socket: &UdpSocket, payload_bytes: usize, stopped: &AtomicBool) {
@@ -66,14 +63,7 @@ fn receive(socket: &UdpSocket, payload_bytes: usize) -> f64 {
 }
 
 fn goodput_bits_per_s(testbed: &Testbed, payload_bytes: usize) -> f64 {
-    let (from, to) = (
-        socket_on(&testbed.hosts()[0]),
-        socket_on(&testbed.hosts()[1]),
-    );
-    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
-    stamp::stamp_received(&to).unwrap();
-    to.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    from.connect(to.local_addr().unwrap()).unwrap();
+    let (from, to) = sockets(testbed);
     let stopped = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&to, payload_bytes));
@@ -149,14 +139,7 @@ fn what_waits_at_a_port_of_gigabit_ethernet_leaves_at_its_rate() {
     let Some(testbed) = testbed(&network) else {
         return;
     };
-    let (from, to) = (
-        socket_on(&testbed.hosts()[0]),
-        socket_on(&testbed.hosts()[1]),
-    );
-    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
-    stamp::stamp_received(&to).unwrap();
-    to.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    from.connect(to.local_addr().unwrap()).unwrap();
+    let (from, to) = sockets(&testbed);
     let frame_ns = network.transmission_s(PAYLOAD_BYTES as u64 + 28).unwrap() * 1e9;
     // The first frames leave at once, for the credit.
     let due_ns = frame_ns * QUEUED_FRAMES as f64 - LATE_TIMER_NS;

@@ -2,7 +2,7 @@
 
 use deckwatch_testbed::{Impairment, Layout, NetworkSpec, preset};
 
-use crate::frames::{Passage, arrivals, median, passages, random_gaps};
+use crate::frames::{arrivals, median, passages, random_gaps, waits};
 use crate::program::relayed;
 use crate::{measuring, testbed, until_undisturbed};
 
@@ -55,33 +55,6 @@ fn a_frame_takes_its_transmission_time_on_both_hops_beside_the_hosts_own_time() 
     }
 }
 
-/// Mean waits over the same frames, nanoseconds: on a real link, by Lindley's recursion over the frames as they were
-/// sent, and as measured.
-fn waits(service_ns: f64, passed: &[Passage]) -> (f64, f64) {
-    let (mut wait, mut before_ns) = (0.0_f64, passed[0].sent_ns);
-    let real: Vec<f64> = passed
-        .iter()
-        .map(|one| {
-            wait = (wait + service_ns - (one.sent_ns - before_ns) as f64).max(0.0);
-            before_ns = one.sent_ns;
-            wait
-        })
-        .collect();
-    let alone = passed.iter().zip(&real).filter(|(_, wait)| **wait == 0.0);
-    let alone_ns = median(alone.map(|(one, _)| one.took_ns).collect());
-    let (mut theory, mut measured) = (0.0, 0.0);
-    for (one, &real_ns) in passed.iter().zip(&real) {
-        let waited_ns = one.took_ns as f64 - alone_ns;
-        // The host held this frame up for longer than any frame takes: a real link would have passed it earlier.
-        if waited_ns <= real_ns + service_ns {
-            theory += real_ns;
-            measured += waited_ns;
-        }
-    }
-    let count = passed.len() as f64;
-    (theory / count, measured / count)
-}
-
 #[test]
 fn waits_behind_other_frames_are_those_of_a_real_link() {
     const PAYLOAD_BYTES: usize = 1472;
@@ -96,7 +69,10 @@ fn waits_behind_other_frames_are_those_of_a_real_link() {
         until_undisturbed(&format!("relayed waits at {load}"), || {
             let gaps = random_gaps(service_ns / load, QUEUED_FRAMES);
             let passed = passages(&testbed, PAYLOAD_BYTES, &gaps);
-            let (theory_ns, measured_ns) = waits(service_ns, &passed);
+            let waits = waits(service_ns, &passed);
+            let count = waits.len() as f64;
+            let theory_ns = waits.iter().map(|(real_ns, _)| real_ns).sum::<f64>() / count;
+            let measured_ns = waits.iter().map(|(_, own_ns)| own_ns).sum::<f64>() / count;
             let queue_ns = service_ns * load / (2.0 * (1.0 - load));
             let words = format!(
                 "mean wait {:.1} us; a real link has {:.1} with these arrivals, and {:.1} in the long run (M/D/1)",

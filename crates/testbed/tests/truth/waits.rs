@@ -4,7 +4,7 @@
 
 use deckwatch_testbed::{NetworkSpec, preset};
 
-use crate::frames::{Passage, median, passages, random_gaps};
+use crate::frames::{self, Passage, median, passages, random_gaps};
 use crate::{measuring, testbed, until_undisturbed};
 
 /// Frames for the time of one frame; far apart, so that each finds the ports idle.
@@ -56,31 +56,15 @@ fn waits(network: &NetworkSpec, payload_bytes: usize, passed: &[Passage]) -> Wai
     let service_ns = network.transmission_s(packet).unwrap() * 1e9;
     let frame = network.wire_octets(packet) as f64;
     let spare_ns = service_ns * (network.credit_octets() as f64 / frame - 1.0);
-    let (mut wait, mut before_ns) = (0.0_f64, passed[0].sent_ns);
-    let real: Vec<f64> = passed
-        .iter()
-        .map(|one| {
-            wait = (wait + service_ns - (one.sent_ns - before_ns) as f64).max(0.0);
-            before_ns = one.sent_ns;
-            wait
-        })
-        .collect();
-    let alone = passed.iter().zip(&real).filter(|(_, wait)| **wait == 0.0);
-    let host_ns = median(alone.map(|(one, _)| one.took_ns).collect());
+    let waits = frames::waits(service_ns, passed);
     let mut sums = [0.0; 3];
-    let mut count = 0.0;
-    for (one, &real_ns) in passed.iter().zip(&real) {
-        let measured_ns = one.took_ns as f64 - host_ns;
-        // The host held this frame up: a real link would have passed it earlier.
-        if measured_ns > real_ns + service_ns {
-            continue;
-        }
+    for &(real_ns, measured_ns) in &waits {
         let bucket_ns = (real_ns - spare_ns).max(0.0);
         for (sum, value) in sums.iter_mut().zip([real_ns, bucket_ns, measured_ns]) {
             *sum += value;
         }
-        count += 1.0;
     }
+    let count = waits.len() as f64;
     let [real_ns, bucket_ns, measured_ns] = sums.map(|sum| sum / count);
     Waits {
         real_ns,

@@ -36,7 +36,7 @@ fn far(ahead_ns: i64) -> FarHost {
     }
 }
 
-/// Writes records of messages that are sent when they are due and received after 2 ms, and joins them.
+/// Writes and joins records. Each message is sent at its due time and received 2 ms later.
 fn joined(change: impl Fn(&mut SupplierRecord, &mut ConsumerRecord, usize)) -> Joined {
     let scratch = Scratch::new();
     let sent = RecordFile::supplier(&scratch.path("supplier"), 2, 1, 6, 64).expect("made");

@@ -23,6 +23,7 @@ extern "C" {
 #define DW_DESTINATIONS_MAX 256
 #define DW_SIZE_BYTES_MAX (1u << 20)
 #define DW_LINE_MAX 65536
+#define DW_IDL_INCLUDES_MAX 32
 /* Octets of an endpoint that an adapter announces, with the final zero. */
 #define DW_ENDPOINT_MAX 4096
 /* The longest time between two looks at `dw_stopped`. */
@@ -84,6 +85,8 @@ typedef struct dw_plan {
     const char *idl_file;
     const char *idl_type;
     const char *idl_sequence_member;
+    unsigned idl_include_count; /* directories for #include */
+    const char *idl_includes[DW_IDL_INCLUDES_MAX];
 } dw_plan;
 
 /* The consumer's records. An adapter only passes the pointer on. */

@@ -370,6 +370,7 @@ static const number_key NUMBER_KEYS[] = {
     {"capacity", 0, MESSAGES_MAX * 2, TO_U64, &plan.capacity},
     {"messages", 0, MESSAGES_MAX, TO_U64, &plan.messages},
     {"deadline-ns", 0, INT64_MAX, TO_I64, &plan.deadline_ns},
+    {"gap-ns", 0, INT64_MAX, TO_I64, &plan.gap_ns},
     {"handle-for-ns", 0, INT64_MAX, TO_I64, &plan.handle_for_ns},
     {"measure", 0, 1, TO_BOOL, &plan.measure},
     {"lock-memory", 0, 1, TO_BOOL, &lock_memory},
@@ -533,6 +534,8 @@ static void read_plan(void) {
     }
     if (!atomic_load(&has_failed))
         check_plan(has_role);
+    if (body_path && strrchr(body_path, '/'))
+        plan.scratch = strndup(body_path, (size_t)(strrchr(body_path, '/') - body_path));
     plan.send_bound_ns = plan.deadline_ns ? plan.deadline_ns : SEND_BOUND_MAX_NS;
     if (plan.send_bound_ns < SEND_BOUND_MIN_NS)
         plan.send_bound_ns = SEND_BOUND_MIN_NS;
@@ -896,10 +899,8 @@ static void become(const char *const argv[], int keep_fd, int report, pid_t pare
 pid_t dw_spawn(const char *const argv[], int keep_fd) {
     int report[2], error = 0;
     pid_t parent = getpid();
-    if (pipe2(report, O_CLOEXEC)) {
-        dw_fail("A pipe cannot be made: %s.", strerror(errno));
+    if (pipe2(report, O_CLOEXEC))
         return -1;
-    }
     pid_t child = fork();
     if (child == 0)
         become(argv, keep_fd, report[1], parent);
@@ -913,8 +914,7 @@ pid_t dw_spawn(const char *const argv[], int keep_fd) {
         return child;
     if (child > 0)
         waitpid(child, NULL, 0);
-    dw_fail("`%s` cannot be started: %s.%s", argv[0], strerror(error),
-            error == ENOENT ? " Install its package; carrier.toml names it." : "");
+    errno = error;
     return -1;
 }
 

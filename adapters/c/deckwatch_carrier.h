@@ -55,6 +55,9 @@ typedef struct dw_plan {
     const char *topic;   /* name that no other stream has: the topic, the subject or the service */
     const char *address; /* address of this part's host: bind to it, send from it */
 
+    const char *scratch; /* directory that Deckwatch removes after the run; null for a broker */
+    int64_t gap_ns;      /* the longest time between two messages that are due; 0 if it is unknown */
+
     size_t size_bytes;   /* octets of one message */
     const uint8_t *body; /* a message with sequence number 0; null for a broker */
     size_t sequence_at;  /* offset of the sequence number in a message */
@@ -179,7 +182,7 @@ bool dw_split_endpoint(const char *endpoint, char *host, size_t host_size, unsig
 /* Returns a TCP port that is free on this address now, or 0. */
 unsigned dw_free_port(const char *address);
 /* Starts a program that ends when this process ends; its output goes to standard error. `keep_fd` stays open in it,
- * unless it is -1. Returns its process id, or -1 after `dw_fail`. */
+ * unless it is -1. Returns its process id, or -1 with `errno`. */
 pid_t dw_spawn(const char *const argv[], int keep_fd);
 /* Waits until a TCP server answers on this address, or its process ends, or the time is over. */
 bool dw_wait_tcp(const char *address, unsigned port, pid_t server, int64_t bound_ns);

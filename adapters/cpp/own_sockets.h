@@ -11,8 +11,8 @@
 
 namespace deckwatch {
 
-// Gives all IPv4 sockets of this process the plan's DSCP and socket priority. Call it when the middleware has opened
-// its sockets.
+// Gives all IP sockets of this process the marks of the plan. An IPv6 socket may carry IPv4, and then takes the same
+// mark. Call this when the middleware has opened its sockets.
 inline void mark_own_sockets(const dw_plan* plan) {
     DIR* const open_files = opendir("/proc/self/fd");
     if (open_files == nullptr) return;
@@ -21,7 +21,8 @@ inline void mark_own_sockets(const dw_plan* plan) {
         int domain = 0;
         socklen_t size = sizeof domain;
         // The entries "." and ".." become 0. A descriptor that is no socket has no domain.
-        if (descriptor > 2 && getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_INET) {
+        if (descriptor > 2 && getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+            (domain == AF_INET || domain == AF_INET6)) {
             dw_mark_socket(plan, descriptor);
         }
     }

@@ -112,6 +112,8 @@ pub struct Needs {
     pub channel: Option<ChannelKind>,
     /// One send serves all destinations. Senders then have only the records of destination 0.
     pub one_slot: bool,
+    /// Several objects of one server can take turns ([`ReceiverSettings::servants`]).
+    pub has_servants: bool,
     /// Octets of the largest message.
     pub size_bytes_max: u32,
 }
@@ -130,6 +132,7 @@ impl Default for Needs {
         Self {
             channel: None,
             one_slot: false,
+            has_servants: false,
             size_bytes_max: BODY_SIZE_MAX,
         }
     }
@@ -142,7 +145,8 @@ pub struct ConnectTo<'a> {
     pub address: IpAddr,
     /// Name of the destination's host, for messages to the user.
     pub host: &'a str,
-    /// The endpoint that the receiver announced; empty if the stream has a channel.
+    /// The endpoint that the receiver announced; empty if the stream has a channel. Those of several objects are
+    /// separated by spaces.
     pub endpoint: &'a str,
     /// Where to find the stream's event channel, if the carrier needs one.
     pub channel: Option<&'a ChannelAt>,
@@ -159,10 +163,59 @@ pub struct ConnectTo<'a> {
 /// Settings of a raw sender's socket. A middleware owns its sockets, and ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketSettings {
-    /// Octets of the send buffer; `None` selects the default of this program.
-    pub send_buffer_bytes: Option<u32>,
+    /// The send buffer.
+    pub send_buffer: BufferSize,
     /// A TCP sender holds back a small segment until earlier ones are acknowledged (Nagle; TCP_NODELAY is off).
     pub delays: bool,
+}
+
+/// The size of a socket's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferSize {
+    /// The size that this program chooses for a mission.
+    #[default]
+    Own,
+    /// As the kernel makes it.
+    Kernel,
+    /// So many octets.
+    Octets(u32),
+}
+
+impl BufferSize {
+    /// Returns the octets to ask the kernel for, or `None` to leave the buffer as it is.
+    #[must_use]
+    pub const fn asked(self, own: u32) -> Option<u32> {
+        match self {
+            Self::Own => Some(own),
+            Self::Kernel => None,
+            Self::Octets(octets) => Some(octets),
+        }
+    }
+}
+
+/// Settings of a receiver that only some carriers honour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverSettings {
+    /// The receive buffer of a raw receiver's socket.
+    pub receive_buffer: BufferSize,
+    /// Objects of one server that take turns, for a carrier with objects; 0 and 1 are one object.
+    pub servants: u32,
+}
+
+impl ReceiverSettings {
+    /// One object, and a receive buffer of so many octets; `None` selects this program's own size.
+    #[must_use]
+    pub const fn buffering(octets: Option<u32>) -> Self {
+        let receive_buffer = match octets {
+            Some(octets) => BufferSize::Octets(octets),
+            None => BufferSize::Own,
+        };
+        Self {
+            receive_buffer,
+            servants: 1,
+        }
+    }
 }
 
 impl ConnectTo<'_> {
@@ -185,8 +238,8 @@ pub struct ListenAt<'a> {
     pub address: IpAddr,
     /// Where to find the stream's event channel, if the carrier needs one.
     pub channel: Option<&'a ChannelAt>,
-    /// Octets of the socket's receive buffer; `None` selects the default of this program.
-    pub receive_buffer_bytes: Option<u32>,
+    /// Settings that only some carriers honour.
+    pub settings: ReceiverSettings,
     /// Scheduling of the threads that the middleware creates.
     pub scheduling: &'a Scheduling,
     /// The flow's CORBA priority, if it has one.

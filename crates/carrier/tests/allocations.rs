@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, HandlerPlan, Recorder, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{Carrier, ConnectTo, ListenAt, NetworkPriority, SocketSettings};
+use deckwatch_carrier::carrier::{
+    Carrier, ConnectTo, ListenAt, NetworkPriority, ReceiverSettings, SocketSettings,
+};
 use deckwatch_carrier::carriers::CARRIERS;
 use deckwatch_carrier::record::RecordFile;
 use deckwatch_carrier::scheduling::Scheduling;
@@ -75,7 +77,7 @@ fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
         .listen(&ListenAt {
             address: HOME,
             channel: None,
-            receive_buffer_bytes: None,
+            settings: ReceiverSettings::default(),
             scheduling: &Scheduling::default(),
             priority: None,
             network_priority: Default::default(),

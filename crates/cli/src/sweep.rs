@@ -6,11 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use deckwatch_carrier::carrier::BufferSize;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
 use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
-use deckwatch_probe::limits::SWEEP_MESSAGES_MAX;
+use deckwatch_probe::limits::{
+    SWEEP_HOPS_MAX, SWEEP_MESSAGES_MAX, SWEEP_SERVANTS_MAX, SWEEP_STREAMS_MAX,
+};
 use deckwatch_probe::sweep::{Axes, Instrument, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
 use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
@@ -29,12 +32,22 @@ pub(crate) struct Args {
     /// 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
     sizes: String,
-    /// Sizes of the socket buffers of udp and tcp, each of which is compared: octets, as 8192 or 8K, or `default`
+    /// Sizes of the socket buffers of udp and tcp, each of which is compared: octets, as 8192 or 8K, `default` (the
+    /// kernel's), or `own` (those of a mission: 256 KiB to send, 1 MiB to receive)
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_values = ["default"], value_parser = buffer)]
-    buffers: Vec<Buffer>,
+    buffers: Vec<BufferSize>,
     /// TCP_NODELAY of tcp: `on` sends small segments at once; `on,off` compares both
     #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',', default_values_t = [NoDelay::On])]
     no_delay: Vec<NoDelay>,
+    /// Simultaneous streams, each between processes of its own: 1 to 4, as `1..4` or `1,4`
+    #[arg(long, value_name = "NUMBERS", default_value = "1", value_parser = counts::<SWEEP_STREAMS_MAX>)]
+    streams: Counts,
+    /// Objects of one server that take turns, for corba and corba-oneway: 1 to 1000, as `1,10,100`
+    #[arg(long, value_name = "NUMBERS", default_value = "1", value_parser = counts::<SWEEP_SERVANTS_MAX>)]
+    servants: Counts,
+    /// Hops from process to process until a message is at the server: 1 to 3, as `1..3`
+    #[arg(long, value_name = "NUMBERS", default_value = "1", value_parser = counts::<SWEEP_HOPS_MAX>)]
+    hops: Counts,
     /// Measure few of the sizes: first some over the whole range, then more where neighbours differ by more than their error
     /// bars. The number is the most that are measured [default: a tenth, at least 17]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
@@ -43,14 +56,38 @@ pub(crate) struct Args {
     method: Method,
 }
 
-/// The size of socket buffers. `None` is the default of this program.
-#[derive(Clone, Copy)]
-struct Buffer(Option<u32>);
+/// Numbers that are compared.
+#[derive(Clone)]
+struct Counts(Vec<u32>);
+
+/// Parses numbers and ranges of numbers, at most `MAX`.
+fn counts<const MAX: u32>(text: &str) -> Result<Counts, String> {
+    let mut all = Vec::new();
+    for word in text.split(',') {
+        let (first, last) = word.split_once("..").unwrap_or((word, word));
+        let number = |text: &str| {
+            let number = text.parse().ok();
+            number.filter(|number| (1..=MAX).contains(number))
+        };
+        let range = number(first).zip(number(last));
+        let range = range.filter(|(first, last)| first <= last);
+        let (first, last) = range
+            .ok_or_else(|| format!("write numbers from 1 to {MAX}, such as 1,{MAX} or 1..{MAX}"))?;
+        all.extend(
+            (first..=last)
+                .filter(|number| !all.contains(number))
+                .collect::<Vec<_>>(),
+        );
+    }
+    Ok(Counts(all))
+}
 
 /// Parses the size of a socket buffer.
-fn buffer(text: &str) -> Result<Buffer, String> {
-    if text == "default" {
-        return Ok(Buffer(None));
+fn buffer(text: &str) -> Result<BufferSize, String> {
+    match text {
+        "default" => return Ok(BufferSize::Kernel),
+        "own" => return Ok(BufferSize::Own),
+        _ => {}
     }
     let (digits, unit) = match text.strip_suffix(['K', 'k']) {
         Some(digits) => (digits, 1_024),
@@ -61,8 +98,9 @@ fn buffer(text: &str) -> Result<Buffer, String> {
         .ok()
         .and_then(|number| number.checked_mul(unit));
     let octets = octets.filter(|octets| (1..=SOCKET_BUFFER_MAX).contains(octets));
-    let octets = octets.ok_or("write octets up to 64 MiB, such as 8192 or 8K, or `default`")?;
-    Ok(Buffer(Some(octets)))
+    let octets =
+        octets.ok_or("write octets up to 64 MiB, such as 8192 or 8K, `default` or `own`")?;
+    Ok(BufferSize::Octets(octets))
 }
 
 /// The largest socket buffer. Larger ones hide every loss.
@@ -121,6 +159,15 @@ pub(crate) struct Method {
         requires = "network"
     )]
     to: String,
+    /// Names of the emulated hosts that pass messages on, in the order of the way [default: HOP1 and HOP2, but for a
+    /// network file]
+    #[arg(
+        long,
+        value_name = "HOSTS",
+        value_delimiter = ',',
+        requires = "network"
+    )]
+    via: Vec<String>,
     /// Drop the first frame to the server and every Nth after it, to check that the loss shows
     #[arg(long, value_name = "N", requires = "network")]
     lose_every: Option<NonZeroU32>,
@@ -137,6 +184,14 @@ pub(crate) struct Method {
 impl Method {
     pub(crate) const fn iterations(&self) -> u16 {
         self.iterations
+    }
+
+    /// The hosts that pass messages on. Those of a network file are named by the user alone.
+    fn via(&self, network: &NetworkSpec) -> Vec<String> {
+        if self.via.is_empty() && network.layout.is_none() {
+            return (1..SWEEP_HOPS_MAX).map(|hop| format!("HOP{hop}")).collect();
+        }
+        self.via.clone()
     }
 
     /// Carries out a sweep over these carriers and sizes.
@@ -167,10 +222,11 @@ impl Method {
             waits: self.full == Full::Wait,
             beside: self.beside.iter().map(|it| (*it).into()).collect(),
             network: self.network.clone().map(|spec| Network {
-                spec,
                 from: self.from.clone(),
+                via: self.via(&spec),
                 to: self.to.clone(),
                 lose_every: self.lose_every,
+                spec,
             }),
             journal: PathBuf::new(),
         };
@@ -253,6 +309,8 @@ Examples:
   deckwatch sweep --resume results/night
   deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json
   deckwatch sweep --carriers tcp --buffers 1K,8K,128K,default --no-delay on,off --sizes 64,1024,8192
+  deckwatch sweep --carriers udp,corba --streams 1..4 --servants 1,100 --sizes 64,1024
+  deckwatch sweep --carriers tcp --hops 1..3 --network fast-ethernet --sizes 64..4096:64
   deckwatch sweep --sizes 64,1472,8192 --beside sockperf,iperf3
   deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500";
     text
@@ -294,10 +352,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let carriers = carriers(&args.carriers)?;
     let method = &args.method;
     let axes = Axes {
-        buffers: args.buffers.iter().map(|buffer| buffer.0).collect(),
+        buffers: args.buffers,
         delays: (args.no_delay.iter())
             .map(|how| *how == NoDelay::Off)
             .collect(),
+        streams: args.streams.0,
+        servants: args.servants.0,
+        hops: args.hops.0,
     };
     method.carry_out("sweep", (carriers, axes), (sizes, adaptive), sweep)
 }

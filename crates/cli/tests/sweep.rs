@@ -44,6 +44,7 @@ fn check_point(point: &Measurement, messages: f64) {
     let ledger = [
         "send_errors",
         "queue_drops",
+        "hops",
         "receive_overflows",
         "network",
         "received",
@@ -238,7 +239,7 @@ fn settings_of_sockets_are_compared_for_carriers_that_honour_them() {
         "--sizes=64",
         "--iterations=2",
         "--messages=30",
-        "--buffers=8K,default",
+        "--buffers=8K,own,default",
         "--no-delay=on,off",
     ];
     let output = sweep(&folder, &more).output().expect("it runs");
@@ -252,6 +253,8 @@ fn settings_of_sockets_are_compared_for_carriers_that_honour_them() {
     let expected = [
         "tcp, buffers of 8192",
         "tcp, buffers of 8192, NODELAY off",
+        "tcp, own buffers",
+        "tcp, own buffers, NODELAY off",
         "tcp",
         "tcp, NODELAY off",
         "corba",
@@ -264,7 +267,107 @@ fn settings_of_sockets_are_compared_for_carriers_that_honour_them() {
     let output = sweep(&folder, &["--buffers=64X"])
         .output()
         .expect("it runs");
-    assert!(complaints(&output).contains("such as 8192 or 8K, or `default`"));
+    assert!(complaints(&output).contains("such as 8192 or 8K, `default` or `own`"));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn streams_servants_and_hops_are_axes_of_their_own() {
+    let folder = folder("sweep-counts");
+    let more = [
+        "--carriers=udp,corba,event",
+        "--sizes=64",
+        "--iterations=2",
+        "--messages=20",
+        "--streams=1,3",
+        "--servants=1,5",
+        "--hops=1..2",
+    ];
+    let output = sweep(&folder, &more).output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder);
+    let systems: Vec<&str> = found
+        .measurements
+        .iter()
+        .map(|one| one.system.as_str())
+        .collect();
+    assert_eq!(systems.len(), 4 + 8 + 4, "{systems:?}");
+    assert!(systems.contains(&"corba, 3 streams, 5 servants, 2 hops"));
+    for point in &found.measurements {
+        let factor = |name: &str| point.factors.get(name).copied().unwrap_or(1.0);
+        // Each stream has its own messages.
+        let messages = 40.0 * factor("streams");
+        check_point(point, messages);
+        assert_eq!(
+            point.values["ledger_received"], messages,
+            "{}",
+            point.system
+        );
+        assert_eq!(point.samples as f64, messages);
+        // The process in between has each message for some time, which is in no one-way latency of the chain.
+        let ways = ["client_to_server_mean_ns", "server_to_client_mean_ns"];
+        let ways: f64 = ways.iter().map(|key| point.values[*key]).sum();
+        let inside = ways - point.values["chain_mean_ns"];
+        assert_eq!(
+            inside > 1.0,
+            factor("hops") > 1.0,
+            "{}: {inside}",
+            point.system
+        );
+    }
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(report.contains("Total communication latency of the chain"));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_chain_of_hosts_on_a_network_file_has_the_links_of_its_way() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let folder = folder("sweep-hops");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("three.toml");
+    let link = |host: &str| {
+        format!(
+            "[[links]]\nbetween = [\"{host}\", \"hub\"]\npreset = \"fast-ethernet\"\ndelay = \"5ms\"\n"
+        )
+    };
+    let hosts = ["A", "B", "C"].map(link).concat();
+    let text =
+        format!("name = \"three\"\nhosts = [\"A\", \"B\", \"C\"]\nswitches = [\"hub\"]\n{hosts}");
+    std::fs::write(&file, text).expect("written");
+    let network = format!("--network={}", file.display());
+    let more = [
+        &network[..],
+        "--from=A",
+        "--to=C",
+        "--carriers=udp",
+        "--sizes=64",
+        "--iterations=1",
+        "--messages=5",
+        "--hops=1,2",
+    ];
+    let output = sweep(&folder.join("result"), &more)
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let told = complaints(&output);
+    assert!(
+        told.contains("A way of 2 hops passes 1 hosts, and --via names 0"),
+        "{told}"
+    );
+    let with_via = [&more[..], &["--via=B"]].concat();
+    let output = sweep(&folder.join("result"), &with_via)
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder.join("result"));
+    // Each leg passes two links of 5 ms: there and back are 20 ms, and one leg more 30.
+    let least: Vec<f64> = (found.measurements.iter())
+        .map(|point| point.values["chain_min_ns"])
+        .collect();
+    assert!(least[0] >= 20e6 && least[1] >= 30e6, "{least:?}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
@@ -275,7 +378,7 @@ fn a_smaller_send_buffer_is_full_sooner() {
         "--iterations=1",
         "--messages=100",
         "--full=error",
-        "--buffers=8K,default",
+        "--buffers=8K,own",
     ];
     let Some(found) = on_network("sweep-buffers", &more) else {
         return;
@@ -285,7 +388,7 @@ fn a_smaller_send_buffer_is_full_sooner() {
         .iter()
         .map(|one| one.values["sendto_errors_mean"]);
     let errors: Vec<f64> = errors.collect();
-    // The default buffer holds a hundred messages, and that of 8 KiB some ten.
+    // Our own buffer holds a hundred messages, and that of 8 KiB some ten.
     assert!(errors[0] > 0.0 && errors[1] == 0.0, "{errors:?}");
 }
 
@@ -329,6 +432,12 @@ fn a_mistake_is_told_with_what_to_write_instead() {
             "is not a carrier. Name one of udp",
         ),
         (["--messages=0", "--seed=1"], "0 is not in 1..=100000"),
+        (["--streams=5", "--seed=1"], "write numbers from 1 to 4"),
+        (["--hops=3..1", "--seed=1"], "such as 1,3 or 1..3"),
+        (
+            ["--streams=1..4", "--hops=1..3"],
+            "The settings need 180 processes",
+        ),
     ] {
         let output = sweep(&folder("sweep-mistake"), &more)
             .output()

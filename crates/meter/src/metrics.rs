@@ -154,6 +154,8 @@ pub struct Transaction {
     pub start_c_ns: i64,
     /// The client has the answer.
     pub stop_d_ns: i64,
+    /// How long the processes between client and server had the message (figure 3 of the paper).
+    pub inside_ns: i64,
 }
 
 impl Transaction {
@@ -174,12 +176,12 @@ impl Transaction {
     pub const fn server_to_client_ns(&self) -> i64 {
         self.stop_d_ns - self.start_c_ns
     }
-}
 
-/// Equation 4: the communication latency of a chain of messages.
-#[must_use]
-pub fn chain_ns(latencies_ns: &[i64]) -> i64 {
-    latencies_ns.iter().sum()
+    /// Equation 4: the sum of the one-way latencies along the chain that ends at the client.
+    #[must_use]
+    pub const fn chain_ns(&self) -> i64 {
+        self.client_to_server_ns() - self.inside_ns + self.server_to_client_ns()
+    }
 }
 
 /// What one stream of messages has shown (figure 2 of the paper).
@@ -193,6 +195,9 @@ pub struct DataStream {
     pub send_errors: u64,
     /// Messages that send refused because the queue of the interface was full.
     pub queue_drops: u64,
+    /// Messages that a process between transmitter and receiver dropped: its socket's buffer was full, or its send
+    /// refused.
+    pub hop_drops: u64,
     /// Messages that the receiver's socket dropped because its buffer was full.
     pub overflows: u64,
     /// Different messages that the receiver got.
@@ -247,11 +252,13 @@ impl DataStream {
         let left = self.messages.saturating_sub(refused + self.received);
         // The socket's counter also counts what is no message of this stream.
         let overflows = self.overflows.min(left);
+        let hops = self.hop_drops.min(left - overflows);
         Ledger {
             send_errors: self.send_errors,
             queue_drops: self.queue_drops,
+            hops,
             overflows,
-            network: left - overflows,
+            network: left - overflows - hops,
             received: self.received,
         }
     }
@@ -264,6 +271,8 @@ pub struct Ledger {
     pub send_errors: u64,
     /// Dropped by the queue of the transmitter's interface.
     pub queue_drops: u64,
+    /// Dropped by a process between transmitter and receiver.
+    pub hops: u64,
     /// Dropped by the receiver's socket.
     pub overflows: u64,
     /// Lost in between: on the network, or in the middleware.
@@ -275,10 +284,11 @@ pub struct Ledger {
 impl Ledger {
     /// The entries by name, in the order of the way.
     #[must_use]
-    pub const fn entries(&self) -> [(&'static str, u64); 5] {
+    pub const fn entries(&self) -> [(&'static str, u64); 6] {
         [
             ("send_errors", self.send_errors),
             ("queue_drops", self.queue_drops),
+            ("hops", self.hops),
             ("receive_overflows", self.overflows),
             ("network", self.network),
             ("received", self.received),
@@ -386,10 +396,13 @@ mod tests {
             stop_b_ns: 1_700,
             start_c_ns: 1_900,
             stop_d_ns: 2_400,
+            inside_ns: 0,
         };
         let latencies = [one.client_to_server_ns(), one.server_to_client_ns()];
         assert_eq!((one.time_ns(), latencies), (1_400, [700, 500]));
-        assert_eq!(chain_ns(&[700, 500, 40]), 1_240);
+        assert_eq!(one.chain_ns(), 1_200);
+        let inside_ns = 40;
+        assert_eq!(Transaction { inside_ns, ..one }.chain_ns(), 1_160);
     }
 
     #[test]
@@ -401,6 +414,7 @@ mod tests {
             messages: 10,
             send_errors: 1,
             queue_drops: 1,
+            hop_drops: 0,
             overflows: 1,
             received: 6,
             start_a_ns: 5_000_000,
@@ -428,22 +442,23 @@ mod tests {
     #[test]
     fn the_ledger_adds_up_to_the_messages_sent() {
         let stream = DataStream {
-            messages: 10,
+            messages: 11,
             send_errors: 1,
             queue_drops: 2,
+            hop_drops: 1,
             overflows: 3,
             received: 3,
             ..DataStream::default()
         };
         let ledger = stream.ledger();
-        assert_eq!(ledger.entries().map(|(_, count)| count), [1, 2, 3, 1, 3]);
-        assert_eq!(ledger.sum(), 10);
+        assert_eq!(ledger.entries().map(|(_, count)| count), [1, 2, 1, 3, 1, 3]);
+        assert_eq!(ledger.sum(), 11);
         let more_dropped = DataStream {
             overflows: 90,
             ..stream
         };
-        assert_eq!(more_dropped.ledger().overflows, 4);
-        assert_eq!(more_dropped.ledger().sum(), 10);
+        assert_eq!(more_dropped.ledger().overflows, 5);
+        assert_eq!(more_dropped.ledger().sum(), 11);
     }
 
     #[test]

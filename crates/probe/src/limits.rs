@@ -96,6 +96,18 @@ pub const SWEEP_SIZE_MIN: u32 = 8;
 /// Sizes of a sweep: four times those of the paper's sweep.
 pub const SWEEP_SIZES_MAX: usize = 4_096;
 
+/// Processes of a sweep's ends. Each has some megabytes, and all stay alive until the end.
+pub const SWEEP_ENDS_MAX: u32 = 128;
+
+/// Simultaneous streams of a sweep: those of the FFI tests.
+pub const SWEEP_STREAMS_MAX: u32 = 4;
+
+/// Hops of a sweep: those of the FFI tests.
+pub const SWEEP_HOPS_MAX: u32 = 3;
+
+/// Objects of one server of a sweep. Their references are one line of some 300 kilobytes.
+pub const SWEEP_SERVANTS_MAX: u32 = 1_000;
+
 /// Messages of one iteration. An end keeps 40 octets for each, and writes them as one line.
 pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
 

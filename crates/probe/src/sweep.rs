@@ -1,7 +1,7 @@
 //! `deckwatch sweep`: the metrics and the method of NTTCP, over any carrier and any sizes.
 //!
-//! Each carrier has two processes, the client (transmitter) and the server (receiver), which stay alive. The sizes come
-//! in a random order. At each size the carriers take turns, iteration by iteration. A finished point is written to the
+//! Each carrier has its processes, which stay alive: the client (transmitter), the server (receiver), and those that pass
+//! messages on if there is more than one hop. The sizes come in a random order. At each size the carriers take turns, iteration by iteration. A finished point is written to the
 //! [journal](JOURNAL_FILE), from which a later sweep goes on.
 
 mod adaptive;
@@ -10,44 +10,44 @@ mod channel;
 pub(crate) mod end;
 mod figures;
 mod flow;
+mod hosts;
 mod journal;
 mod layers;
 mod overhead;
-mod pair;
 mod point;
+mod ring;
 mod sizes;
 mod talk;
 mod variant;
+mod way;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use deckwatch_carrier::carrier::{Delivery, Framing};
+use deckwatch_carrier::carrier::Delivery;
 use deckwatch_carrier::carriers::CarrierRef;
-use deckwatch_meter::experiment::{ExperimentDocument, Measurement, Ratio};
+use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 
 pub use beside::Instrument;
-use channel::Channels;
-use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
+use beside::{Others, add_ratios, ratio_notes, run_beside};
+use deckwatch_testbed::{NetworkSpec, Testbed};
+pub use hosts::Network;
+use hosts::{Pairs, start};
 pub use journal::JOURNAL_FILE;
 use journal::Journal;
 use layers::Layers;
 pub use overhead::{TRANSPORTS, overhead};
-use pair::{Pair, Side};
 use point::{Iteration, Place, measurement};
 pub use sizes::parse_sizes;
 pub use variant::Axes;
 use variant::Variant;
 
 use crate::laboratory::condition::Places;
-use crate::laboratory::process::End;
-use crate::laboratory::program::Shape;
 use crate::laboratory::session::{Found, Session, TurnCase};
-use crate::laboratory::{Condition, LaboratoryError, Progress, Role, Setup};
+use crate::laboratory::{Condition, LaboratoryError, Progress, Setup};
+use crate::limits::SWEEP_ENDS_MAX;
 
 /// The parameters of `deckwatch sweep`.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ pub struct Sweep {
     pub condition: Condition,
     /// The carriers that are compared.
     pub carriers: Vec<CarrierRef>,
-    /// The settings of their sockets that are compared.
+    /// The settings that are compared.
     pub axes: Axes,
     /// MESSAGE_SIZE in octets: every value.
     pub sizes: Vec<u32>,
@@ -72,50 +72,10 @@ pub struct Sweep {
     pub adaptive: Option<usize>,
     /// Instruments that run beside each iteration of udp and tcp on loopback.
     pub beside: Vec<Instrument>,
-    /// The emulated network and its two hosts. Without one, both ends are on loopback.
+    /// The emulated network and its hosts. Without one, both ends are on loopback.
     pub network: Option<Network>,
     /// The journal, in the result folder.
     pub journal: PathBuf,
-}
-
-/// An emulated network between the two ends.
-#[derive(Clone, Debug)]
-pub struct Network {
-    /// The network.
-    pub spec: NetworkSpec,
-    /// The client's host.
-    pub from: String,
-    /// The server's host.
-    pub to: String,
-    /// Drops the first frame to the server and each so many after it, to check that the loss shows.
-    pub lose_every: Option<NonZeroU32>,
-}
-
-impl Network {
-    /// Makes the hosts and the network.
-    fn make(&self) -> Result<Testbed, LaboratoryError> {
-        let hosts = [HostSpec::new(&self.from), HostSpec::new(&self.to)];
-        let bed = Testbed::create(&self.spec, &hosts)?;
-        if let Environment::Loopback { reason } = bed.environment() {
-            return Err(LaboratoryError::NotEmulated {
-                network: self.spec.name.clone(),
-                reason,
-            });
-        }
-        if let Some(every_nth) = self.lose_every {
-            bed.port(&self.to)?.lose_every(every_nth)?;
-        }
-        Ok(bed)
-    }
-
-    fn words(&self) -> String {
-        let Self { spec, from, to, .. } = self;
-        let lost = self.lose_every;
-        let lost = lost.map_or(String::new(), |nth| {
-            format!("; every {nth}th frame to {to} is dropped")
-        });
-        format!("{spec}; from {from} to {to}{lost}")
-    }
 }
 
 /// The factor of a measurement that has its message size.
@@ -136,7 +96,7 @@ impl Sweep {
                 "network",
                 self.network
                     .as_ref()
-                    .map_or("loopback".to_owned(), Network::words),
+                    .map_or("loopback".to_owned(), |network| network.words(self.hops())),
             ),
             (
                 "beside",
@@ -159,6 +119,24 @@ impl Sweep {
 
     fn variants(&self) -> Vec<Variant> {
         Variant::all(&self.carriers, &self.axes)
+    }
+
+    /// The greatest number of hops.
+    fn hops(&self) -> u32 {
+        self.axes.hops.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Refuses settings that need too many processes or hosts.
+    fn check(&self) -> Result<(), LaboratoryError> {
+        let ends = self.variants().iter().map(Variant::ends).sum();
+        if ends > SWEEP_ENDS_MAX {
+            return Err(LaboratoryError::TooManyEnds {
+                ends,
+                limit: SWEEP_ENDS_MAX,
+            });
+        }
+        let network = self.network.as_ref();
+        network.map_or(Ok(()), |network| network.check(self.hops()))
     }
 
     /// The planned time of one iteration. Only the proportions matter: the display learns the pace.
@@ -195,13 +173,16 @@ pub fn sweep(
     asked: &Sweep,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<ExperimentDocument, LaboratoryError> {
+    asked.check()?;
     let mut journal = Journal::open(&asked.journal, &asked.parameters())?;
     let mut session = Session::new(&asked.setup, tell);
     let places = session.enter(asked.condition)?;
     let mut points = std::mem::take(&mut journal.finished);
     let resumed = points.len();
     // The pairs end before the hosts that they run on.
-    let bed = asked.network.as_ref().map(Network::make).transpose()?;
+    let network = asked.network.as_ref();
+    let bed = network.map(|network| network.make(asked.hops()));
+    let bed = bed.transpose()?;
     let mut pairs = Pairs::default();
     let mut is_whole = true;
     while is_whole {
@@ -310,9 +291,6 @@ fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) ->
     groups
 }
 
-/// The processes of each variant of a carrier, started when it is first measured.
-type Pairs = BTreeMap<String, Pair>;
-
 /// Measures one size over all its carriers. Returns the points, and whether they are whole.
 fn measure(
     session: &mut Session<'_>,
@@ -327,7 +305,8 @@ fn measure(
     for (variant, name) in group.variants.iter().zip(&names) {
         let carrier = variant.carrier;
         if !pairs.contains_key(name) {
-            let pair = start(session, asked, places, carrier)?;
+            let folder = (asked.journal).with_file_name(format!("channels-{}", pairs.len()));
+            let pair = start(session, asked, places, (*variant, &folder))?;
             pairs.insert(name.clone(), pair);
         }
         let waits = asked.waits || carrier.delivery() == Delivery::InOrder;
@@ -382,78 +361,6 @@ fn measure(
     Ok((points.collect(), is_whole))
 }
 
-/// Results of other instruments beside one variant, an entry for each iteration.
-type Others = BTreeMap<&'static str, Vec<f64>>;
-
-/// Runs the other instruments beside an iteration of udp or tcp. An instrument that is missing or fails is skipped.
-fn run_beside(
-    session: &mut Session<'_>,
-    asked: &Sweep,
-    variant: Variant,
-    size: u32,
-    others: &mut Others,
-) {
-    let is_udp = variant.carrier.framing() == Framing::Datagram;
-    let is_transport = is_udp || variant.carrier.framing() == Framing::Length;
-    let is_alike = is_transport && variant.factors().is_empty() && asked.network.is_none();
-    for instrument in asked.beside.iter().filter(|_| is_alike) {
-        if let Some(reason) = instrument.missing() {
-            session.skip(instrument.name(), &reason);
-            continue;
-        }
-        let ran = instrument.run(is_udp, size);
-        if let Some(value) = session.or_skip(instrument.name(), ran) {
-            others.entry(instrument.keys().0).or_default().push(value);
-        }
-    }
-}
-
-/// The ratios of a point to other instruments, in words.
-fn ratio_notes(point: &Measurement) -> Vec<String> {
-    let size = point.factors.get(SIZE).copied().unwrap_or_default();
-    let of = |(name, key): (&str, &str)| {
-        let ratio = point.ratio(key)?.interval_words();
-        Some(format!(
-            "{} at {size} octets, {name}: {ratio}",
-            point.system
-        ))
-    };
-    let [sockperf, iperf3] = Instrument::ALL.map(|it| it.keys().1);
-    let words = [
-        ("median transaction time over sockperf's", sockperf),
-        ("end-to-end throughput over iperf3's", iperf3),
-    ];
-    words.into_iter().filter_map(of).collect()
-}
-
-/// Adds the results of other instruments, and ours over theirs, iteration by iteration.
-fn add_ratios(point: &mut Measurement, others: &Others) {
-    for instrument in Instrument::ALL {
-        let (key, ratio) = instrument.keys();
-        let own = match instrument {
-            Instrument::Sockperf => TRANSACTION.key("p50"),
-            Instrument::Iperf3 => END_TO_END_THROUGHPUT.run_key(),
-        };
-        let (Some(theirs), Some(own)) = (others.get(key), point.runs.get(&own)) else {
-            continue;
-        };
-        // An iteration that it missed would shift the pairs.
-        if theirs.len() != own.len() {
-            continue;
-        }
-        let ratios: Vec<f64> = own
-            .iter()
-            .zip(theirs)
-            .map(|(own, theirs)| own / theirs)
-            .collect();
-        for (key, values) in [(key, theirs.clone()), (ratio, ratios)] {
-            let median = Ratio::of(values.clone()).map(|found| (key.to_owned(), found.median));
-            point.values.extend(median);
-            point.runs.insert(key.to_owned(), values);
-        }
-    }
-}
-
 /// Adds the end-to-end throughput of the layers below the application.
 fn add_layers(point: &mut Measurement, carrier: CarrierRef, network: &NetworkSpec) {
     let size = point.factors.get(SIZE).copied().unwrap_or_default();
@@ -465,43 +372,6 @@ fn add_layers(point: &mut Measurement, carrier: CarrierRef, network: &NetworkSpe
             point.values.insert(key, mean * octets / size);
         }
     }
-}
-
-/// Starts the two ends of a carrier.
-fn start(
-    session: &mut Session<'_>,
-    asked: &Sweep,
-    (places, bed): (&Places, Option<&Testbed>),
-    carrier: CarrierRef,
-) -> Result<Pair, LaboratoryError> {
-    let own = session.own();
-    let hosts = match (&asked.network, bed) {
-        (Some(network), Some(bed)) => {
-            [Some(bed.host(&network.from)?), Some(bed.host(&network.to)?)]
-        }
-        _ => [None, None],
-    };
-    let [client, server] = hosts;
-    let mut side = |what: &str, place, host: Option<&Host>| {
-        let mut command = own.command(Role::Sweep, place, None, &Shape::default());
-        if let Some(host) = host {
-            host.place(&mut command)?;
-        }
-        let mut end = End::start(format!("The {what} of {carrier}"), command)?;
-        let (is_fifo, _) = end.greeting()?;
-        session.is_placed &= is_fifo == place.fifo.is_some();
-        let address = host.map_or(Ipv4Addr::LOCALHOST, Host::address);
-        let address = IpAddr::V4(address);
-        Ok::<_, LaboratoryError>(Side { end, address })
-    };
-    let far = side("server", places.server, server)?;
-    let near = side("client", places.client, client)?;
-    let channels = carrier.needs().channel.map(|_| {
-        let folder = asked.journal.with_file_name(format!("channels-{carrier}"));
-        let near = (near.address, client);
-        Channels::start(&own.path, carrier, (near, (far.address, server)), folder)
-    });
-    Ok(Pair::new(near, far, channels.transpose()?))
 }
 
 /// The document of the measured points.

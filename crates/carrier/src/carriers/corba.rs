@@ -20,12 +20,12 @@ use deckwatch_orb::{
 };
 
 use super::orb::{
-    Deliveries, activate_in_lane, await_stop, call_time_max, calling_orb, port_of, send_error,
-    serving_orb,
+    Deliveries, activate, activate_in_lane, await_stop, call_time_max, calling_orb, port_of,
+    send_error, serving_orb,
 };
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
-use crate::carrier::{Argument, Carrier, ConnectTo, Delivery, Framing, ListenAt};
+use crate::carrier::{Argument, Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
 use crate::error::PartError;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent};
@@ -57,6 +57,8 @@ pub static ONEWAY: Corba = Corba {
 };
 
 const SINK_REPOSITORY_ID: &str = "IDL:Deckwatch/Sink:1.0";
+/// Stands between the references of several servants.
+const REFERENCE_SEPARATOR: char = ' ';
 const DELIVER: &str = "deliver";
 const DELIVER_ONEWAY: &str = "deliver_oneway";
 
@@ -84,20 +86,15 @@ impl Carrier for Corba {
         Delivery::InOrder
     }
 
-    fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
-        let orb = calling_orb(call_time_max(to.deadline), to.network_priority)?;
-        let sink = orb
-            .string_to_object(to.endpoint)
-            .map_err(PartError::Reference)?
-            .ok_or(PartError::NilReference)?;
-        if !sink.validate_connection().map_err(PartError::Reference)? {
-            return Err(PartError::NoConsumer);
+    fn needs(&self) -> Needs {
+        Needs {
+            has_servants: true,
+            ..Needs::default()
         }
-        Ok(Box::new(CorbaSender {
-            _orb: orb,
-            sink,
-            oneway: self.oneway,
-        }))
+    }
+
+    fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
+        Ok(Box::new(self.sender(to)?))
     }
 
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
@@ -107,18 +104,46 @@ impl Carrier for Corba {
             1,
             at.scheduling,
         )?;
-        let sink = Arc::new(Sink(Deliveries::new(at.body, at.shared)));
-        let servant = Arc::clone(&sink) as Arc<dyn Servant>;
-        let reference = activate_in_lane(&orb, servant, at.priority, at.network_priority)?;
+        let deliveries = Arc::new(Deliveries::new(at.body, at.shared));
+        let sink = || Arc::new(Sink(Arc::clone(&deliveries))) as Arc<dyn Servant>;
+        let first = activate_in_lane(&orb, sink(), at.priority, at.network_priority)?;
         // A lane has a port of its own.
-        listening.set_port(port_of(&reference).unwrap_or(listening.port()));
-        let reference = orb.object_to_string(&reference);
+        listening.set_port(port_of(&first).unwrap_or(listening.port()));
+        let mut references = orb.object_to_string(&first);
+        for _ in 1..at.settings.servants {
+            references.push(REFERENCE_SEPARATOR);
+            references += &orb.object_to_string(&activate(&orb, sink())?);
+        }
         Ok(Box::new(CorbaReceiver {
             orb,
             listening,
-            reference,
-            sink,
+            references,
+            deliveries,
         }))
+    }
+}
+
+impl Corba {
+    fn sender(&self, to: &ConnectTo<'_>) -> Result<CorbaSender, PartError> {
+        let orb = calling_orb(call_time_max(to.deadline), to.network_priority)?;
+        let sink = |reference| {
+            orb.string_to_object(reference)
+                .map_err(PartError::Reference)?
+                .ok_or(PartError::NilReference)
+        };
+        let references = to.endpoint.split(REFERENCE_SEPARATOR);
+        let sinks: Vec<ObjectRef> = references.map(sink).collect::<Result<_, _>>()?;
+        for sink in &sinks {
+            if !sink.validate_connection().map_err(PartError::Reference)? {
+                return Err(PartError::NoConsumer);
+            }
+        }
+        Ok(CorbaSender {
+            _orb: orb,
+            sinks,
+            turn: 0,
+            oneway: self.oneway,
+        })
     }
 }
 
@@ -126,17 +151,24 @@ impl Carrier for Corba {
 struct CorbaSender {
     /// Keeps the ORB alive: a reference does not own its ORB.
     _orb: Orb,
-    sink: ObjectRef,
+    /// The servants, which take turns.
+    sinks: Vec<ObjectRef>,
+    turn: usize,
     oneway: bool,
 }
 
 impl Sender for CorbaSender {
     fn send(&mut self, _sequence: u64, body: &Body) -> Result<Sent, SendError> {
-        let sent = if self.oneway {
-            self.sink
-                .invoke_oneway(DELIVER_ONEWAY, |writer| body.write_last(writer))
+        let sink = &self.sinks[self.turn];
+        self.turn = if self.turn + 1 == self.sinks.len() {
+            0
         } else {
-            self.sink.invoke(
+            self.turn + 1
+        };
+        let sent = if self.oneway {
+            sink.invoke_oneway(DELIVER_ONEWAY, |writer| body.write_last(writer))
+        } else {
+            sink.invoke(
                 DELIVER,
                 |writer| body.write_last(writer),
                 |_| Ok(()),
@@ -147,8 +179,8 @@ impl Sender for CorbaSender {
     }
 }
 
-/// The consumer's servant.
-struct Sink(Deliveries);
+/// A servant of the consumer.
+struct Sink(Arc<Deliveries>);
 
 impl Servant for Sink {
     fn repository_ids(&self) -> &'static [&'static str] {
@@ -182,20 +214,88 @@ impl Servant for Sink {
 struct CorbaReceiver {
     orb: Orb,
     listening: SocketAddr,
-    reference: String,
-    sink: Arc<Sink>,
+    references: String,
+    deliveries: Arc<Deliveries>,
 }
 
 impl Receiver for CorbaReceiver {
     fn announce(&self, ready: &mut Ready) {
-        ready.endpoint = self.reference.clone();
+        ready.endpoint = self.references.clone();
         ready.listening = Some(self.listening);
     }
 
     fn receive_all(&mut self, handler: Box<dyn Handler>, shared: &Arc<Shared>) {
-        self.sink.0.begin(handler);
+        self.deliveries.begin(handler);
         await_stop(shared);
         // Fails only if the ORB was shut down before, and no other code shuts it down.
         let _ = self.orb.shutdown(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::arrival::Arrival;
+    use crate::body::BodyPlan;
+    use crate::carrier::{NetworkPriority, ReceiverSettings, SocketSettings};
+    use crate::scheduling::Scheduling;
+
+    struct Nothing;
+
+    impl Handler for Nothing {
+        fn handle(&mut self, _: Arrival) {}
+    }
+
+    #[test]
+    fn several_servants_have_references_of_their_own_and_take_turns() {
+        let shared = Arc::new(Shared::default());
+        let body = Body::new(&BodyPlan::Octets { size_bytes: 64 }).expect("a body");
+        let at = ListenAt {
+            address: [127, 0, 0, 1].into(),
+            channel: None,
+            settings: ReceiverSettings {
+                servants: 3,
+                ..ReceiverSettings::default()
+            },
+            scheduling: &Scheduling::default(),
+            priority: None,
+            network_priority: NetworkPriority::default(),
+            deadline: Duration::from_secs(5),
+            body: &body,
+            shared: &shared,
+        };
+        let mut receiver = TWO_WAY.listen(&at).expect("a free port");
+        let mut ready = Ready::default();
+        receiver.announce(&mut ready);
+        let mut references: Vec<&str> = ready.endpoint.split(REFERENCE_SEPARATOR).collect();
+        references.sort_unstable();
+        references.dedup();
+        assert_eq!(references.len(), 3);
+        let of_thread = Arc::clone(&shared);
+        let serving =
+            std::thread::spawn(move || receiver.receive_all(Box::new(Nothing), &of_thread));
+        let to = ConnectTo {
+            address: at.address,
+            host: "H",
+            endpoint: &ready.endpoint,
+            channel: None,
+            network_priority: NetworkPriority::default(),
+            socket: SocketSettings::default(),
+            deadline: at.deadline,
+            body: &body,
+        };
+        let mut sender = TWO_WAY.sender(&to).expect("it listens");
+        let mut turns = Vec::new();
+        for sequence in 0..4 {
+            turns.push(sender.turn);
+            sender.send(sequence, &body).expect("it is delivered");
+        }
+        assert_eq!(turns, [0, 1, 2, 0]);
+        shared
+            .stop
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+        serving.join().expect("no panic");
     }
 }

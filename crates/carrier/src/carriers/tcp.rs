@@ -13,7 +13,7 @@ use deckwatch_os::{clock, socket, stamp};
 
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
-use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt};
+use crate::carrier::{BufferSize, Carrier, ConnectTo, Delivery, Framing, ListenAt};
 use crate::error::PartError;
 use crate::limits::{
     BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
@@ -58,8 +58,9 @@ impl Carrier for Tcp {
             stream.set_nonblocking(true)?;
             let priority = to.network_priority;
             socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
-            let send_buffer = to.socket.send_buffer_bytes.unwrap_or(SEND_BUFFER_BYTES);
-            socket::set_send_buffer(&stream, send_buffer)?;
+            if let Some(size_bytes) = to.socket.send_buffer.asked(SEND_BUFFER_BYTES) {
+                socket::set_send_buffer(&stream, size_bytes)?;
+            }
             socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
             stamp::stamp_sent_octets(&stream)?;
             Ok(stream)
@@ -93,7 +94,7 @@ impl Carrier for Tcp {
         Ok(Box::new(TcpReceiver {
             listener,
             address,
-            receive_buffer_bytes: at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
+            receive_buffer: at.settings.receive_buffer,
             reader: at.body.sequence_reader(),
             // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
@@ -198,7 +199,7 @@ impl Sender for TcpSender {
 struct TcpReceiver {
     listener: TcpListener,
     address: SocketAddr,
-    receive_buffer_bytes: u32,
+    receive_buffer: BufferSize,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
@@ -232,7 +233,9 @@ impl TcpReceiver {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STOP_LOOK))?;
-        socket::set_receive_buffer(stream, self.receive_buffer_bytes)?;
+        if let Some(size_bytes) = self.receive_buffer.asked(RECEIVE_BUFFER_BYTES) {
+            socket::set_receive_buffer(stream, size_bytes)?;
+        }
         stamp::stamp_received(stream)
     }
 

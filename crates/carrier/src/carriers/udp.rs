@@ -63,8 +63,9 @@ impl Carrier for Udp {
             socket.set_nonblocking(true)?;
             let priority = to.network_priority;
             socket::set_priority(&socket, ipv6, priority.dscp, priority.socket_priority)?;
-            let send_buffer = to.socket.send_buffer_bytes.unwrap_or(SEND_BUFFER_BYTES);
-            socket::set_send_buffer(&socket, send_buffer)?;
+            if let Some(size_bytes) = to.socket.send_buffer.asked(SEND_BUFFER_BYTES) {
+                socket::set_send_buffer(&socket, size_bytes)?;
+            }
             socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
             stamp::report_send_errors(&socket, ipv6)?;
             stamp::stamp_sent_datagrams(&socket)?;
@@ -86,8 +87,10 @@ impl Carrier for Udp {
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
         let make = || {
             let socket = UdpSocket::bind((at.address, 0))?;
-            let buffer_bytes = at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES);
-            socket::set_receive_buffer(&socket, buffer_bytes)?;
+            let receive_buffer = at.settings.receive_buffer;
+            if let Some(size_bytes) = receive_buffer.asked(RECEIVE_BUFFER_BYTES) {
+                socket::set_receive_buffer(&socket, size_bytes)?;
+            }
             socket.set_read_timeout(Some(STOP_LOOK))?;
             stamp::stamp_received(&socket)?;
             // Without stamps, messages still arrive, and the join counts the missing stamps.

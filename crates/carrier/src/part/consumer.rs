@@ -12,7 +12,7 @@ use super::messages_of;
 use super::stage::{Stage, Told};
 use crate::arrival::{HandlerPlan, Recorder, Shared};
 use crate::body::Body;
-use crate::carrier::ListenAt;
+use crate::carrier::{ListenAt, ReceiverSettings};
 use crate::error::PartError;
 use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL};
 use crate::plan::ConsumerPlan;
@@ -59,7 +59,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     let mut receiver = plan.stream.carrier.listen(&ListenAt {
         address: plan.address,
         channel: plan.channel.as_ref(),
-        receive_buffer_bytes: plan.receive_buffer_bytes,
+        settings: ReceiverSettings::buffering(plan.receive_buffer_bytes),
         scheduling: &plan.scheduling,
         priority: plan.priority,
         network_priority: plan.network_priority,

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, ListenAt, NetworkPriority, SocketSettings};
+use deckwatch_carrier::carrier::{
+    ChannelAt, ConnectTo, ListenAt, NetworkPriority, ReceiverSettings, SocketSettings,
+};
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::part;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
@@ -146,7 +148,7 @@ impl Stand {
             .listen(&ListenAt {
                 address: HOME,
                 channel: self.channel.as_ref(),
-                receive_buffer_bytes: None,
+                settings: ReceiverSettings::default(),
                 scheduling: &Scheduling::default(),
                 priority: None,
                 network_priority: Default::default(),

@@ -48,6 +48,28 @@ pub enum LaboratoryError {
         /// The parameters that differ, with both values.
         differs: String,
     },
+    /// The settings of a sweep need too many processes.
+    #[error(
+        "The settings need {ends} processes at once, and at most {limit} are allowed. Compare fewer carriers, streams or hops \
+         in one sweep."
+    )]
+    TooManyEnds {
+        /// The number needed.
+        ends: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// A way has more hops than hosts are named.
+    #[error(
+        "A way of {hops} hops passes {between} hosts, and --via names {named}. Name as many with --via, in the order of the \
+         way.", between = hops - 1
+    )]
+    TooFewHosts {
+        /// The hops.
+        hops: u32,
+        /// The hosts named.
+        named: usize,
+    },
     /// The hosts of an emulated network cannot be made or used.
     #[error(transparent)]
     Testbed(#[from] deckwatch_testbed::TestbedError),

@@ -1,11 +1,19 @@
 //! Other instruments in the same run: sockperf's ping-pong and iperf3's throughput, of the same protocol and size.
 
+use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::carrier::Framing;
+use deckwatch_meter::experiment::{Measurement, Ratio};
+use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, TRANSACTION};
+
+use super::variant::Variant;
+use super::{SIZE, Sweep};
 use crate::laboratory::LaboratoryError;
+use crate::laboratory::session::Session;
 
 /// An instrument of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +85,78 @@ impl Instrument {
                 &format!("it has ended ({status}) without a result: {}", words.trim()),
             )
         })
+    }
+}
+
+/// Results of other instruments beside one variant, an entry for each iteration.
+pub(super) type Others = BTreeMap<&'static str, Vec<f64>>;
+
+/// Runs the other instruments beside an iteration of udp or tcp. An instrument that is missing or fails is skipped.
+pub(super) fn run_beside(
+    session: &mut Session<'_>,
+    asked: &Sweep,
+    variant: Variant,
+    size: u32,
+    others: &mut Others,
+) {
+    let is_udp = variant.carrier.framing() == Framing::Datagram;
+    let is_transport = is_udp || variant.carrier.framing() == Framing::Length;
+    let is_alike = is_transport && variant.factors().is_empty() && asked.network.is_none();
+    for instrument in asked.beside.iter().filter(|_| is_alike) {
+        if let Some(reason) = instrument.missing() {
+            session.skip(instrument.name(), &reason);
+            continue;
+        }
+        let ran = instrument.run(is_udp, size);
+        if let Some(value) = session.or_skip(instrument.name(), ran) {
+            others.entry(instrument.keys().0).or_default().push(value);
+        }
+    }
+}
+
+/// The ratios of a point to other instruments, in words.
+pub(super) fn ratio_notes(point: &Measurement) -> Vec<String> {
+    let size = point.factors.get(SIZE).copied().unwrap_or_default();
+    let of = |(name, key): (&str, &str)| {
+        let ratio = point.ratio(key)?.interval_words();
+        Some(format!(
+            "{} at {size} octets, {name}: {ratio}",
+            point.system
+        ))
+    };
+    let [sockperf, iperf3] = Instrument::ALL.map(|it| it.keys().1);
+    let words = [
+        ("median transaction time over sockperf's", sockperf),
+        ("end-to-end throughput over iperf3's", iperf3),
+    ];
+    words.into_iter().filter_map(of).collect()
+}
+
+/// Adds the results of other instruments, and ours over theirs, iteration by iteration.
+pub(super) fn add_ratios(point: &mut Measurement, others: &Others) {
+    for instrument in Instrument::ALL {
+        let (key, ratio) = instrument.keys();
+        let own = match instrument {
+            Instrument::Sockperf => TRANSACTION.key("p50"),
+            Instrument::Iperf3 => END_TO_END_THROUGHPUT.run_key(),
+        };
+        let (Some(theirs), Some(own)) = (others.get(key), point.runs.get(&own)) else {
+            continue;
+        };
+        // An iteration that it missed would shift the pairs.
+        if theirs.len() != own.len() {
+            continue;
+        }
+        let ratios: Vec<f64> = own
+            .iter()
+            .zip(theirs)
+            .map(|(own, theirs)| own / theirs)
+            .collect();
+        for (key, values) in [(key, theirs.clone()), (ratio, ratios)] {
+            let median = Ratio::of(values.clone()).map(|found| (key.to_owned(), found.median));
+            point.values.extend(median);
+            point.runs.insert(key.to_owned(), values);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The event channels of a carrier: one for each direction, each a process, and a naming service to find them.
+//! The event channels of a carrier: one for each leg of the way, each a process, and a naming service to find them.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,8 @@ type At<'h> = (IpAddr, Option<&'h Host>);
 
 /// The channels of a carrier.
 pub(super) struct Channels {
-    /// From the client to the server.
-    pub(super) there: ChannelAt,
-    /// From the server to the client.
-    pub(super) back: ChannelAt,
+    /// Of each process to the next one; of the last to the first.
+    pub(super) legs: Vec<ChannelAt>,
     /// The processes, which end before the folder is removed.
     processes: Vec<End>,
     /// The folder of the naming service's store.
@@ -39,38 +37,35 @@ impl Channels {
     pub(super) fn start(
         program: &Path,
         carrier: CarrierRef,
-        ((near, client), (far, server)): (At<'_>, At<'_>),
+        sides: &[At<'_>],
         folder: PathBuf,
     ) -> Result<Self, LaboratoryError> {
         std::fs::create_dir_all(&folder).map_err(|source| LaboratoryError::File {
             path: folder.clone(),
             source,
         })?;
+        let Some(&(first, first_host)) = sides.first() else {
+            return Err(LaboratoryError::Nothing);
+        };
         let names = PartPlan::Names(NamesPlan {
-            address: near,
+            address: first,
             port: 0,
             store: folder.join("names"),
             scheduling: Scheduling::default(),
         });
-        let at = |names: &str, way: &str| ChannelAt {
-            names: names.to_owned(),
-            name: format!("deckwatch/sweep-{way}"),
-        };
         let mut channels = Self {
-            there: at("", "there"),
-            back: at("", "back"),
+            legs: Vec::new(),
             processes: Vec::new(),
             folder,
         };
         let what = format!("The naming service of {carrier}");
-        let endpoint = channels.play(what, (program, client), &names)?.endpoint;
-        channels.there = at(&endpoint, "there");
-        channels.back = at(&endpoint, "back");
-        let both = [
-            (near, client, channels.there.clone()),
-            (far, server, channels.back.clone()),
-        ];
-        for (address, host, channel) in both {
+        let endpoint = channels.play(what, (program, first_host), &names)?.endpoint;
+        for (leg, &(address, host)) in sides.iter().enumerate() {
+            let channel = ChannelAt {
+                names: endpoint.clone(),
+                name: format!("deckwatch/sweep-{leg}"),
+            };
+            channels.legs.push(channel.clone());
             let plan = PartPlan::Channel(ChannelPlan {
                 stream: stream(carrier),
                 address,

@@ -79,9 +79,9 @@ impl End {
             Order::Expect {
                 first,
                 messages,
-                echoes,
+                passes_on,
             } => {
-                flow.expect(*first, *messages, *echoes);
+                flow.expect(*first, *messages, *passes_on);
                 Ok(Answer::Done)
             }
             Order::Transact { first, messages } => {

@@ -4,7 +4,7 @@ use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point,
 };
 use deckwatch_meter::metrics::{
-    CLIENT_TO_SERVER, DATA_RECEIVED, END_TO_END_MESSAGES, END_TO_END_THROUGHPUT, Metric,
+    CHAIN, CLIENT_TO_SERVER, DATA_RECEIVED, END_TO_END_MESSAGES, END_TO_END_THROUGHPUT, Metric,
     RECEIVER_THROUGHPUT, SENDTO_ERRORS, SERVER_TO_CLIENT, TRANSACTION, TRANSMITTER_THROUGHPUT,
 };
 
@@ -37,6 +37,14 @@ const FIRST: [Row; 2] = [
         Bars::Deviation,
     ),
 ];
+
+/// The figure of ways over more than one hop.
+const CHAINS: Row = (
+    "Total communication latency of the chain",
+    "figure 3, EQ 4",
+    CHAIN,
+    Bars::Deviation,
+);
 
 /// The figures behind those of single systems.
 const LAST: [Row; 4] = [
@@ -105,6 +113,9 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
         "section 2.1, EQ 2 and 3",
         &[CLIENT_TO_SERVER, SERVER_TO_CLIENT],
     ));
+    if points.iter().any(|of| of.factors.contains_key("hops")) {
+        figures.push(of_all(&CHAINS));
+    }
     figures.extend(systems.iter().filter_map(|system| layers(points, system)));
     figures.extend(LAST.iter().map(of_all));
     figures

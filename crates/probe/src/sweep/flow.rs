@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority};
+use deckwatch_carrier::carrier::{
+    ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority, ReceiverSettings,
+};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::sender::{SendError, Sender, Sent};
 use deckwatch_carrier::talk::Ready;
@@ -42,7 +44,7 @@ struct State {
     first: u64,
     /// By sequence number, from `first`: whether it is there.
     seen: Vec<bool>,
-    echoes: bool,
+    passes_on: bool,
     /// The last answer and its time.
     latest: Option<(u64, i64)>,
     arrived: Arrived,
@@ -50,14 +52,18 @@ struct State {
 }
 
 impl State {
-    /// Counts of arrivals and answers.
-    fn counts(&self) -> (u64, usize) {
-        (self.arrived.received, self.arrived.answered.len())
+    /// Counts of arrivals, and of messages that were passed on or refused.
+    fn counts(&self) -> (u64, usize, u64) {
+        let Arrived {
+            received, refused, ..
+        } = self.arrived;
+        (received, self.arrived.answered.len(), refused)
     }
 
-    /// Whether an answer is being sent.
-    fn owes_answers(&self) -> bool {
-        self.echoes && (self.arrived.answered.len() as u64) < self.arrived.received
+    /// Whether a message is being passed on.
+    fn owes_messages(&self) -> bool {
+        let done = self.arrived.answered.len() as u64 + self.arrived.refused;
+        self.passes_on && done < self.arrived.received
     }
 }
 
@@ -80,7 +86,10 @@ impl Flow {
             .listen(&ListenAt {
                 address: listen.address,
                 channel: listen.channel.as_ref(),
-                receive_buffer_bytes: listen.socket.send_buffer_bytes,
+                settings: ReceiverSettings {
+                    receive_buffer: listen.socket.send_buffer,
+                    servants: listen.servants,
+                },
                 scheduling: &Scheduling::default(),
                 priority: None,
                 network_priority: NetworkPriority::default(),
@@ -138,17 +147,17 @@ impl Flow {
     }
 
     /// Forgets what has arrived, and expects these messages.
-    pub(super) fn expect(&self, first: u64, messages: u64, echoes: bool) {
+    pub(super) fn expect(&self, first: u64, messages: u64, passes_on: bool) {
         let count = usize::try_from(messages).unwrap_or(usize::MAX);
         let mut state = self.incoming.state();
         *state = State {
             first,
             seen: vec![false; count],
-            echoes,
+            passes_on,
             dropped_before: self.shared.dropped.load(Ordering::Relaxed),
             ..State::default()
         };
-        if echoes {
+        if passes_on {
             state.arrived.answered.reserve(count);
         }
     }
@@ -222,7 +231,7 @@ impl Flow {
         let loses = carrier.delivery() == Delivery::BestEffort || carrier.needs().channel.is_some();
         let patience = if loses { QUIET } else { PATIENCE };
         let mut state = self.incoming.state();
-        while state.arrived.received < accepted || state.owes_answers() {
+        while state.arrived.received < accepted || state.owes_messages() {
             let before = state.counts();
             let is_same = |state: &mut State| state.counts() == before;
             let waited = (self.incoming.changed).wait_timeout_while(state, patience, is_same);
@@ -319,7 +328,7 @@ impl Handler for Taking {
         arrived.received += 1;
         arrived.last_ns = arrived.last_ns.max(received_ns);
         state.latest = Some((sequence, received_ns));
-        if !state.echoes {
+        if !state.passes_on {
             drop(state);
             self.incoming.changed.notify_one();
             return;
@@ -328,12 +337,18 @@ impl Handler for Taking {
         let mut outgoing = lock(&self.outgoing);
         outgoing.body.set_sequence(sequence);
         let start_ns = clock::monotonic_ns();
-        // The other end misses an answer that is refused.
-        let _ = outgoing.send(sequence);
+        let sent = outgoing.send(sequence);
         outgoing.collect();
         drop(outgoing);
-        let answer = (sequence, received_ns, start_ns);
-        self.incoming.state().arrived.answered.push(answer);
+        let mut state = self.incoming.state();
+        match sent {
+            Ok(()) => state
+                .arrived
+                .answered
+                .push((sequence, received_ns, start_ns)),
+            Err(_) => state.arrived.refused += 1,
+        }
+        drop(state);
         self.incoming.changed.notify_one();
     }
 }

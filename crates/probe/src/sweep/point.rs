@@ -6,7 +6,7 @@ use deckwatch_meter::experiment::Measurement;
 use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::metrics::{
     CHAIN, CLIENT_TO_SERVER, DataStream, METRICS, Metric, SERVER_TO_CLIENT, Scope, Spread,
-    TRANSACTION, Transaction, chain_ns,
+    TRANSACTION, Transaction,
 };
 
 /// What one iteration has shown.
@@ -32,10 +32,7 @@ const LATENCIES: [(Metric, Latency); 4] = [
     (TRANSACTION, Transaction::time_ns),
     (CLIENT_TO_SERVER, Transaction::client_to_server_ns),
     (SERVER_TO_CLIENT, Transaction::server_to_client_ns),
-    // The client and the server are a chain of two.
-    (CHAIN, |of| {
-        chain_ns(&[of.client_to_server_ns(), of.server_to_client_ns()])
-    }),
+    (CHAIN, Transaction::chain_ns),
 ];
 
 /// Returns the measurement of a point's iterations; `None` without any.
@@ -110,6 +107,7 @@ mod tests {
             stop_b_ns: time / 2,
             start_c_ns: time / 2 + 10,
             stop_d_ns: *time,
+            inside_ns: 0,
         };
         Iteration {
             transactions: times.iter().map(transaction).collect(),

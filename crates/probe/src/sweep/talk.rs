@@ -27,8 +27,8 @@ pub(crate) enum Order {
         first: u64,
         /// NUM_MESSAGES.
         messages: u64,
-        /// Each message is answered by one of the same size.
-        echoes: bool,
+        /// Each message is passed on, or answered, by one of the same size.
+        passes_on: bool,
     },
     /// Sends messages one at a time, and waits for each answer.
     Transact {
@@ -65,6 +65,8 @@ pub(crate) struct Listen {
     pub(crate) channel: Option<ChannelAt>,
     /// Settings of the sender's socket. The receive buffer has the octets of the send buffer.
     pub(crate) socket: SocketSettings,
+    /// Objects that take turns, if the carrier has objects.
+    pub(crate) servants: u32,
 }
 
 /// An end's answer.
@@ -102,7 +104,7 @@ pub(crate) struct Streamed {
     pub(crate) queue_drops: u64,
 }
 
-/// The receiver's view of a stream, or of the messages that it answered.
+/// The receiver's view of a stream, or of the messages that it passed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Arrived {
     /// Different messages.
@@ -110,8 +112,10 @@ pub(crate) struct Arrived {
     pub(crate) duplicates: u64,
     /// Messages that the receiver's socket dropped.
     pub(crate) overflows: u64,
+    /// Messages that it could not pass on, because send refused.
+    pub(crate) refused: u64,
     pub(crate) first_ns: i64,
     pub(crate) last_ns: i64,
-    /// Sequence number, receipt and send of each message that was answered.
+    /// Sequence number, receipt and send of each message that was passed on.
     pub(crate) answered: Vec<(u64, i64, i64)>,
 }

@@ -1,0 +1,140 @@
+//! The hosts of a sweep and the processes on them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
+
+use super::Sweep;
+use super::channel::Channels;
+use super::ring::{Ring, Rings, Side};
+use super::variant::Variant;
+use crate::laboratory::condition::Places;
+use crate::laboratory::process::End;
+use crate::laboratory::program::Shape;
+use crate::laboratory::session::Session;
+use crate::laboratory::{LaboratoryError, Role};
+
+/// An emulated network between the ends.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// The network.
+    pub spec: NetworkSpec,
+    /// The client's host.
+    pub from: String,
+    /// The hosts that pass messages on, in the order of the way. Of fewer hops, the first ones do.
+    pub via: Vec<String>,
+    /// The server's host.
+    pub to: String,
+    /// Drops the first frame to the server and each so many after it, to check that the loss shows.
+    pub lose_every: Option<NonZeroU32>,
+}
+
+impl Network {
+    /// The hosts along a way of so many hops.
+    fn hosts(&self, hops: u32) -> Vec<&str> {
+        let between = self.via.iter().take(hops as usize - 1);
+        let from = std::iter::once(&self.from);
+        let all = from.chain(between).chain(std::iter::once(&self.to));
+        all.map(String::as_str).collect()
+    }
+
+    /// Refuses a way of more hops than there are hosts.
+    pub(super) fn check(&self, hops: u32) -> Result<(), LaboratoryError> {
+        let named = self.via.len();
+        if named + 1 < hops as usize {
+            return Err(LaboratoryError::TooFewHosts { hops, named });
+        }
+        Ok(())
+    }
+
+    /// Makes the hosts and the network.
+    pub(super) fn make(&self, hops: u32) -> Result<Testbed, LaboratoryError> {
+        let hosts: Vec<HostSpec> = self.hosts(hops).into_iter().map(HostSpec::new).collect();
+        let bed = Testbed::create(&self.spec, &hosts)?;
+        if let Environment::Loopback { reason } = bed.environment() {
+            return Err(LaboratoryError::NotEmulated {
+                network: self.spec.name.clone(),
+                reason,
+            });
+        }
+        if let Some(every_nth) = self.lose_every {
+            bed.port(&self.to)?.lose_every(every_nth)?;
+        }
+        Ok(bed)
+    }
+
+    pub(super) fn words(&self, hops: u32) -> String {
+        let Self { spec, to, .. } = self;
+        let lost = self.lose_every;
+        let lost = lost.map_or(String::new(), |nth| {
+            format!("; every {nth}th frame to {to} is dropped")
+        });
+        let way = self.hosts(hops).join(" to ");
+        format!("{spec}; from {way}{lost}")
+    }
+}
+
+/// The processes of each variant of a carrier, started when it is first measured.
+pub(super) type Pairs = BTreeMap<String, Rings>;
+
+/// Starts the ends of a carrier. `folder` is a name that is free for its channels.
+pub(super) fn start(
+    session: &mut Session<'_>,
+    asked: &Sweep,
+    (places, bed): (&Places, Option<&Testbed>),
+    (variant, folder): (Variant, &Path),
+) -> Result<Rings, LaboratoryError> {
+    let hosts: Vec<Option<&Host>> = match (&asked.network, bed) {
+        (Some(network), Some(bed)) => {
+            let hosts = network.hosts(variant.hops).into_iter();
+            let hosts = hosts.map(|name| bed.host(name).map(Some));
+            hosts.collect::<Result<_, _>>()?
+        }
+        _ => vec![None; variant.hops as usize + 1],
+    };
+    let rings = (0..variant.streams).map(|stream| {
+        let folder = folder.with_extension(stream.to_string());
+        ring(session, (places, &hosts), (variant, &folder))
+    });
+    Ok(Rings::new(rings.collect::<Result<_, _>>()?))
+}
+
+/// Starts the ends of one stream.
+fn ring(
+    session: &mut Session<'_>,
+    (places, hosts): (&Places, &[Option<&Host>]),
+    (variant, folder): (Variant, &Path),
+) -> Result<Ring, LaboratoryError> {
+    let own = session.own();
+    let carrier = variant.carrier;
+    let last = hosts.len() - 1;
+    let mut sides = Vec::new();
+    for (number, host) in hosts.iter().enumerate() {
+        let (what, place) = match number {
+            0 => ("client".to_owned(), places.client),
+            _ if number == last => ("server".to_owned(), places.server),
+            _ => (format!("hop {number}"), places.server),
+        };
+        let mut command = own.command(Role::Sweep, place, None, &Shape::default());
+        if let Some(host) = host {
+            host.place(&mut command)?;
+        }
+        let mut end = End::start(format!("The {what} of {carrier}"), command)?;
+        let (is_fifo, _) = end.greeting()?;
+        session.is_placed &= is_fifo == place.fifo.is_some();
+        let address = IpAddr::V4(host.map_or(Ipv4Addr::LOCALHOST, Host::address));
+        sides.push(Side { end, address });
+    }
+    let channels = carrier.needs().channel.map(|_| {
+        let at: Vec<_> = sides.iter().map(|side| side.address).collect();
+        let at: Vec<_> = at.into_iter().zip(hosts.iter().copied()).collect();
+        Channels::start(&own.path, carrier, &at, folder.to_owned())
+    });
+    Ok(Ring {
+        sides,
+        channels: channels.transpose()?,
+    })
+}

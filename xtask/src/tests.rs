@@ -13,7 +13,7 @@ use crate::skips::Ledger;
 
 /// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the
 /// other, with nothing beside them.
-const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
+const MEASURING: &[&str] = &["carrier", "cli", "load", "probe", "scenario", "testbed"];
 
 /// Packages whose tests take longest. They start first, so that no processor waits for the last of them.
 const LONG: &[&str] = &["orb", "report", "interop", "examples"];

@@ -30,6 +30,7 @@ mod invert;
 mod invoke;
 mod ior;
 mod laboratory_end;
+mod load;
 mod marshal;
 mod names;
 mod overhead;
@@ -104,6 +105,7 @@ subcommands! {
     }
     "Laboratory" {
         Testbed => testbed,
+        Load => load,
         Doctor => doctor,
     }
     "Measurements" {

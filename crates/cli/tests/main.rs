@@ -15,6 +15,7 @@ mod far;
 mod federated_channels;
 mod group;
 mod idl;
+mod load;
 mod names;
 mod output;
 mod real_time_channel;

@@ -117,6 +117,9 @@ pub const RETURNED_SLACK_BYTES: u64 = 1 << 20;
 /// Warnings of one far part that are kept: more than a part has kinds of.
 pub const FAR_WARNINGS_MAX: usize = 32;
 
+/// Processors or links of one far load whose figures are kept.
+pub const FAR_HELD_MAX: usize = 4096;
+
 /// Octets of this program that are copied to a far host: a debug build with its symbols has a fifth of that.
 pub const INSTALL_SIZE_MAX: u64 = 1 << 30;
 

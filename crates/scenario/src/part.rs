@@ -5,7 +5,7 @@ use std::io::{BufRead, Read as _, Write};
 use deckwatch_carrier::error::PartError;
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
 use deckwatch_carrier::plan::PartPlan;
-use deckwatch_testbed::load::{self, LoadPlan};
+use deckwatch_load::{LoadError, LoadPlan, Stop};
 use serde::{Deserialize, Serialize};
 
 /// The plan of a process, as JSON in the first line of its standard input.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub enum ProcessPlan {
     /// A part that sends, receives, forwards or captures messages, or serves names.
     Part(Box<PartPlan>),
-    /// A process that keeps a processor busy.
+    /// A load of the mission.
     Load(LoadPlan),
 }
 
@@ -46,6 +46,9 @@ pub enum ProcessError {
         "The part cannot be started on this host ({0}). Check the `processors` of the host: they are those of its machine."
     )]
     Start(std::io::Error),
+    /// A load cannot be carried out.
+    #[error("The load cannot be carried out. {0}")]
+    Load(#[from] LoadError),
     /// The report of a load cannot be written.
     #[error("The report of a load could not be written ({0}).")]
     Report(std::io::Error),
@@ -67,7 +70,7 @@ pub fn run(
     match serde_json::from_str(&line).map_err(|error| ProcessError::Plan(error.to_string()))? {
         ProcessPlan::Part(plan) => Ok(deckwatch_carrier::part::run(&plan, input, output)?),
         ProcessPlan::Load(plan) => {
-            let report = load::run(&plan, input);
+            let report = deckwatch_load::run(&plan, &Stop::when_ended(input), &mut |_| ())?;
             let line = serde_json::to_string(&report)
                 .map_err(|error| ProcessError::Report(error.into()))?;
             writeln!(output, "{line}").map_err(ProcessError::Report)

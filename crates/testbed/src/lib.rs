@@ -26,7 +26,6 @@ mod layout;
 pub mod leftovers;
 pub mod limits;
 mod link;
-pub mod load;
 mod network;
 mod owner;
 mod port;

@@ -9,12 +9,6 @@ pub const HOST_NAME_LEN_MAX: usize = 32;
 /// Testbeds that outlive the command that created them; more are an error in a script.
 pub const KEPT_TESTBEDS_MAX: u32 = 1000;
 
-/// Processes of a load on one host; the paper uses 20.
-pub const LOAD_PROCESSES_MAX: u32 = 1000;
-
-/// The longest lifetime of a load, seconds. A day is longer than any mission and ends forgotten loads.
-pub const LOAD_LIFETIME_S_MAX: u64 = 86_400;
-
 /// Characters of a tool's output that an error includes.
 pub const TOOL_SPEECH_LEN_MAX: usize = 600;
 

@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 use deckwatch_carrier::host_clock::Exchange;
 use deckwatch_carrier::limits::{FAR_COUNTER_MAX, LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
+use deckwatch_load::LoadReport;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::namespace::kill_process_group;
 use deckwatch_os::schedule::REAL_TIME_LIMIT_SIGNAL;
-use deckwatch_testbed::load::LoadReport;
 
 use super::station::{Place, Station};
-use crate::limits::{EXIT_PATIENCE, FAR_GARBLED_MAX, FAR_WARNINGS_MAX, LAST_WORDS_SIZE_MAX};
+use crate::limits::{
+    EXIT_PATIENCE, FAR_GARBLED_MAX, FAR_HELD_MAX, FAR_WARNINGS_MAX, LAST_WORDS_SIZE_MAX,
+};
 use crate::part::ProcessPlan;
 use crate::reach::{FarPlan, Heard, Pipe, Reach, Terms, missing_program, plain_text};
 use crate::run::RunError;
@@ -419,6 +421,13 @@ fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
         Line::Event(PartEvent::Error { text }) => Line::Event(PartEvent::Error {
             text: plain_text(&text),
         }),
+        Line::Load(mut report) => {
+            report.held.truncate(FAR_HELD_MAX);
+            for held in &mut report.held {
+                held.of = plain_text(&held.of);
+            }
+            Line::Load(report)
+        }
         Line::Garbled(text) => Line::Garbled(plain_text(&text)),
         line => line,
     }

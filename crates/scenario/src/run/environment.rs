@@ -73,8 +73,8 @@ fn loads(mission: &Mission, children: &[Child]) -> Vec<String> {
         let of_host = children
             .iter()
             .filter(|child| child.role == Role::Load { host: load.host });
-        let reports = of_host.filter_map(|child| child.load);
-        let burst = reports.map(|report| report.burst_ns_min).min();
+        let bursts = of_host.filter_map(|child| child.load.as_ref()?.bursts);
+        let burst = bursts.map(|bursts| bursts.ns_min).min();
         let took = burst.map_or(String::new(), |ns| format!(" (at least {} us)", ns / 1000));
         let processors = if host.processors.is_empty() {
             String::new()

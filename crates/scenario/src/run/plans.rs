@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use deckwatch_carrier::carrier::ChannelAt;
 use deckwatch_carrier::carriers::CarrierRef;
@@ -9,8 +10,8 @@ use deckwatch_carrier::plan::{
     ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
 };
 use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_load::{CountPlan, LoadPlan, Work};
 use deckwatch_testbed::Testbed;
-use deckwatch_testbed::load::LoadPlan;
 
 use super::station::Station;
 use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE};
@@ -57,11 +58,12 @@ impl<'r> Planner<'r> {
 
     pub(super) fn load(&self, load: &Load, run_s: u64) -> LoadPlan {
         LoadPlan {
-            processes: load.processes,
-            burst_iterations: load.count,
-            sleep_ns: u64::try_from(load.sleep.as_nanos()).unwrap_or(u64::MAX),
-            lifetime_s: (run_s + LOAD_GRACE.as_secs())
-                .min(deckwatch_testbed::limits::LOAD_LIFETIME_S_MAX),
+            work: Work::Count(CountPlan {
+                iterations: load.count,
+                sleep: load.sleep,
+            }),
+            lifetime: (Duration::from_secs(run_s) + LOAD_GRACE)
+                .min(Duration::from_secs(deckwatch_load::limits::LIFETIME_S_MAX)),
         }
     }
 

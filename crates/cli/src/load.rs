@@ -1,0 +1,105 @@
+//! `deckwatch load`: loads that compete with the messages of a measurement.
+
+mod cpu;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use deckwatch_load::{LoadPlan, Stop, Work};
+use deckwatch_os::signal;
+
+use crate::exit;
+use crate::mission_args::duration;
+use crate::output::outln;
+
+/// Keep processors, links, memory or disks busy, at a target, and say what was reached
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    Cpu(cpu::Args),
+}
+
+/// The options of every load.
+#[derive(clap::Args)]
+struct Common {
+    /// Ends after this time
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    lasting: Duration,
+    /// Print one JSON object at the end, and no line a second
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses a share, as 0.5 or 50%.
+fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text, 1.0),
+    };
+    let share = digits.parse::<f64>().ok().map(|number| number / unit);
+    let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a share above 0 and at most 1, such as 0.5 or 50%".to_owned())
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::Cpu(args) => cpu::run(&args),
+    }
+}
+
+impl Common {
+    /// Carries out a load, with a line a second and a summary.
+    fn carry_out(&self, work: Work) -> anyhow::Result<ExitCode> {
+        signal::catch_ending().context("Signals cannot be caught.")?;
+        let plan = LoadPlan {
+            work,
+            lifetime: self.lasting,
+        };
+        let stop = Stop::default();
+        let mut broken = None;
+        let mut tell = |second: &_| {
+            if !self.json {
+                // A load whose lines nobody can read ends.
+                if let Err(error) = outln!("{second}") {
+                    broken = Some(error);
+                    stop.set();
+                }
+                if crate::output::reader_is_gone() {
+                    stop.set();
+                }
+            }
+        };
+        let report = deckwatch_load::run(&plan, &stop, &mut tell)?;
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        if self.json {
+            outln!("{}", serde_json::to_string(&report)?)?;
+        } else {
+            for held in &report.held {
+                outln!("{held}")?;
+            }
+            if let Some(bursts) = report.bursts {
+                outln!(
+                    "{} bursts, the shortest in {} us",
+                    bursts.count,
+                    bursts.ns_min / 1000
+                )?;
+            }
+        }
+        if let Some(signal) = signal::ending() {
+            return Ok(exit::ended_by(signal).into());
+        }
+        Ok(if report.is_held() {
+            ExitCode::SUCCESS
+        } else {
+            exit::NOT_HELD.into()
+        })
+    }
+}

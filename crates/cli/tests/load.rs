@@ -1,0 +1,97 @@
+//! `deckwatch load`: loads by hand, with their target, their end and their faults.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command.arg("load").args(words).env("NO_COLOR", "1");
+    command
+}
+
+fn load(words: &[&str]) -> Output {
+    command(words).output().expect("the program starts")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn help_is_as_it_was_agreed() {
+    for words in [&["cpu", "--help"][..]] {
+        let output = load(words);
+        assert!(output.status.success());
+        insta::assert_snapshot!(format!("help of load {}", words[0]), text(&output.stdout));
+    }
+}
+
+#[test]
+fn what_cannot_be_a_load_is_refused_with_what_to_write() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["cpu", "--share", "1.5"], "such as 0.5 or 50%"),
+        (&["cpu", "--share", "0"], "such as 0.5 or 50%"),
+        (&["cpu", "--class", "rr:5"], "such as fifo:10"),
+        (&["cpu", "--class", "fifo:0"], "such as fifo:10"),
+        (
+            &["cpu", "--share", "0.9", "--class", "fifo:5"],
+            "Write at most 0.8",
+        ),
+        (&["cpu", "--class", "fifo:5"], "Give a share"),
+        (
+            &["cpu", "--share", "0.1", "--cpus", "4000"],
+            "Processor 4000 cannot be used",
+        ),
+    ];
+    for (words, wanted) in cases {
+        let output = load(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(wanted), "{words:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_share_is_reported_as_json_with_an_exit_status_that_agrees() {
+    let output = load(&["cpu", "--share", "5%", "--for", "2200ms", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let held = report["held"].as_array().expect("processors");
+    assert!(!held.is_empty());
+    for held in held {
+        assert_eq!(held["asked"], 0.05);
+        assert_eq!(held["seconds"], 1);
+    }
+    // Whether it was held depends on what else runs here.
+    let is_near = |held: &serde_json::Value| {
+        let mean = held["mean"].as_f64().expect("a number");
+        (mean - 0.05).abs() <= 0.02
+    };
+    let wanted = if held.iter().all(is_near) { 0 } else { 1 };
+    assert_eq!(output.status.code(), Some(wanted), "{report}");
+}
+
+#[test]
+fn ctrl_c_ends_a_load_with_a_summary_of_what_it_reached() {
+    let mut child = command(&[
+        "cpu", "--loops", "1", "--count", "1000", "--sleep", "50ms", "--for", "10min",
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let first = lines.next().expect("a line a second").expect("UTF-8");
+    assert!(first.contains("processor"), "{first}");
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::INT).expect("it runs");
+    let rest: Vec<String> = lines.map(|line| line.expect("UTF-8")).collect();
+    assert_eq!(child.wait().expect("it ended").code(), Some(130));
+    assert!(
+        rest.last()
+            .expect("a summary")
+            .contains("bursts, the shortest in"),
+        "{rest:?}"
+    );
+}

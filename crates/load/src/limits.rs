@@ -1,0 +1,28 @@
+//! Every bound of this crate, with its reason.
+
+use std::time::Duration;
+
+/// Loops of the paper on one host; the paper uses 20.
+pub const LOOPS_MAX: u32 = 1000;
+
+/// The longest lifetime of a load, seconds. A day is longer than any mission and ends forgotten loads.
+pub const LIFETIME_S_MAX: u64 = 86_400;
+
+/// The largest share that a load of a real-time class takes of a processor. The rest keeps the machine usable; the
+/// kernel's own bound is 95% by default.
+pub const REAL_TIME_SHARE_MAX: f64 = 0.8;
+
+/// Time for which a thread of a real-time class may run without blocking before the kernel ends the process. A load
+/// blocks after some milliseconds, so that only a fault reaches it.
+pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(1);
+
+/// Processor time that a thread of a load makes up for after it was kept from its processor. More would be a burst that
+/// nobody asked for.
+pub const CATCH_UP_MAX: Duration = Duration::from_millis(20);
+
+/// Accumulated error of a controller that is still corrected. What a step of another load causes beyond it is not paid
+/// back: the load would overshoot for a second.
+pub const DEFICIT_MAX: Duration = Duration::from_millis(20);
+
+/// Octets of `/proc/stat` that are read: a line for each processor and a long one of interrupts.
+pub const STAT_SIZE_MAX: u64 = 4 << 20;

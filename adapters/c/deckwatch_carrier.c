@@ -37,6 +37,9 @@
 /* The same timer slack as that of Deckwatch's own carriers. */
 #define TIMER_SLACK_NS 1ul
 #define MESSAGES_MAX (UINT64_C(1) << 26)
+#define PATH_SIZE_MAX 8192
+#define BROKER_ATTEMPTS 3
+#define BROKER_BOUND_NS INT64_C(5000000000)
 
 /* A supplier's record of one message to one slot. */
 typedef struct supplier_record {
@@ -864,7 +867,8 @@ static bool socket_address(const char *address, unsigned port, struct sockaddr_s
     return true;
 }
 
-unsigned dw_free_port(const char *address) {
+/* Returns a TCP port that is free on this address now, or 0. */
+static unsigned free_port(const char *address) {
     struct sockaddr_storage at;
     socklen_t size;
     if (!socket_address(address, 0, &at, &size))
@@ -891,6 +895,10 @@ static void become(const char *const argv[], int keep_fd, int report, pid_t pare
     dup2(STDERR_FILENO, STDOUT_FILENO);
     if (keep_fd >= 0)
         fcntl(keep_fd, F_SETFD, 0);
+    /* Debian has servers in directories that are not in the path of ordinary users. */
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s:/usr/local/sbin:/usr/sbin:/sbin", getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+    setenv("PATH", path, 1);
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     (void)!write(report, &errno, sizeof errno);
     _exit(1);
@@ -918,7 +926,8 @@ pid_t dw_spawn(const char *const argv[], int keep_fd) {
     return -1;
 }
 
-bool dw_wait_tcp(const char *address, unsigned port, pid_t server, int64_t bound_ns) {
+/* Waits until a TCP server answers on this address. Returns false if its process ends, or at `bound_ns`. */
+static bool wait_tcp(const char *address, unsigned port, pid_t server, int64_t bound_ns) {
     struct sockaddr_storage at;
     socklen_t size;
     if (!socket_address(address, port, &at, &size))
@@ -930,16 +939,15 @@ bool dw_wait_tcp(const char *address, unsigned port, pid_t server, int64_t bound
             close(client);
         if (answers)
             return true;
-        if (server > 0 && waitpid(server, NULL, WNOHANG) == server)
+        if (waitpid(server, NULL, WNOHANG) == server)
             return false;
         sleep_until(dw_now_ns() + 10000000);
     }
     return false;
 }
 
-void dw_end_process(pid_t process) {
-    if (process <= 0)
-        return;
+/* Ends a program, if need be by force. */
+static void end_process(pid_t process) {
     kill(process, SIGTERM);
     for (int64_t end_ns = dw_now_ns() + 1000000000; dw_now_ns() < end_ns;) {
         if (waitpid(process, NULL, WNOHANG) != 0)
@@ -948,6 +956,60 @@ void dw_end_process(pid_t process) {
     }
     kill(process, SIGKILL);
     waitpid(process, NULL, 0);
+}
+
+/* Starts the broker. Returns its process and its port, or -1 after `dw_fail`. */
+static pid_t start_broker(const dw_plan *of, pid_t (*start)(const dw_plan *, unsigned), unsigned *port) {
+    /* Another program may take the free port first. */
+    for (unsigned attempt = 0; attempt < BROKER_ATTEMPTS && !dw_stopped(); attempt++) {
+        *port = free_port(of->address);
+        pid_t process = start(of, *port);
+        if (process < 0) {
+            dw_fail("The broker of %s cannot be started: %s. Its package is named in carrier.toml.", carrier->name,
+                    strerror(errno));
+            return -1;
+        }
+        if (wait_tcp(of->address, *port, process, BROKER_BOUND_NS))
+            return process;
+        end_process(process);
+    }
+    if (!dw_stopped())
+        dw_fail("The broker of %s does not answer on %s. Its messages are on standard error.", carrier->name,
+                of->address);
+    return -1;
+}
+
+int dw_serve(const dw_plan *of, pid_t (*start)(const dw_plan *, unsigned)) {
+    char endpoint[128];
+    unsigned port;
+    pid_t process = start_broker(of, start, &port);
+    if (process < 0)
+        return dw_stopped() ? 0 : -1;
+    snprintf(endpoint, sizeof endpoint, strchr(of->address, ':') ? "[%s]:%u" : "%s:%u", of->address, port);
+    dw_announce(endpoint, endpoint);
+    while (!dw_stopped()) {
+        if (waitpid(process, NULL, WNOHANG) == process) {
+            dw_fail("The broker of %s ended. Its messages are on standard error.", carrier->name);
+            return -1;
+        }
+        poll(&(struct pollfd){.fd = stop_event, .events = POLLIN}, 1, DW_STOP_LOOK_MS);
+    }
+    end_process(process);
+    return 0;
+}
+
+int dw_memory_file(const char *text, char *path, size_t path_size) {
+    int memory = memfd_create("deckwatch", MFD_CLOEXEC);
+    if (memory < 0)
+        return -1;
+    snprintf(path, path_size, "/proc/self/fd/%d", memory);
+    size_t size = strlen(text);
+    if (write(memory, text, size) == (ssize_t)size && !lseek(memory, 0, SEEK_SET))
+        return memory;
+    int error = errno;
+    close(memory);
+    errno = error;
+    return -1;
 }
 
 int dw_mark_socket(const dw_plan *of, int socket) {

@@ -179,15 +179,15 @@ void dw_set_sequence(const dw_plan *plan, uint8_t *octets, uint64_t sequence);
 
 /* Splits "tcp://10.0.0.1:4711" or "10.0.0.1:4711". Returns false if it is neither. */
 bool dw_split_endpoint(const char *endpoint, char *host, size_t host_size, unsigned *port);
-/* Returns a TCP port that is free on this address now, or 0. */
-unsigned dw_free_port(const char *address);
 /* Starts a program that ends when this process ends; its output goes to standard error. `keep_fd` stays open in it,
  * unless it is -1. Returns its process id, or -1 with `errno`. */
 pid_t dw_spawn(const char *const argv[], int keep_fd);
-/* Waits until a TCP server answers on this address, or its process ends, or the time is over. */
-bool dw_wait_tcp(const char *address, unsigned port, pid_t server, int64_t bound_ns);
-/* Ends a program that `dw_spawn` started. */
-void dw_end_process(pid_t process);
+/* The whole `broker` function of a carrier whose broker is a program with one TCP port. `start` starts the program on
+ * the part's address and this port; it returns what `dw_spawn` returned. Announces "ADDRESS:PORT". */
+int dw_serve(const dw_plan *plan, pid_t (*start)(const dw_plan *plan, unsigned port));
+/* Makes a file in memory, such as a broker's configuration, so that a killed part leaves no file. Writes its path to
+ * `path`; `dw_spawn` needs the descriptor as `keep_fd`. Returns the descriptor, or -1 with `errno`. */
+int dw_memory_file(const char *text, char *path, size_t path_size);
 /* Sets IP_TOS by the plan's DSCP and SO_PRIORITY on a socket, and reports both as honoured. Returns 0 or an errno. */
 int dw_mark_socket(const dw_plan *plan, int socket);
 

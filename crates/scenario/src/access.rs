@@ -22,7 +22,11 @@ pub fn load(path: &Path) -> Result<Table, LoadError> {
     parse(path, read(path)?)
 }
 
-fn parse(path: &Path, text: Arc<str>) -> Result<Table, LoadError> {
+/// Reads the text of an access file; `path` stands in the faults.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(path: &Path, text: Arc<str>) -> Result<Table, LoadError> {
     let malformed = |faults| LoadError::Malformed(Box::new(faults));
     let mut faults = Faults::new(path, text.clone());
     let table = shaped_table(&text, schema(), "the access file", &mut faults).map_err(malformed)?;

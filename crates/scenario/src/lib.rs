@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod forecast;
+pub mod fuzzing;
 pub mod limits;
 pub mod mission;
 pub mod network;

@@ -27,7 +27,11 @@ pub fn load(path: &Path) -> Result<NetworkSpec, LoadError> {
     parse(path, read(path)?)
 }
 
-fn parse(path: &Path, text: Arc<str>) -> Result<NetworkSpec, LoadError> {
+/// Reads the text of a network file; `path` stands in the faults.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(path: &Path, text: Arc<str>) -> Result<NetworkSpec, LoadError> {
     let malformed = |faults| LoadError::Malformed(Box::new(faults));
     let mut faults = Faults::new(path, text.clone());
     let table =

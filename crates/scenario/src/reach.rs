@@ -27,9 +27,9 @@ use std::process::{Command, Stdio};
 use deckwatch_os::namespace::Placement;
 
 pub use far::run as run_far;
-pub(crate) use files::FarPlan;
+pub(crate) use files::{FarPlan, Returned};
 pub use install::install;
-pub(crate) use near::{Heard, Pipe, Terms};
+pub(crate) use near::{Heard, Pipe, Terms, read_all};
 pub use probe::{ReachError, ask};
 pub(crate) use probe::{check, missing_program};
 

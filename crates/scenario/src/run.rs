@@ -28,7 +28,7 @@ use deckwatch_testbed::{
     Environment, HostSpec, LOOPBACK, RelayProgram, Testbed, TestbedError, preset,
 };
 
-pub(crate) use child::killed_by;
+pub(crate) use child::{Line, from_far, killed_by};
 pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 

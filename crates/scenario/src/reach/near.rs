@@ -70,14 +70,8 @@ impl Pipe {
     ) -> std::io::Result<Self> {
         let (queue, lines) = sync_channel(COMMANDS_MAX);
         let heard_ns = Arc::new(AtomicI64::new(0));
-        let mut reader = Reader {
-            output: BufReader::new(output),
-            heard_ns: Arc::clone(&heard_ns),
-            plan: Some((terms.plan, queue.clone())),
-            terms: (terms.build, terms.returned),
-            began: Instant::now(),
-            lines: 0,
-        };
+        let mut reader = Reader::new(output, terms, queue.clone());
+        reader.heard_ns = Arc::clone(&heard_ns);
         let _writing = Builder::new().spawn(move || write_all(input, &lines))?;
         let _reading = Builder::new().spawn(move || {
             if let Err(fault) = reader.read_all(&mut tell) {
@@ -135,6 +129,19 @@ fn write_all(mut input: ChildStdin, lines: &Receiver<String>) {
     }
 }
 
+/// Reads `output` to its end as a [`Pipe`] does, and tells what is heard.
+///
+/// # Errors
+/// What cannot be right, as the rest of a sentence.
+pub(crate) fn read_all(
+    output: impl Read,
+    terms: Terms,
+    mut tell: impl FnMut(Option<Heard>) -> bool,
+) -> Result<(), String> {
+    let (queue, _lines) = sync_channel(1);
+    Reader::new(output, terms, queue).read_all(&mut tell)
+}
+
 /// Reads what a far part writes.
 struct Reader<R> {
     output: BufReader<R>,
@@ -147,6 +154,17 @@ struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
+    fn new(output: R, terms: Terms, queue: SyncSender<String>) -> Self {
+        Self {
+            output: BufReader::new(output),
+            heard_ns: Arc::default(),
+            plan: Some((terms.plan, queue)),
+            terms: (terms.build, terms.returned),
+            began: Instant::now(),
+            lines: 0,
+        }
+    }
+
     /// Reads to the end.
     ///
     /// # Errors
@@ -323,17 +341,13 @@ mod tests {
 
     /// Returns what is told of this output, and how reading ended.
     fn read(output: &[u8], returned: Vec<Returned>) -> (Vec<Heard>, Result<(), String>) {
-        let (queue, _lines) = sync_channel(1);
-        let mut reader = Reader {
-            output: BufReader::new(output),
-            heard_ns: Arc::default(),
-            plan: Some((String::new(), queue)),
-            terms: (BUILD.to_owned(), returned),
-            began: Instant::now(),
-            lines: 0,
+        let terms = Terms {
+            build: BUILD.to_owned(),
+            plan: String::new(),
+            returned,
         };
         let mut heard = Vec::new();
-        let ended = reader.read_all(&mut |one| {
+        let ended = read_all(output, terms, |one| {
             heard.extend(one);
             true
         });

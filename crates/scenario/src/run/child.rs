@@ -45,7 +45,8 @@ pub(super) enum Role {
 pub(super) type Told = (usize, Line);
 
 /// A line of output.
-pub(super) enum Line {
+#[derive(Debug)]
+pub(crate) enum Line {
     Event(PartEvent),
     Load(LoadReport),
     /// Stamps of a far host's clock.
@@ -389,7 +390,7 @@ fn as_line(plan: &impl serde::Serialize) -> std::io::Result<String> {
 }
 
 /// Converts what a far host said. Its texts cannot change a terminal.
-fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
+pub(crate) fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
     let line = match heard {
         None => return Line::End,
         Some(Heard::Exchange(exchange)) => return Line::Exchange(exchange),
@@ -406,6 +407,7 @@ fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
     };
     match line {
         Line::Event(PartEvent::Ready(mut ready)) => {
+            ready.endpoint = plain_text(&ready.endpoint);
             ready.scheduling = plain_text(&ready.scheduling);
             plain(&mut ready.warnings);
             Line::Event(PartEvent::Ready(ready))

@@ -54,6 +54,8 @@ pub enum Standing {
     TakingOver,
     /// It serves the channel; the number of its backups.
     Primary(usize),
+    /// Another member has become the primary meanwhile. This one takes no pushes, and delivers those that it has taken.
+    Leaving,
     /// Another member has become the primary meanwhile. This one serves no more.
     Superseded,
     /// It could not take over.

@@ -1,9 +1,11 @@
 //! Members of a group that reach each other through relays, so that a test can lose a request or cut the way.
 
+mod leading;
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -22,12 +24,17 @@ use crate::realtime::{event, list};
 use crate::support::{PATIENCE, serving_orb, serving_orb_at};
 
 /// The way to one member for the others.
+#[derive(Clone)]
 struct Relay {
     port: u16,
     /// Takes what comes, and passes nothing on.
     is_cut: Arc<AtomicBool>,
     /// The next chunk with a call of `keep` is lost.
     loses_keep: Arc<AtomicBool>,
+    /// What comes waits.
+    is_held: Arc<AtomicBool>,
+    /// Questions for the standing that were not passed on.
+    unanswered: Arc<AtomicUsize>,
 }
 
 impl Relay {
@@ -37,8 +44,10 @@ impl Relay {
             port: listener.local_addr().expect("bound").port(),
             is_cut: Arc::default(),
             loses_keep: Arc::default(),
+            is_held: Arc::default(),
+            unanswered: Arc::default(),
         };
-        let (is_cut, loses) = (Arc::clone(&relay.is_cut), Arc::clone(&relay.loses_keep));
+        let way = relay.clone();
         std::thread::spawn(move || {
             while let Ok((near, _)) = listener.accept() {
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)) else {
@@ -46,30 +55,38 @@ impl Relay {
                 };
                 let (back, answered) = (far.try_clone(), near.try_clone());
                 let (back, answered) = (back.expect("a socket"), answered.expect("a socket"));
-                let (cut, none) = (Arc::clone(&is_cut), Arc::default());
-                std::thread::spawn(move || pass(back, answered, &cut, &none));
-                let (cut, loses) = (Arc::clone(&is_cut), Arc::clone(&loses));
-                std::thread::spawn(move || pass(near, far, &cut, &loses));
+                let (there, here) = (way.clone(), way.clone());
+                std::thread::spawn(move || there.pass(back, answered, false));
+                std::thread::spawn(move || here.pass(near, far, true));
             }
         });
         relay
     }
 
+    fn pass(&self, mut from: TcpStream, mut to: TcpStream, is_there: bool) {
+        let mut chunk = [0; 1 << 16];
+        while let Ok(count @ 1..) = from.read(&mut chunk) {
+            while self.is_held.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            let names = |operation: &[u8]| {
+                let mut windows = chunk[..count].windows(operation.len());
+                is_there && windows.any(|it| it == operation)
+            };
+            let is_lost = names(b"keep\0") && self.loses_keep.swap(false, SeqCst);
+            if is_lost || self.is_cut.load(SeqCst) {
+                let is_question = names(b"report_standing\0");
+                self.unanswered.fetch_add(usize::from(is_question), SeqCst);
+            } else if to.write_all(&chunk[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+    }
+
     fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, SeqCst);
     }
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool, loses: &AtomicBool) {
-    let mut chunk = [0; 1 << 16];
-    while let Ok(count @ 1..) = from.read(&mut chunk) {
-        let is_keep = chunk[..count].windows(5).any(|it| it == b"keep\0");
-        let is_lost = is_keep && loses.swap(false, SeqCst);
-        if !is_lost && !is_cut.load(SeqCst) && to.write_all(&chunk[..count]).is_err() {
-            break;
-        }
-    }
-    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
 /// A member and its ORB.
@@ -81,6 +98,10 @@ struct Member {
 impl Member {
     /// A member at a port; `others` are the ways to the members before and behind it.
     fn start(port: u16, place: usize, members: &[u16]) -> Self {
+        Self::start_with(port, place, members, RtChannelOptions::default())
+    }
+
+    fn start_with(port: u16, place: usize, members: &[u16], options: RtChannelOptions) -> Self {
         let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
         let members = members.iter();
         let group = GroupOptions {
@@ -90,7 +111,6 @@ impl Member {
             place,
         };
         let store = ChannelStore::in_memory().expect("a store");
-        let options = RtChannelOptions::default();
         let member = RtGroupMember::start(&orb, options, group, store).expect("a member");
         Self { orb, member }
     }
@@ -111,6 +131,11 @@ impl Member {
     }
 }
 
+fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
+    let free = [(); COUNT].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    free.map(|it| it.local_addr().expect("bound").port())
+}
+
 /// Two members, the first of which is the primary, and the ways to each.
 struct Pair {
     first: Member,
@@ -121,12 +146,15 @@ struct Pair {
 
 impl Pair {
     fn start() -> Self {
-        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let [one, two] = free.map(|it| it.local_addr().expect("bound").port());
+        Self::start_with(&RtChannelOptions::default())
+    }
+
+    fn start_with(options: &RtChannelOptions) -> Self {
+        let [one, two] = free_ports();
         let (to_first, to_second) = (Relay::to(one), Relay::to(two));
-        let first = Member::start(one, 0, &[one, to_second.port]);
+        let first = Member::start_with(one, 0, &[one, to_second.port], options.clone());
         first.wait_for(|it| matches!(it, Standing::Primary(_)));
-        let second = Member::start(two, 1, &[to_first.port, two]);
+        let second = Member::start_with(two, 1, &[to_first.port, two], options.clone());
         first.wait_for(|it| it == Standing::Primary(1));
         second.wait_for(|it| it == Standing::Backup(0));
         Self {
@@ -155,6 +183,15 @@ impl PushConsumer for Gated {
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
         Ok(())
+    }
+}
+
+/// Pushes an event until a push returns.
+fn push(supplier: &ProxyPushConsumerRef, number: i32) {
+    let begun = Instant::now();
+    while let Err(refused) = supplier.push(&[event(number, 17, "")]) {
+        assert!(begun.elapsed() < PATIENCE, "no member serves: {refused}");
+        std::thread::yield_now();
     }
 }
 
@@ -205,19 +242,19 @@ impl Clients {
         }
     }
 
-    /// Pushes an event until a push returns.
     fn push(&self, number: i32) {
-        let begun = Instant::now();
-        while let Err(refused) = self.supplier.push(&[event(number, 17, "")]) {
-            assert!(begun.elapsed() < PATIENCE, "no member serves: {refused}");
-            std::thread::yield_now();
-        }
+        push(&self.supplier, number);
+    }
+
+    /// Lets the consumer go on.
+    fn open(&mut self) {
+        let (closed, _) = channel();
+        self.gate = closed;
     }
 
     /// Lets the consumer go on, and waits until it has got this event.
     fn expect(&mut self, number: i32) {
-        let (closed, _) = channel();
-        self.gate = closed;
+        self.open();
         let next = || self.taken.recv_timeout(PATIENCE);
         while next().expect("it was acknowledged") != number {}
     }
@@ -255,6 +292,10 @@ fn primary_that_was_cut_off_delivers_what_it_has_acknowledged_before_it_ends() {
     clients.push(2);
     pair.to_first.cut(false);
     pair.to_second.cut(false);
+    // Its consumer holds the first event, and the second one waits.
+    pair.first.wait_for(|it| it == Standing::Leaving);
+    clients.supplier.object().non_existent().expect("served");
+    assert_eq!(pair.first.member.standing(), Standing::Leaving);
     clients.expect(2);
     pair.first.wait_for(|it| it == Standing::Superseded);
     assert!(matches!(

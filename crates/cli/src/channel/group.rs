@@ -98,6 +98,9 @@ impl Member {
                     counts.backups_lost
                 );
             }
+            Standing::Leaving => {
+                errln!("group: another member is the primary; this one delivers what it has taken")
+            }
             _ => errln!("group: this member serves no more"),
         }
     }

@@ -12,7 +12,7 @@ use deckwatch_orb::{
 };
 use deckwatch_sync::PiMutex;
 
-use super::others::MEMBER_KEY;
+use super::others::{Answers, MEMBER_KEY};
 use super::{GroupCounts, GroupOptions, Others, Profiles, Replication, Standing};
 use crate::channel_group::{
     Change, KeptPush, KeptPushes, Member, MemberChangeError, MemberJoinError, MemberKeepError,
@@ -143,10 +143,12 @@ impl RtGroupMember {
             Role::Starting => Standing::Starting,
             Role::Following => state.leader.map_or(Standing::Starting, Standing::Backup),
             Role::TakingOver => Standing::TakingOver,
-            Role::Leading => {
-                let replication = state.replication.as_ref();
-                Standing::Primary(replication.map_or(0, |it| it.backup_count()))
-            }
+            Role::Leading => match &state.replication {
+                Some(replication) if replication.is_superseded() => Standing::Leaving,
+                replication => {
+                    Standing::Primary(replication.as_ref().map_or(0, |it| it.backup_count()))
+                }
+            },
             Role::Ended => Standing::Superseded,
         }
     }
@@ -214,16 +216,20 @@ impl Inner {
         }
     }
 
-    /// A member without the state of a group. It leads only if no other member has that state.
+    /// A member without the state of a group. It leads only if no other member has that state, nor hangs: that one may
+    /// be the primary.
     fn look_for_primary(&self, is_patient: bool) {
-        let standings = self.others.standings();
+        let Answers {
+            standings,
+            has_silent,
+        } = self.others.ask();
         if let Some((_, leader)) = newest_leader(&standings) {
             return self.join(leader);
         }
         let has_state =
             |report: &Report| matches!(report.member_role, Role::Following | Role::TakingOver);
         let is_first = standings.iter().all(|(place, _)| *place > self.group.place);
-        let must_wait = standings.iter().any(|(_, report)| has_state(report));
+        let must_wait = has_silent || standings.iter().any(|(_, report)| has_state(report));
         if must_wait || !is_first || !(self.group.place == 0 || is_patient) {
             return std::thread::park_timeout(limits::STANDING_PERIOD);
         }
@@ -289,7 +295,7 @@ impl Inner {
     /// over.
     fn elect(&self, epoch: u64) {
         while !self.is_closed() {
-            let standings = self.others.standings();
+            let standings = self.others.ask().standings;
             if let Some((newest, leader)) = newest_leader(&standings)
                 && newest >= epoch
             {

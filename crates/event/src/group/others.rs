@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::{DecodeError, Parse as _, Reader};
 use deckwatch_orb::transport::Instant64;
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind as Kind};
 
 use super::GroupOptions;
 use crate::channel_group::{MemberRef, Standing};
@@ -47,8 +47,8 @@ impl Others {
             .map(|(_, member)| member)
     }
 
-    /// Asks all at the same time. Returns what those answer that do so in time, with their places.
-    pub(super) fn standings(&self) -> Vec<(usize, Standing)> {
+    /// Asks all at the same time.
+    pub(super) fn ask(&self) -> Answers {
         let others = self.members.iter();
         let asked = others.filter_map(|(place, member)| {
             let call = member
@@ -57,13 +57,31 @@ impl Others {
             Some((*place, call.ok()?))
         });
         let asked: Vec<_> = asked.collect();
-        let answers = asked.into_iter().filter_map(|(place, call)| {
+        let mut answers = Answers::default();
+        for (place, call) in asked {
             let _ = call.wait(None); // A call that has not ended has no reply.
-            let reply = call.take(read_standing, |_, _| Ok(None::<SystemException>));
-            Some((place, reply?.ok()?))
-        });
-        answers.collect()
+            match call.take(read_standing, |_, _| Ok(None::<SystemException>)) {
+                Some(Ok(standing)) => answers.standings.push((place, standing)),
+                Some(Err(raised)) => answers.has_silent |= is_silence(&raised),
+                None => {}
+            }
+        }
+        answers
     }
+}
+
+/// What the other members answer.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Those that answer in time, with their places.
+    pub(super) standings: Vec<(usize, Standing)>,
+    /// Some member has taken a connection, and does not answer: its process hangs, and may go on.
+    pub(super) has_silent: bool,
+}
+
+/// Whether the request was sent, and there is no reply in time. A call without a connection has no such end.
+fn is_silence(raised: &SystemException) -> bool {
+    raised.kind == Kind::Timeout && raised.completed == Completion::Maybe
 }
 
 fn read_standing(r: &mut Reader<'_>) -> Result<Standing, DecodeError> {

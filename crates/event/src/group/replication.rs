@@ -127,6 +127,7 @@ impl Replication {
     pub(crate) fn begin(
         &self,
         supplier: u64,
+        requested: i16,
         events: Vec<u8>,
     ) -> Result<Arc<KeptPush>, SystemException> {
         if self.is_superseded() {
@@ -136,6 +137,7 @@ impl Replication {
         let push = Arc::new(KeptPush {
             number: kept.last + 1,
             supplier,
+            requested,
             events,
         });
         self.enter(&mut kept, Arc::clone(&push), None);
@@ -254,7 +256,7 @@ impl Replication {
             Role::TakingOver => report.epoch >= self.epoch,
             Role::Starting | Role::Following | Role::Ended => false,
         };
-        if self.others.standings().iter().any(is_rival) {
+        if self.others.ask().standings.iter().any(is_rival) {
             self.supersede();
         }
         *self.asked.lock("group.asked") = now;

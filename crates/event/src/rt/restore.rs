@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Parse;
 use deckwatch_orb::delivery::Marshalled;
-use deckwatch_orb::{ObjectRef, Orb, SystemException};
+use deckwatch_orb::{ObjectRef, Orb, Priority, SystemException};
 
 use super::consumer::SupplierProxy;
 use super::pushed::Pushed;
@@ -85,6 +85,9 @@ fn restore_one(
     }
 }
 
+/// [`KeptPush::requested`] of a push without a priority.
+const NO_PRIORITY: i16 = -1;
+
 impl Shared {
     /// Offers the events of a push to the consumers, and returns once every backup has them.
     ///
@@ -95,11 +98,13 @@ impl Shared {
         &self,
         replication: &Replication,
         (number, supplier): (u64, Option<&Arc<Supplier>>),
+        requested: Option<Priority>,
         events: Vec<Event>,
     ) -> Result<(), SystemException> {
         let octets = encapsulate(&events)?;
-        let push = replication.begin(number, octets)?;
-        let bodies = self.offer(supplier, events);
+        let kept = requested.map_or(NO_PRIORITY, Priority::value);
+        let push = replication.begin(number, kept, octets)?;
+        let bodies = self.offer(supplier, requested, events);
         replication.note_offered(push.number, bodies);
         replication.keep(&push)
     }
@@ -115,19 +120,25 @@ impl Shared {
             clients.suppliers.get(&push.supplier).cloned()
         };
         replication.note_again(events.len() as u64);
-        let bodies = self.offer(supplier.as_ref(), events);
+        let requested = Priority::new(push.requested);
+        let bodies = self.offer(supplier.as_ref(), requested, events);
         replication.adopt(push, bodies);
     }
 
     /// Returns the bodies that consumers have not yet taken.
-    fn offer(&self, supplier: Option<&Arc<Supplier>>, events: Vec<Event>) -> Vec<Marshalled> {
+    fn offer(
+        &self,
+        supplier: Option<&Arc<Supplier>>,
+        requested: Option<Priority>,
+        events: Vec<Event>,
+    ) -> Vec<Marshalled> {
         let reach = supplier.and_then(|supplier| supplier.reach(self));
         self.count_received(events.len() as u64);
         let mut bodies = Vec::new();
         for event in events {
             let mut pushed = Pushed::of(event);
             let priority = supplier.and_then(|supplier| supplier.priority(pushed.key()));
-            self.route(&mut pushed, reach.as_deref(), priority);
+            self.route(&mut pushed, reach.as_deref(), priority.or(requested));
             bodies.extend(pushed.into_bodies());
         }
         bodies

@@ -167,7 +167,9 @@ impl ConsumerProxy {
             let events = Vec::<Event>::parse(&mut { arguments })?;
             let keys = events.iter().map(|event| key(&event.header));
             gate.check_events(Action::Supply, keys)?;
-            shared.push_replicated(replication, (self.number, Some(&supplier)), events)?;
+            let from = (self.number, Some(&supplier));
+            let requested = requested(&shared, request);
+            shared.push_replicated(replication, from, requested, events)?;
             return request.reply().map(drop);
         }
         let mut r = arguments;

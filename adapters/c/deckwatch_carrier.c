@@ -897,7 +897,8 @@ static void become(const char *const argv[], int keep_fd, int report, pid_t pare
         fcntl(keep_fd, F_SETFD, 0);
     /* Debian has servers in directories that are not in the path of ordinary users. */
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s:/usr/local/sbin:/usr/sbin:/sbin", getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+    const char *own = getenv("PATH");
+    snprintf(path, sizeof path, "%s:/usr/local/sbin:/usr/sbin:/sbin", own ? own : "/usr/bin:/bin");
     setenv("PATH", path, 1);
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     (void)!write(report, &errno, sizeof errno);

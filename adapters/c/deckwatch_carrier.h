@@ -2,8 +2,7 @@
  * deckwatch_carrier.h: a carrier of Deckwatch in C or C++.
  *
  * An adapter gives `dw_main` a table of functions that move messages through one middleware. This library does the
- * rest: it reads the plan, paces the messages, stamps them, writes the records and answers. The protocol between an
- * adapter and Deckwatch is in adapters/README.md.
+ * rest: it reads the plan, paces the messages, stamps them, writes the records and answers. See adapters/README.md.
  *
  * The library needs C11 and POSIX threads. It allocates nothing between `go` and the end of the stream.
  */
@@ -133,7 +132,8 @@ int dw_main(const dw_carrier *carrier);
  * Call these before `connect`, `listen` or `broker` returns.
  */
 /* The middleware implements this setting of the plan: "priority", "dscp", "socket-priority", "deadline",
- * "reliability", "history". Settings that the plan does not have are left out of the answer. */
+ * "reliability", "history". Settings that the plan does not have are left out of the answer. A deadline counts as
+ * implemented if the middleware itself limits the time of a send by it, or reports that it was missed. */
 void dw_honoured(const char *setting);
 /* The middleware has nothing for this setting. */
 void dw_ignored(const char *setting);

@@ -61,7 +61,9 @@ static bool write_file(const char *path, const char *text) {
     return file && !fclose(file) && is_whole;
 }
 
-static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+static bool is_word(char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
 
 /* Returns the end of the string or character literal at `at`. */
 static const char *skip_literal(const char *at) {

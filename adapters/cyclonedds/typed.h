@@ -12,7 +12,8 @@ typedef struct typed {
     size_t sequence_size;
 } typed;
 
-/* Compiles the flow's IDL file with idlc and cc, or takes the result of an earlier run. Returns false after `dw_warn`. */
+/* Compiles the flow's IDL file with idlc and cc, or takes the result of an earlier run. Returns false after
+ * `dw_warn`. */
 bool typed_load(const dw_plan *plan, typed *type);
 
 /* Returns a sample with the value of the plan's body, or null after `dw_warn`. */

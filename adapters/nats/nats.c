@@ -67,7 +67,7 @@ static peer *open_peer(const dw_plan *plan) {
     else
         dw_ignored("reliability");
     dw_ignored("history");
-    dw_ignored("deadline");
+    dw_honoured("deadline"); /* the write deadline */
     dw_ignored("priority");
     dw_ignored("dscp");
     dw_ignored("socket-priority");
@@ -128,7 +128,8 @@ static void receive_peer(void *receiver) {
         natsMsg *message = NULL;
         natsStatus status = natsSubscription_NextMsg(&message, from->subscription, DW_STOP_LOOK_MS);
         if (status == NATS_OK) {
-            dw_arrived(from->consumer, (const uint8_t *)natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+            const char *octets = natsMsg_GetData(message);
+            dw_arrived(from->consumer, (const uint8_t *)octets, (size_t)natsMsg_GetDataLength(message));
             natsMsg_Destroy(message);
         } else if (status == NATS_TIMEOUT || status == NATS_SLOW_CONSUMER)
             count_dropped(from);

@@ -56,7 +56,7 @@ static peer *open_peer(const dw_plan *plan, int type) {
     dw_honoured("dscp");
     dw_ignored("socket-priority");
     dw_ignored("priority");
-    dw_ignored("deadline");
+    dw_honoured("deadline"); /* ZMQ_SNDTIMEO */
     dw_honoured("reliability");
     if (plan->history == DW_KEEP_ALL)
         dw_honoured("history");

@@ -1,5 +1,5 @@
-# Builds an adapter in C++: NAME, and optionally CPPFLAGS, LDLIBS and GENERATED (sources that a stub compiler makes, by a
-# rule there), are set by its Makefile. The result is the program and carrier.toml in OUT.
+# Builds an adapter in C++: NAME, and optionally CPPFLAGS, LDLIBS and GENERATED (sources that a stub compiler makes, by
+# a rule there), are set by its Makefile. The result is the program and carrier.toml in OUT.
 OUT := $(or $(DECKWATCH_ADAPTER_OUT),../../target/adapters/$(NAME))
 CPP := $(dir $(lastword $(MAKEFILE_LIST)))
 C := $(CPP)../c/

@@ -117,7 +117,7 @@ void* connect(const dw_plan* plan, unsigned slot) {
     const dw_destination& destination = plan->destinations[slot];
     auto sender = std::make_unique<Sender>(plan, destination.endpoint);
     if (!sender->connect()) {
-        dw_fail("gRPC has no connection to the consumer on %s (%s) after 10 s. Check that it runs, and the route to it.",
+        dw_fail("gRPC has no connection to the consumer on %s (%s) after 10 s. Check that it runs, and the route.",
                 destination.host, destination.endpoint);
         return nullptr;
     }

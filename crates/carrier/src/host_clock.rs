@@ -4,22 +4,10 @@
 //! and at most `t2 - t1`. The middle of the two is wrong by half the round trip at most, whatever the two directions
 //! take. Between exchanges the two clocks drift apart by at most [`CLOCK_DRIFT_MAX_PPM`].
 
+pub use deckwatch_meter::clock::Exchange;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{CLOCK_DRIFT_MAX_PPM, CLOCK_EXCHANGES_MAX, FAR_STAMP_MARGIN_NS};
-
-/// The four stamps of one exchange, nanoseconds of CLOCK_MONOTONIC of the machine that took them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// The question left here.
-    pub t1_ns: i64,
-    /// The question arrived there.
-    pub t2_ns: i64,
-    /// The answer left there.
-    pub t3_ns: i64,
-    /// The answer arrived here.
-    pub t4_ns: i64,
-}
 
 /// A moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,21 +124,10 @@ impl HostClock {
 
 impl Knot {
     fn of(exchange: Exchange) -> Option<Self> {
-        let Exchange {
-            t1_ns,
-            t2_ns,
-            t3_ns,
-            t4_ns,
-        } = exchange;
-        let round_trip_ns = t4_ns.checked_sub(t1_ns)?;
-        let there_ns = t3_ns.checked_sub(t2_ns)?;
-        let under_way_ns = u64::try_from(round_trip_ns.checked_sub(there_ns)?).ok()?;
-        if there_ns < 0 || t2_ns.unsigned_abs() > FAR_TIME_MAX_NS {
-            return None;
-        }
+        let under_way_ns = exchange.under_way_ns()?;
         Some(Self {
-            near_ns: t1_ns + round_trip_ns / 2,
-            far_ns: t2_ns + there_ns / 2,
+            near_ns: exchange.t1_ns + (exchange.t4_ns - exchange.t1_ns) / 2,
+            far_ns: exchange.t2_ns + (exchange.t3_ns - exchange.t2_ns) / 2,
             error_ns: under_way_ns.div_ceil(2) + 1,
         })
     }
@@ -230,9 +207,6 @@ impl FarHost {
         self.clock.to_near(self.start_ns.saturating_add(since_ns))
     }
 }
-
-/// Times beyond this, in nanoseconds, are no times since a start: 146 years.
-const FAR_TIME_MAX_NS: u64 = 1 << 62;
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ pub mod body;
 pub mod capture;
 pub mod carrier;
 pub mod carriers;
+pub mod clock;
 pub mod error;
 mod giop_messages;
 pub mod host_clock;

@@ -144,3 +144,24 @@ pub const FAR_STAMP_MARGIN_NS: i64 = 3_600_000_000_000;
 /// The largest value believed of a counter that a far machine reports: more than a run can count, and any number of
 /// them can be added up.
 pub const FAR_COUNTER_MAX: u64 = 1 << 40;
+
+/// Mean interval of the pairs of questions to another machine's clock, nanoseconds. 200 pairs a second find the clocks
+/// within a microsecond under 90% load, and take 0.5% of Fast Ethernet.
+pub const CLOCK_INTERVAL_NS: i64 = 5_000_000;
+
+/// Time after which a question to another machine's clock counts as lost, nanoseconds: more than a round trip round the
+/// earth.
+pub const CLOCK_ANSWER_NS_MAX: i64 = 1_000_000_000;
+
+/// Questions that wait for their answers: those of [`CLOCK_ANSWER_NS_MAX`], with room for random intervals.
+pub const CLOCK_QUESTIONS_MAX: usize = 512;
+
+/// Datagrams taken before other work is done: a flood cannot stop the questions.
+pub const CLOCK_DATAGRAMS_A_TURN_MAX: usize = 64;
+
+/// Probers whose last exchange a responder keeps: more than the hosts of a mission. With more, the longest silent ones
+/// lose exchanges.
+pub const CLOCK_PROBERS_MAX: usize = 64;
+
+/// Interval at which a responder reads the state of NTP and PTP: reading the processes takes about a millisecond.
+pub const SYNC_INTERVAL: Duration = Duration::from_secs(2);

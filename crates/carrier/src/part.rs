@@ -9,6 +9,7 @@ use crate::error::PartError;
 use crate::plan::PartPlan;
 use crate::talk::PartEvent;
 
+mod clock;
 mod consumer;
 #[cfg(test)]
 pub(crate) mod playing;
@@ -35,6 +36,7 @@ pub fn run(
         PartPlan::Supplier(plan) => supplier::play(plan, &mut stage),
         PartPlan::Consumer(plan) => consumer::play(plan, &mut stage),
         PartPlan::Tap(plan) => tap::play(plan, &mut stage),
+        PartPlan::Clock(plan) => clock::play(plan, &mut stage),
         PartPlan::Channel(plan) => service::play_channel(plan, &mut stage),
         PartPlan::Names(plan) => service::play_names(plan, &mut stage),
     };

@@ -44,6 +44,8 @@ pub enum PartPlan {
     Names(NamesPlan),
     /// Captures the run's packets on one host.
     Tap(TapPlan),
+    /// Relates the clocks of real hosts.
+    Clock(ClockPlan),
 }
 
 impl PartPlan {
@@ -53,7 +55,7 @@ impl PartPlan {
             Self::Supplier(plan) => Some(&mut plan.stream.body),
             Self::Consumer(plan) => Some(&mut plan.stream.body),
             Self::Channel(plan) => Some(&mut plan.stream.body),
-            Self::Names(_) | Self::Tap(_) => None,
+            Self::Names(_) | Self::Tap(_) | Self::Clock(_) => None,
         }
     }
 
@@ -64,7 +66,7 @@ impl PartPlan {
             Self::Consumer(plan) => Some(&mut plan.records),
             Self::Names(plan) => Some(&mut plan.store),
             Self::Tap(plan) => Some(&mut plan.capture),
-            Self::Channel(_) => None,
+            Self::Channel(_) | Self::Clock(_) => None,
         }
     }
 }
@@ -209,6 +211,16 @@ pub struct TapPlan {
     /// Scheduling of the capturing thread.
     #[serde(default)]
     pub scheduling: Scheduling,
+}
+
+/// One end of the exchanges that relate two clocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPlan {
+    /// The address of its host, which it asks from or answers at.
+    pub address: IpAddr,
+    /// The endpoints of the parts that it asks. Without any it answers.
+    #[serde(default)]
+    pub peers: Vec<SocketAddr>,
 }
 
 /// The plan of a join: the files of one stream after its run.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use deckwatch_meter::clock::{SyncState, Window};
 use deckwatch_meter::result::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,10 @@ pub enum PartEvent {
     Ready(Ready),
     /// The part's progress, about four times a second.
     Progress(Progress),
+    /// What a clock part has found of one peer.
+    Clock(Related),
+    /// The state of the host's clock, at the end of a clock part.
+    Sync(SyncState),
     /// The part has finished, and its files are complete. This is its last line.
     Done(Done),
     /// The part failed. This is its last line.
@@ -59,6 +64,15 @@ pub struct Progress {
     pub late: u64,
     /// Messages dropped by a full receive buffer (consumer, tap) or a full queue (channel).
     pub overflows: u64,
+}
+
+/// What a clock part has found of one peer's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Related {
+    /// The peer's place in the plan.
+    pub peer: usize,
+    /// The relation of its clock to that of the part.
+    pub window: Window,
 }
 
 /// A part has finished.

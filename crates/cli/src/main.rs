@@ -22,6 +22,7 @@ mod bench;
 mod call;
 mod channel;
 mod check;
+mod clock;
 mod costs;
 mod doctor;
 mod events;
@@ -107,6 +108,7 @@ subcommands! {
         Testbed => testbed,
         Load => load,
         Doctor => doctor,
+        Clock => clock,
     }
     "Measurements" {
         Bench => bench,

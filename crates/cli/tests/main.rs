@@ -8,6 +8,7 @@ mod bench_kinds;
 mod call;
 mod channel;
 mod check;
+mod clock;
 mod deaths;
 mod events;
 mod experiments;

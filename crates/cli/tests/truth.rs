@@ -4,6 +4,7 @@
 //!
 //! This is a test program of its own, because other tests at the same time would make messages late.
 
+mod known_clocks;
 mod watched;
 mod ways;
 
@@ -593,4 +594,15 @@ fn messages_held_up_by_their_own_saturated_link_are_blamed_on_the_network() {
 #[test]
 fn a_call_held_up_on_its_way_back_is_blamed_on_what_held_up_the_reply() {
     on_emulated_hosts(ways::check_returns);
+}
+
+#[test]
+fn a_known_offset_is_found_within_1_us_whatever_the_load_of_one_direction() {
+    if cannot_emulate() {
+        return;
+    }
+    let _alone = alone();
+    for load in [0.0, 0.5, 0.9] {
+        known_clocks::check(load);
+    }
 }

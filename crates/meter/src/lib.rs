@@ -4,6 +4,7 @@
 
 pub mod blame;
 pub mod caution;
+pub mod clock;
 pub mod disturbance;
 pub mod experiment;
 #[cfg(test)]

@@ -28,11 +28,19 @@ pub(crate) struct ExtendedError {
     pub(crate) data: u32,
 }
 
+/// Where the sender's address is stored.
+pub(crate) enum From<'f> {
+    /// Of a packet socket.
+    Link(&'f mut libc::sockaddr_ll),
+    /// Of an IP socket.
+    Ip(&'f mut libc::sockaddr_storage),
+}
+
 /// Receives one message and parses its control messages. The sender's address is stored in `from`, if given.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
-    from: Option<&mut libc::sockaddr_ll>,
+    from: Option<From<'_>>,
     flags: i32,
 ) -> io::Result<Control> {
     let mut control = MaybeUninit::<ControlBuffer>::uninit();
@@ -46,10 +54,13 @@ pub(crate) fn receive(
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of::<ControlBuffer>() as _;
-    if let Some(from) = from {
-        message.msg_name = std::ptr::from_mut(from).cast();
-        message.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    }
+    let (name, name_len) = match from {
+        Some(From::Link(name)) => (std::ptr::from_mut(name).cast(), size_of_val(name)),
+        Some(From::Ip(name)) => (std::ptr::from_mut(name).cast(), size_of_val(name)),
+        None => (std::ptr::null_mut(), 0),
+    };
+    message.msg_name = name;
+    message.msg_namelen = name_len as libc::socklen_t;
     // SAFETY: all pointers of `message` point to live memory of the lengths given, and outlive the call.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags) };
     let Ok(len) = usize::try_from(len) else {

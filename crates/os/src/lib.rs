@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod control;
+pub mod discipline;
 pub mod examine;
 pub mod filter;
 pub mod frames;

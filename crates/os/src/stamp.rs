@@ -7,7 +7,7 @@
 //! CLOCK_MONOTONIC.
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -33,6 +33,18 @@ pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
 /// The kernel's error.
 pub fn stamp_sent_datagrams(socket: impl AsFd) -> io::Result<()> {
     restart(socket.as_fd(), TRANSMIT)
+}
+
+/// Makes the kernel stamp each datagram of a socket, sent as by [`stamp_sent_datagrams`] and received as by
+/// [`stamp_received`]. The count restarts at 0.
+///
+/// # Errors
+/// The kernel's error.
+pub fn stamp_datagrams(socket: impl AsFd) -> io::Result<()> {
+    restart(
+        socket.as_fd(),
+        TRANSMIT | libc::SOF_TIMESTAMPING_RX_SOFTWARE,
+    )
 }
 
 /// Makes the kernel stamp the last octet of each send on a connection when it enters the queueing discipline. Octets are
@@ -102,12 +114,55 @@ pub struct Received {
 /// The kernel's error; `WouldBlock` when the timeout has passed.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> io::Result<Received> {
     let control = control::receive(socket.as_fd(), into, None, 0)?;
-    Ok(Received {
-        len: control.len,
-        truncated: control.truncated,
-        stamp_realtime_ns: control.stamp_ns,
-        dropped: control.dropped,
-    })
+    Ok(Received::of(&control))
+}
+
+impl Received {
+    fn of(control: &control::Control) -> Self {
+        Self {
+            len: control.len,
+            truncated: control.truncated,
+            stamp_realtime_ns: control.stamp_ns,
+            dropped: control.dropped,
+        }
+    }
+}
+
+/// As [`receive`], for a datagram. Returns the address that it comes from as well.
+///
+/// # Errors
+/// The kernel's error; `WouldBlock` when the timeout has passed.
+pub fn receive_from(
+    socket: impl AsFd,
+    into: &mut [u8],
+) -> io::Result<(Received, Option<SocketAddr>)> {
+    // SAFETY: a socket address of zeroes is valid: of no family.
+    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let from = control::From::Ip(&mut name);
+    let control = control::receive(socket.as_fd(), into, Some(from), 0)?;
+    Ok((Received::of(&control), address_of(&name)))
+}
+
+fn address_of(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    let name = std::ptr::from_ref(name);
+    // SAFETY: the storage is as large and as aligned as any address, and its family tells which one it holds.
+    unsafe {
+        match i32::from((*name).ss_family) {
+            libc::AF_INET => {
+                let name = &*name.cast::<libc::sockaddr_in>();
+                let address = Ipv4Addr::from_bits(u32::from_be(name.sin_addr.s_addr));
+                Some((IpAddr::V4(address), u16::from_be(name.sin_port)).into())
+            }
+            libc::AF_INET6 => {
+                let name = &*name.cast::<libc::sockaddr_in6>();
+                let address = Ipv6Addr::from(name.sin6_addr.s6_addr);
+                let port = u16::from_be(name.sin6_port);
+                let scope = name.sin6_scope_id;
+                Some(std::net::SocketAddrV6::new(address, port, 0, scope).into())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Waits until the kernel stamps arriving packets. Stamping starts a little after the first socket has requested it,
@@ -311,6 +366,30 @@ mod tests {
                 local: false
             }]
         );
+    }
+
+    #[test]
+    fn one_socket_gets_stamps_of_both_directions_and_the_address_of_the_sender() {
+        assert!(await_stamps(Duration::from_secs(10)));
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(one) = UdpSocket::bind(address) else {
+                continue;
+            };
+            let other = UdpSocket::bind(address).expect("loopback");
+            for socket in [&one, &other] {
+                stamp_datagrams(socket).expect("stamps");
+            }
+            let mut buffer = [0; 8];
+            let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
+            for (from, to) in [(&one, &other), (&other, &one)] {
+                from.send_to(b"asked", address(to)).expect("sent");
+                let (received, sender) = receive_from(to, &mut buffer).expect("received");
+                assert_eq!((received.len, sender), (5, Some(address(from))));
+                assert!(received.stamp_realtime_ns.is_some());
+                assert!(matches!(reports(from)[..], [Report::Stamp { id: 0, .. }]));
+            }
+        }
     }
 
     #[test]

@@ -51,7 +51,12 @@ impl Tap {
     /// The kernel's error; `NetworkDown` once when the interface goes down.
     pub fn take(&mut self, into: &mut [u8]) -> io::Result<Option<Packet>> {
         let mut from = no_address();
-        match control::receive(self.fd.as_fd(), into, Some(&mut from), libc::MSG_TRUNC) {
+        match control::receive(
+            self.fd.as_fd(),
+            into,
+            Some(control::From::Link(&mut from)),
+            libc::MSG_TRUNC,
+        ) {
             Ok(control) => Ok(Some(Packet {
                 len: control.len.min(into.len()),
                 len_on_wire: control.len,

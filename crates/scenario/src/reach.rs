@@ -13,6 +13,7 @@
 //! Only words of a safe alphabet are added to the command, because a remote shell may read them. All else goes over
 //! standard input. What comes back is bounded and checked: the far end may be broken or hostile.
 
+mod clock;
 mod far;
 mod files;
 mod folder;
@@ -26,6 +27,7 @@ use std::process::{Command, Stdio};
 
 use deckwatch_os::namespace::Placement;
 
+pub use clock::FarClock;
 pub use far::run as run_far;
 pub(crate) use files::{FarPlan, Returned};
 pub use install::install;

@@ -75,6 +75,16 @@ pub enum ReachError {
         /// How it failed.
         how: String,
     },
+    /// The program on the host answers no questions about its clock.
+    #[error(
+        "{host} gives no end for the exchanges that relate the clocks: {how}. Write an address of that host before --reach."
+    )]
+    NoClock {
+        /// The host.
+        host: String,
+        /// What it said.
+        how: String,
+    },
     /// The program on the host is not this one.
     #[error("The program on {host} cannot take part: {how}.")]
     OtherBuild {
@@ -273,7 +283,7 @@ fn wait(command: &mut Child, patience: Duration) -> Option<Option<i32>> {
 }
 
 /// Reads to the end, and keeps the first octets.
-fn first_octets(from: Option<impl Read>, most: usize) -> Vec<u8> {
+pub(super) fn first_octets(from: Option<impl Read>, most: usize) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut from) = from {
         let _ = (&mut from).take(most as u64).read_to_end(&mut kept);

@@ -240,6 +240,8 @@ impl Child {
                 self.done = Some(done);
             }
             Line::Event(PartEvent::Error { text }) => self.error = Some(text),
+            // The crew takes the relations.
+            Line::Event(PartEvent::Clock(_) | PartEvent::Sync(_)) => {}
             Line::Load(report) => self.load = Some(report),
             Line::Garbled(text) => {
                 self.error = Some(format!("it said `{text}`, which is not understood"));

@@ -52,6 +52,8 @@ static void close_peer(void *of) {
     peer *closed = of;
     dds_delete(closed->end);
     dds_delete_qos(closed->qos);
+    if (closed->sample)
+        dds_sample_free(closed->sample, type.descriptor, DDS_FREE_ALL);
     free(closed);
     /* A second call finds no domain, which is no harm. */
     dds_delete(domain);

@@ -126,7 +126,7 @@ impl Shared {
         connected
     }
 
-    fn outlet_options(&self, proxy: u64) -> OutletOptions {
+    pub(crate) fn outlet_options(&self, proxy: u64) -> OutletOptions {
         let options = self.options();
         OutletOptions {
             number: proxy,

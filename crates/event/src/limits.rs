@@ -131,7 +131,11 @@ pub const INTERFACES_MAX: usize = 64;
 /// See [`INTERFACES_MAX`].
 pub const OPERATIONS_MAX: usize = 64;
 
-/// Push consumers of one typed channel. Each has a queue, and one thread calls them all.
+/// The part of a typed channel's bound on octets that the queue of one push consumer may take: with the call under way
+/// and a new event it stays below a quarter.
+pub const TYPED_QUEUE_SHARE: usize = 8;
+
+/// Push consumers of one typed channel. Each has a queue and two outlets.
 pub const TYPED_CONSUMERS_MAX: usize = 512;
 
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.

@@ -35,17 +35,24 @@ impl Silent {
         Self { listener, first }
     }
 
-    /// A reference to an object that it could have.
+    /// A reference to a consumer that it could have.
     pub(crate) fn object(&self, orb: &Orb) -> ObjectRef {
-        object_at(&self.listener, orb)
+        self.object_of(CONSUMER, orb)
+    }
+
+    /// A reference to an object of this type that it could have.
+    pub(crate) fn object_of(&self, type_id: &str, orb: &Orb) -> ObjectRef {
+        object_at(&self.listener, type_id, orb)
     }
 }
 
+const CONSUMER: &str = "IDL:omg.org/CosEventComm/PushConsumer:1.0";
+
 /// A reference to an object behind this listener.
-fn object_at(listener: &TcpListener, orb: &Orb) -> ObjectRef {
+fn object_at(listener: &TcpListener, type_id: &str, orb: &Orb) -> ObjectRef {
     let port = listener.local_addr().expect("it listens").port();
     let profile = IiopProfile::new("127.0.0.1", port, b"raw consumer");
-    let ior = Ior::with_iiop("IDL:omg.org/CosEventComm/PushConsumer:1.0", &profile);
+    let ior = Ior::with_iiop(type_id, &profile);
     let text = ior.expect("a reference").to_string();
     let object = orb.string_to_object(&text).expect("an IOR");
     object.expect("not nil")
@@ -63,7 +70,7 @@ impl Answering {
     }
 
     pub(crate) fn object(&self, orb: &Orb) -> ObjectRef {
-        object_at(&self.listener, orb)
+        object_at(&self.listener, CONSUMER, orb)
     }
 
     /// A reference with the code sets of `other`.

@@ -1,27 +1,25 @@
 //! Typed event channels over IIOP on loopback: the events are calls of an interface that is known at run time only.
 
+mod refusals;
+mod slow;
+
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::support::{PATIENCE, number, serving_orb, wait_for};
+use crate::support::{PATIENCE, number, serving, serving_orb, wait_for};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
-use deckwatch_event::cos_event_channel_admin::{
-    ProxyPullConsumerConnectPullSupplierError, ProxyPushSupplierConnectPushConsumerError,
-};
+use deckwatch_event::cos_event_channel_admin::ProxyPullConsumerConnectPullSupplierError;
 use deckwatch_event::cos_event_comm::{
     PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierTryPullError, PushConsumer,
-    PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
+    PushConsumerPushError, PushConsumerRef,
 };
 use deckwatch_event::cos_typed_event_channel_admin::{
-    TypedConsumerAdminObtainTypedPullSupplierError, TypedConsumerAdminObtainTypedPushSupplierError,
-    TypedConsumerAdminRef, TypedEventChannelRef, TypedProxyPushConsumerRef,
-    TypedSupplierAdminObtainTypedPullConsumerError, TypedSupplierAdminObtainTypedPushConsumerError,
-    TypedSupplierAdminRef,
+    TypedConsumerAdminRef, TypedEventChannelRef, TypedProxyPushConsumerRef, TypedSupplierAdminRef,
 };
 use deckwatch_event::cos_typed_event_comm::{
     TypedPullSupplier, TypedPullSupplierSkeleton, TypedPushConsumer, TypedPushConsumerSkeleton,
 };
-use deckwatch_event::{ChannelOptions, TypedEventChannel, TypedInterface, limits};
+use deckwatch_event::{ChannelOptions, TypedEventChannel, TypedInterface};
 use deckwatch_idl::Model;
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Servant, ServerRequest, SystemException,
@@ -188,7 +186,11 @@ impl World {
     }
 
     fn with(options: ChannelOptions) -> Self {
-        let (server, user) = (serving_orb(), serving_orb());
+        Self::of(serving_orb(), options)
+    }
+
+    fn of(server: Orb, options: ChannelOptions) -> Self {
+        let user = serving_orb();
         let model = Model::parse("ship.idl", IDL).unwrap();
         let interfaces = [NAV, ENGINE].map(|id| TypedInterface::of(&model, id).unwrap());
         let served = TypedEventChannel::start(&server, interfaces.to_vec(), options).unwrap();
@@ -332,63 +334,6 @@ fn a_typed_supplier_is_pulled_by_its_operations() {
 }
 
 #[test]
-fn an_interface_that_the_channel_does_not_know_is_refused() {
-    use TypedConsumerAdminObtainTypedPullSupplierError as PullSupplierError;
-    use TypedConsumerAdminObtainTypedPushSupplierError as PushSupplierError;
-    use TypedSupplierAdminObtainTypedPullConsumerError as PullConsumerError;
-    use TypedSupplierAdminObtainTypedPushConsumerError as PushConsumerError;
-    let world = World::new();
-    let (consumers, suppliers) = (world.consumers(), world.suppliers());
-    let other = "IDL:Ship/Sonar:1.0";
-    assert!(matches!(
-        consumers.obtain_typed_pull_supplier(other),
-        Err(PullSupplierError::InterfaceNotSupported(_))
-    ));
-    assert!(matches!(
-        suppliers.obtain_typed_push_consumer(other),
-        Err(PushConsumerError::InterfaceNotSupported(_))
-    ));
-    assert!(matches!(
-        consumers.obtain_typed_push_supplier(other),
-        Err(PushSupplierError::NoSuchImplementation(_))
-    ));
-    assert!(matches!(
-        suppliers.obtain_typed_pull_consumer(other),
-        Err(PullConsumerError::NoSuchImplementation(_))
-    ));
-    world.end();
-}
-
-#[test]
-fn a_client_without_an_object_of_the_interface_gets_a_type_error() {
-    let world = World::new();
-    let (untyped, _events) = channel();
-    let untyped = PushConsumerSkeleton::new(Consumer {
-        object: world.channel.object().clone(),
-        calls: untyped,
-    });
-    let untyped = PushConsumerRef::unchecked_narrow(world.activate(Arc::new(untyped)));
-    let (nav, _calls) = world.nav_consumer();
-    for (consumer, interface) in [(untyped, NAV), (nav, ENGINE)] {
-        let proxy = world.consumers().obtain_typed_push_supplier(interface);
-        let proxy = proxy.unwrap().expect("not nil");
-        assert!(matches!(
-            proxy.connect_push_consumer(Some(&consumer)),
-            Err(ProxyPushSupplierConnectPushConsumerError::TypeError(_))
-        ));
-    }
-    let object = world.activate(Arc::new(PullNav(Vec::new().into())));
-    let supplier = world.activate(Arc::new(TypedPullSupplierSkeleton::new(Supplier(object))));
-    let proxy = world.suppliers().obtain_typed_pull_consumer(ENGINE);
-    let proxy = proxy.unwrap().expect("not nil");
-    assert!(matches!(
-        proxy.connect_pull_supplier(Some(&PullSupplierRef::unchecked_narrow(supplier))),
-        Err(ProxyPullConsumerConnectPullSupplierError::TypeError(_))
-    ));
-    world.end();
-}
-
-#[test]
 fn a_typed_object_lives_as_long_as_its_proxy_is_connected() {
     let world = World::new();
     let proxy = world.push_consumer();
@@ -435,51 +380,6 @@ fn the_untyped_side_is_a_channel_of_its_own() {
 }
 
 #[test]
-fn a_typed_consumer_that_does_not_pull_keeps_the_newest_calls() {
-    let world = World::with(ChannelOptions {
-        queue_len: 4,
-        ..ChannelOptions::default()
-    });
-    let (pulling, nav) = (world.pull_nav(), world.nav());
-    for knots in 0..20 {
-        moved(knots).push(&nav).unwrap();
-    }
-    for knots in 16..20 {
-        assert_eq!(try_moved(&pulling), Some(moved(knots)));
-    }
-    assert_eq!(try_moved(&pulling), None);
-    assert_eq!(world.served.counts().displaced, 16);
-    world.end();
-}
-
-#[test]
-fn a_typed_consumer_that_has_gone_is_let_go_and_the_others_go_on() {
-    let world = World::new();
-    let live = world.connected_consumer();
-    let (calls, _gone) = channel();
-    let object = world.activate(Arc::new(Nav(calls.clone())));
-    let consumer = Consumer {
-        object: object.clone(),
-        calls,
-    };
-    let consumer = world.activate(Arc::new(TypedPushConsumerSkeleton::new(consumer)));
-    let proxy = world.consumers().obtain_typed_push_supplier(NAV).unwrap();
-    let consumer = PushConsumerRef::unchecked_narrow(consumer);
-    let proxy = proxy.expect("not nil");
-    proxy.connect_push_consumer(Some(&consumer)).unwrap();
-    let poa = world.user.root_poa().unwrap();
-    let id = poa.reference_to_id(&object).unwrap();
-    poa.deactivate_object(&id).unwrap();
-    let nav = world.nav();
-    moved(1).push(&nav).unwrap();
-    wait_for(|| world.served.counts().consumers_lost == 1);
-    moved(2).push(&nav).unwrap();
-    assert_eq!(live.recv_timeout(PATIENCE), Ok(moved(1)));
-    assert_eq!(live.recv_timeout(PATIENCE), Ok(moved(2)));
-    world.end();
-}
-
-#[test]
 fn the_end_of_a_typed_channel_is_told_behind_the_last_call() {
     let world = World::new();
     let pushed = world.connected_consumer();
@@ -501,125 +401,19 @@ fn the_end_of_a_typed_channel_is_told_behind_the_last_call() {
 }
 
 #[test]
-fn an_interface_that_is_none_of_events_is_refused_with_its_place() {
-    let told = |idl: &str, interface: &str| {
-        let model = Model::parse("it.idl", idl).unwrap();
-        TypedInterface::of(&model, interface)
-            .expect_err("refused")
-            .to_string()
-    };
-    for (declared, expected) in [
-        (
-            "long o();",
-            "it.idl:1:36: `o` is no event: it returns a value",
-        ),
-        (
-            "void o(out long a);",
-            "it has an `out` or `inout` parameter",
-        ),
-        ("void o() raises (E);", "it raises exceptions"),
-        (
-            "void o(); void try_o();",
-            "another operation has its name with `try_`",
-        ),
-        (
-            "readonly attribute long a;",
-            "`a` is no event: it returns a value",
-        ),
-        ("", "`I` has no operation, or too many"),
-    ] {
-        let said = told(
-            &format!("exception E {{}}; interface I {{ {declared} }};"),
-            "I",
-        );
-        assert!(said.contains(expected), "{declared}: {said}");
+fn calls_that_need_the_calling_side_of_the_orb_name_their_operation() {
+    let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+    let world = World::of(
+        serving(builder.fragment_size(1_024)),
+        ChannelOptions::default(),
+    );
+    let (pushed, nav) = (world.connected_consumer(), world.nav());
+    let name = Call::Renamed("x".repeat(4_096));
+    for call in [&name, &moved(1)] {
+        call.push(&nav).unwrap();
+        assert_eq!(pushed.recv_timeout(PATIENCE).as_ref(), Ok(call));
     }
-    let many: String = (0..=limits::OPERATIONS_MAX)
-        .map(|place| format!("void o{place}();"))
-        .collect();
-    let many = told(&format!("interface I {{ {many} }};"), "I");
-    assert!(many.contains("too many"), "{many}");
-    assert!(told("interface I;", "IDL:I:1.0").contains("only declared"));
-    assert!(told("struct S { long a; };", "S").contains("no interface `S`"));
-}
-
-#[test]
-fn typed_events_that_nobody_pulls_take_a_share_of_the_bound() {
-    const EVENTS: u64 = 40;
-    let world = World::with(ChannelOptions {
-        size_max: limits::CHANNEL_SIZE_MIN,
-        ..ChannelOptions::default()
-    });
-    let (_silent, live) = (world.pull_nav(), world.pull_nav());
-    let nav = world.nav();
-    let name = Call::Renamed("x".repeat(limits::CHANNEL_SIZE_MIN / 16));
-    let try_renamed = || {
-        let read = |r: &mut deckwatch_cdr::Reader<'_>| {
-            let has_event = bool::parse(r)?;
-            let name = Call::Renamed(String::parse(r)?);
-            Ok(has_event.then_some(name))
-        };
-        let called: Result<_, SystemException> =
-            live.invoke("try_renamed", |_| Ok(()), read, |_, _| Ok(None));
-        called.expect("an answer")
-    };
-    for knots in 0..EVENTS {
-        moved(knots as u32).push(&nav).unwrap();
-        name.push(&nav).unwrap();
-        assert_eq!(try_renamed().as_ref(), Some(&name));
-        let size = world.served.size();
-        assert!(size <= limits::CHANNEL_SIZE_MIN / 4, "{size} octets");
-    }
-    assert!(world.served.counts().displaced >= EVENTS - 4);
-    for knots in 0..EVENTS {
-        assert_eq!(
-            try_moved(&live),
-            Some(moved(knots as u32)),
-            "small ones stay"
-        );
-    }
-    world.end();
-}
-
-/// An object of the interface `Ship::Nav` that answers no call before the test ends.
-struct StuckNav(std::sync::Mutex<Receiver<()>>);
-
-impl Servant for StuckNav {
-    fn repository_ids(&self) -> &'static [&'static str] {
-        &[NAV, "IDL:Ship/Named:1.0"]
-    }
-
-    fn dispatch(&self, _: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        let _ = self.0.lock().expect("whole").recv(); // The test drops the sender.
-        Ok(())
-    }
-}
-
-#[test]
-fn typed_events_for_a_consumer_that_does_not_answer_take_a_share_of_the_bound() {
-    const EVENTS: u64 = 40;
-    let world = World::with(ChannelOptions {
-        size_max: limits::CHANNEL_SIZE_MIN,
-        ..ChannelOptions::default()
-    });
-    let (release, released) = channel();
-    let (calls, _ended) = channel();
-    let object = world.activate(Arc::new(StuckNav(std::sync::Mutex::new(released))));
-    let stuck = TypedPushConsumerSkeleton::new(Consumer { object, calls });
-    let stuck = PushConsumerRef::unchecked_narrow(world.activate(Arc::new(stuck)));
-    let proxy = world.consumers().obtain_typed_push_supplier(NAV).unwrap();
-    let proxy = proxy.expect("not nil");
-    proxy.connect_push_consumer(Some(&stuck)).unwrap();
-    let (nav, live) = (world.nav(), world.pull_nav());
-    let name = Call::Renamed("x".repeat(limits::CHANNEL_SIZE_MIN / 16));
-    for knots in 0..EVENTS {
-        name.push(&nav).unwrap();
-        moved(knots as u32).push(&nav).unwrap();
-        assert_eq!(try_moved(&live), Some(moved(knots as u32)));
-        let size = world.served.size();
-        assert!(size <= limits::CHANNEL_SIZE_MIN / 4, "{size} octets");
-    }
-    assert!(world.served.counts().displaced >= EVENTS - 4);
-    drop(release);
+    world.channel.destroy().unwrap();
+    assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Call::Ended));
     world.end();
 }

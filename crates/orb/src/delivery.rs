@@ -180,10 +180,20 @@ impl Deliveries {
         form: Form,
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<Marshalled, MarshalError> {
-        let size_max = self.0.calls.client.sizes.message_max;
-        self.0
-            .store
-            .marshal(form, size_max, write, || self.0.evict())
+        self.0.marshal((form, None), write)
+    }
+
+    /// Marshals a body whose requests call `operation` in place of [`OutletOptions::operation`].
+    ///
+    /// # Errors
+    /// [`MarshalError`].
+    pub fn marshal_call(
+        &self,
+        form: Form,
+        operation: &Arc<str>,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Marshalled, MarshalError> {
+        self.0.marshal((form, Some(operation)), write)
     }
 
     /// Takes the arguments of a request as they came, undecoded. Returns `None` if their octets depend on where they
@@ -265,6 +275,15 @@ impl Drop for Deliveries {
 impl Engine {
     fn now(&self) -> Instant64 {
         self.calls.client.transport.now_coarse()
+    }
+
+    fn marshal(
+        &self,
+        kind: (Form, Option<&Arc<str>>),
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Marshalled, MarshalError> {
+        let size_max = self.calls.client.sizes.message_max;
+        self.store.marshal(kind, size_max, write, || self.evict())
     }
 
     /// For an ORB that is turned by hand: does what the threads would do, without waiting. Returns whether there was

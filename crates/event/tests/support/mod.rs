@@ -326,7 +326,7 @@ pub fn counted_orb() -> Orb {
     serving(builder.scheduling(Scheduling::Other))
 }
 
-fn serving(builder: OrbBuilder) -> Orb {
+pub fn serving(builder: OrbBuilder) -> Orb {
     let orb = builder.build().expect("an ORB");
     orb.root_poa()
         .expect("a root adapter")

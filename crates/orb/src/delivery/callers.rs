@@ -79,7 +79,7 @@ impl Callers {
         };
         let (next, is_ready) = outlet.take();
         let outcome = match next {
-            Next::Event(event) => outlet.call(engine, Some(&event), outlet.options.operation),
+            Next::Event(event) => outlet.call(engine, Some(&event), outlet.operation(&event)),
             Next::Farewell(operation) => {
                 outlet.call(engine, None, operation);
                 Outcome::Parted

@@ -40,6 +40,8 @@ struct Body {
     handles: AtomicUsize,
     octets: Vec<u8>,
     form: Form,
+    /// What a request with it calls, in place of the outlet's operation.
+    operation: Option<Arc<str>>,
     /// The place in the order in which bodies were made.
     number: u64,
     /// What was taken of the bound.
@@ -119,6 +121,11 @@ impl Marshalled {
         self.body().form
     }
 
+    /// The operation that a request with it calls, if it was marshalled for one.
+    pub(super) fn operation(&self) -> Option<&str> {
+        self.body().operation.as_deref()
+    }
+
     /// The octets of memory that it holds.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -190,7 +197,7 @@ impl Store {
     /// Makes a body of what `write` writes. `make_room` drops something, or returns false.
     pub(super) fn marshal(
         self: &Arc<Self>,
-        form: Form,
+        (form, operation): (Form, Option<&Arc<str>>),
         size_max: usize,
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
         make_room: impl FnMut() -> bool,
@@ -204,6 +211,7 @@ impl Store {
             .with_limit(size_max);
         write(&mut writer).map_err(MarshalError::Encode)?;
         inside.form = form;
+        inside.operation = operation.cloned();
         self.charge(body, make_room)
     }
 
@@ -263,6 +271,7 @@ impl Store {
             && let Some(inside) = Arc::get_mut(&mut kept)
         {
             inside.octets.clear();
+            inside.operation = None;
             inside.octets.shrink_to(BUFFER_RETAINED_MAX);
             return kept;
         }
@@ -270,6 +279,7 @@ impl Store {
             handles: AtomicUsize::new(0),
             octets: Vec::new(),
             form: Form::native(Codec::DEFAULT.with_version(Version::V1_2)),
+            operation: None,
             number: 0,
             charged: 0,
             store: Arc::downgrade(self),

@@ -32,7 +32,7 @@ pub enum WhenFull {
 pub struct OutletOptions {
     /// The owner's number for it.
     pub number: u64,
-    /// The operation that every request calls.
+    /// The operation that each request calls, unless its body was marshalled for another.
     pub operation: &'static str,
     /// The operation without arguments that is called last, after [`Outlet::close`].
     pub farewell: Option<&'static str>,
@@ -513,6 +513,11 @@ impl Outlet {
     /// Its requests have no replies.
     pub(super) const fn is_oneway(&self) -> bool {
         self.options.window == 0
+    }
+
+    /// What a request with this body calls.
+    pub(super) fn operation<'a>(&self, event: &'a Marshalled) -> &'a str {
+        event.operation().unwrap_or(self.options.operation)
     }
 
     /// What a request asks of its receiver.

@@ -274,6 +274,9 @@ fn write_head(
         contexts[count] = ServiceContext { id, data };
         count += 1;
     }
+    let operation = event
+        .as_ref()
+        .map_or(operation, |event| outlet.operation(event));
     let head = RequestHead {
         id,
         response,

@@ -1,6 +1,7 @@
 //! A typed event channel (Event Service 1.2, clauses 2.6 and 2.7): the events are calls of operations of interfaces
 //! that both sides agree on.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -53,7 +54,7 @@ impl TypedEventChannel {
         let typed = Arc::new(Typed {
             shared: shared.clone(),
             interfaces,
-            consumers: Arc::default(),
+            consumers: TypedConsumers::default(),
             pullers: Pullers::new(limits::PULLERS_MAX),
             kept,
         });
@@ -104,7 +105,7 @@ impl TypedEventChannel {
     /// Returns true once a client has destroyed the channel and every consumer and supplier has been notified of it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.typed.shared.has_ended() && self.typed.consumers.have_ended()
+        self.typed.shared.has_ended() && self.typed.consumers.is_empty()
     }
 }
 
@@ -113,9 +114,9 @@ pub(super) struct Typed {
     /// The objects of the channel, its suppliers, and its untyped side.
     pub(super) shared: Arc<Shared>,
     pub(super) interfaces: Vec<TypedInterface>,
-    pub(super) consumers: Arc<TypedConsumers>,
+    pub(super) consumers: TypedConsumers,
     pub(super) pullers: Pullers<TypedQueues>,
-    /// What the queues of all consumers keep, and the calls under way.
+    /// What the queues of the consumers that pull keep.
     kept: Arc<Share>,
 }
 
@@ -129,33 +130,31 @@ impl Typed {
     /// Queues an event for every consumer of its interface; never waits.
     ///
     /// # Errors
-    /// NO_RESOURCES if the octets of all events would exceed their bound; OBJECT_NOT_EXIST after the end.
+    /// OBJECT_NOT_EXIST after the end.
     pub(super) fn push(&self, event: TypedEvent) -> Result<(), SystemException> {
         self.shared.check_alive()?;
         let counters = &self.shared.counters;
-        let size = event.arguments.size();
-        let event = Kept::new(event, size, &self.kept, &self.shared.deliveries);
-        let event = event.ok_or_else(|| raise(Kind::NoResources))?;
         counters.received.fetch_add(1, Relaxed);
-        self.consumers
-            .offer(&event, self.shared.options(), counters);
-        self.pullers
-            .for_each(|queues| queues.offer(&event, counters));
-        drop(event);
+        self.consumers.offer(self, &event);
+        let interface = event.interface;
+        let size = event.arguments.size();
+        let keep = || Kept::new(event, size, &self.kept, &self.shared.deliveries);
+        let kept = LazyCell::new(keep);
+        self.pullers.for_each(|queues| {
+            if queues.interface != interface {
+                return;
+            }
+            match &*kept {
+                Some(event) => queues.offer(event, counters),
+                None => _ = counters.displaced.fetch_add(1, Relaxed),
+            }
+        });
+        drop(kept);
         self.kept.limit(
-            || self.consumers.largest().max(self.pullers.largest()),
-            |most| {
-                let has_dropped = self.consumers.drop_oldest_of(most, counters);
-                self.pullers.drop_oldest_of(most, counters) || has_dropped
-            },
+            || self.pullers.largest(),
+            |most| self.pullers.drop_oldest_of(most, counters),
         );
         Ok(())
-    }
-}
-
-impl Drop for Typed {
-    fn drop(&mut self) {
-        self.consumers.abandon();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The interfaces whose operations are the events of a typed channel.
 
 use std::fmt;
+use std::sync::Arc;
 
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
@@ -24,7 +25,7 @@ pub struct TypedInterface {
 /// One operation.
 #[derive(Clone, Debug)]
 pub(super) struct TypedOperation {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     /// The operation that returns at once, in the interface by which consumers pull.
     pub(super) try_name: String,
     pub(super) parameters: Vec<TypeCode>,
@@ -178,7 +179,7 @@ fn typed(
         nothing.push(value);
     }
     Ok(TypedOperation {
-        name: operation.wire_name.clone(),
+        name: operation.wire_name.as_str().into(),
         try_name,
         parameters,
         nothing,

@@ -29,7 +29,7 @@ use crate::raise::raise;
 
 /// The events that one consumer has not pulled yet: a queue for each operation of the interface.
 pub(super) struct TypedQueues {
-    interface: usize,
+    pub(super) interface: usize,
     queues: Vec<PullQueue<TypedEvent>>,
 }
 

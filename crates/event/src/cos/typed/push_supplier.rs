@@ -9,7 +9,6 @@ use deckwatch_sync::PiMutex;
 use super::channel::Typed;
 use super::consumers::Newcomer;
 use crate::admin::State;
-use crate::cos::notify;
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError, TypeError,
 };
@@ -67,11 +66,8 @@ impl TypedPushSupplierProxy {
 impl PushSupplier for TypedPushSupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
         *self.state.lock("event.proxy") = State::Disconnected;
-        let consumer = self.typed.consumers.disconnect(self.number);
+        self.typed.consumers.disconnect(self.number);
         self.typed.shared.objects.retire(self.number);
-        if let Some(consumer) = consumer {
-            notify(consumer.object(), "disconnect_push_consumer");
-        }
         Ok(())
     }
 }
@@ -96,14 +92,7 @@ impl ProxyPushSupplier for TypedPushSupplierProxy {
             object,
             reference: consumer.clone(),
         };
-        let shared = &self.typed.shared;
-        let (shares, caller) = (&shared.shares, shared.shares.caller());
-        self.typed.consumers.connect(&self.typed, newcomer, || {
-            shared.check_alive()?;
-            let place = shares.typed.take(caller)?;
-            shared.objects.settle(self.number)?;
-            Ok(place)
-        })?;
+        self.typed.connect_consumer(&newcomer)?;
         *state = State::Connected(());
         Ok(())
     }

@@ -30,7 +30,7 @@
 /* Octets of an answer line: the longest texts are errors and endpoints, which JSON may escape to six times the size. */
 #define ANSWER_MAX 32768
 #define TEXT_MAX 4000
-/* Names in `honoured` or `ignored`: there are six settings. */
+/* Names in `honoured` or `ignored`: there are seven settings. */
 #define SETTINGS_MAX 8
 #define SEND_BOUND_MIN_NS INT64_C(1000000)
 #define SEND_BOUND_MAX_NS INT64_C(5000000000)
@@ -261,7 +261,8 @@ static bool is_in_plan(const char *setting) {
            (!strcmp(setting, "socket-priority") && plan.socket_priority >= 0) ||
            (!strcmp(setting, "deadline") && plan.deadline_ns > 0) ||
            (!strcmp(setting, "reliability") && plan.reliability != DW_RELIABILITY_UNSET) ||
-           (!strcmp(setting, "history") && plan.history != DW_HISTORY_UNSET);
+           (!strcmp(setting, "history") && plan.history != DW_HISTORY_UNSET) ||
+           (!strcmp(setting, "idl-type") && plan.idl_type);
 }
 
 static bool is_listed(const char *const names[], unsigned count, const char *name) {

@@ -132,7 +132,7 @@ int dw_main(const dw_carrier *carrier);
  * Call these before `connect`, `listen` or `broker` returns.
  */
 /* The middleware implements this setting of the plan: "priority", "dscp", "socket-priority", "deadline",
- * "reliability", "history". Settings that the plan does not have are left out of the answer. A deadline counts as
+ * "reliability", "history", "idl-type". Settings that the plan does not have are left out of the answer. A deadline counts as
  * implemented if the middleware itself limits the time of a send by it, or reports that it was missed. */
 void dw_honoured(const char *setting);
 /* The middleware has nothing for this setting. */

@@ -153,6 +153,10 @@ static bool join_domain(const dw_plan *plan) {
         return false;
     snprintf(own_endpoint, sizeof own_endpoint, "%s:%u", plan->address, port);
     is_typed = plan->idl_file && typed_load(plan, &type);
+    if (is_typed)
+        dw_honoured("idl-type");
+    else
+        dw_ignored("idl-type");
     snprintf(name, sizeof name, "%s", plan->topic);
     for (char *at = name; (at = strchr(at, '-'));)
         *at = '_'; /* names of topics have no hyphen */

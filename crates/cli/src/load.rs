@@ -1,12 +1,13 @@
 //! `deckwatch load`: loads that compete with the messages of a measurement.
 
 mod cpu;
+mod net;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_load::{LoadPlan, Stop, Work};
+use deckwatch_load::{LoadPlan, LoadReport, Second, Stop, Work};
 use deckwatch_os::signal;
 
 use crate::exit;
@@ -23,6 +24,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     Cpu(cpu::Args),
+    Net(Box<net::Args>),
 }
 
 /// The options of every load.
@@ -50,12 +52,21 @@ fn share(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.what {
         What::Cpu(args) => cpu::run(&args),
+        What::Net(args) => net::run(&args),
     }
 }
 
 impl Common {
     /// Carries out a load, with a line a second and a summary.
     fn carry_out(&self, work: Work) -> anyhow::Result<ExitCode> {
+        let report = self.report(work, &|plan, stop, tell| {
+            Ok(deckwatch_load::run(plan, stop, tell)?)
+        })?;
+        self.print(&report)
+    }
+
+    /// Carries out a load, with a line a second. `run` is where it runs.
+    fn report(&self, work: Work, run: Runs<'_>) -> anyhow::Result<LoadReport> {
         signal::catch_ending().context("Signals cannot be caught.")?;
         let plan = LoadPlan {
             work,
@@ -63,35 +74,29 @@ impl Common {
         };
         let stop = Stop::default();
         let mut broken = None;
-        let mut tell = |second: &_| {
-            if !self.json {
-                // A load whose lines nobody can read ends.
-                if let Err(error) = outln!("{second}") {
-                    broken = Some(error);
-                    stop.set();
-                }
-                if crate::output::reader_is_gone() {
-                    stop.set();
-                }
+        let mut tell = |second: &Second| {
+            if self.json {
+                return;
+            }
+            // A load whose lines nobody can read ends.
+            if let Err(error) = outln!("{second}") {
+                broken = Some(error);
+                stop.set();
+            }
+            if crate::output::reader_is_gone() {
+                stop.set();
             }
         };
-        let report = deckwatch_load::run(&plan, &stop, &mut tell)?;
-        if let Some(error) = broken {
-            return Err(error);
-        }
+        let report = run(&plan, &stop, &mut tell)?;
+        broken.map_or(Ok(report), Err)
+    }
+
+    /// Prints what was reached. The exit status says whether targets were held.
+    fn print(&self, report: &LoadReport) -> anyhow::Result<ExitCode> {
         if self.json {
-            outln!("{}", serde_json::to_string(&report)?)?;
+            outln!("{}", serde_json::to_string(report)?)?;
         } else {
-            for held in &report.held {
-                outln!("{held}")?;
-            }
-            if let Some(bursts) = report.bursts {
-                outln!(
-                    "{} bursts, the shortest in {} us",
-                    bursts.count,
-                    bursts.ns_min / 1000
-                )?;
-            }
+            outln!("{report}")?;
         }
         if let Some(signal) = signal::ending() {
             return Ok(exit::ended_by(signal).into());
@@ -103,3 +108,7 @@ impl Common {
         })
     }
 }
+
+/// Runs a load in this thread, or in a namespace.
+type Runs<'r> =
+    &'r dyn Fn(&LoadPlan, &Stop, &mut (dyn FnMut(&Second) + Send)) -> anyhow::Result<LoadReport>;

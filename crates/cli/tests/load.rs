@@ -21,8 +21,8 @@ fn text(octets: &[u8]) -> String {
 
 #[test]
 fn help_is_as_it_was_agreed() {
-    for words in [&["cpu", "--help"][..]] {
-        let output = load(words);
+    for words in [["cpu", "--help"], ["net", "--help"]] {
+        let output = load(&words);
         assert!(output.status.success());
         insta::assert_snapshot!(format!("help of load {}", words[0]), text(&output.stdout));
     }
@@ -30,7 +30,7 @@ fn help_is_as_it_was_agreed() {
 
 #[test]
 fn what_cannot_be_a_load_is_refused_with_what_to_write() {
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["cpu", "--share", "1.5"], "such as 0.5 or 50%"),
         (&["cpu", "--share", "0"], "such as 0.5 or 50%"),
         (&["cpu", "--class", "rr:5"], "such as fifo:10"),
@@ -40,6 +40,29 @@ fn what_cannot_be_a_load_is_refused_with_what_to_write() {
             "Write at most 0.8",
         ),
         (&["cpu", "--class", "fifo:5"], "Give a share"),
+        (&["net"], "--to <SINK>"),
+        (&["net", "--to", "ship"], "such as 10.0.0.2:7007"),
+        (&["net", "--to", "127.0.0.1:9", "--rate", "5"], "10Mb/s"),
+        (
+            &["net", "--to", "127.0.0.1:9", "--share", "0.5"],
+            "Give the link",
+        ),
+        (
+            &["net", "--to", "127.0.0.1:9", "--arrivals", "bursts:0"],
+            "such as bursts:8",
+        ),
+        (
+            &[
+                "net",
+                "--to",
+                "127.0.0.1:9",
+                "--size",
+                "7",
+                "--rate",
+                "1kb/s",
+            ],
+            "8 to 65507 octets",
+        ),
         (
             &["cpu", "--share", "0.1", "--cpus", "4000"],
             "Processor 4000 cannot be used",
@@ -93,5 +116,31 @@ fn ctrl_c_ends_a_load_with_a_summary_of_what_it_reached() {
             .expect("a summary")
             .contains("bursts, the shortest in"),
         "{rest:?}"
+    );
+}
+
+#[test]
+fn a_share_of_an_emulated_link_is_carried_and_every_message_is_accounted_for() {
+    let words = "net --network fast-ethernet --share 20% --arrivals poisson --for 2300ms --json";
+    let output = load(&words.split(' ').collect::<Vec<_>>());
+    let said = text(&output.stderr);
+    if said.contains("cannot be emulated") {
+        deckwatch_testkit::skip("namespaces", "network namespaces need CAP_NET_ADMIN");
+        return;
+    }
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let held = &report["held"][0];
+    assert_eq!(held["of"], "eth0 to 198.18.0.2");
+    assert_eq!(held["asked"], 0.2);
+    let of = |key: &str| held[key].as_f64().expect("a number");
+    // The interface counts what passed it, the load what the socket took: the queue between them has a bound.
+    assert!((of("mean") - of("own_mean")).abs() < 0.1, "{held}");
+    let count = |what: &str, key: &str| report[what][key].as_u64().expect("a count");
+    assert!(count("sent", "messages") > 0);
+    assert_eq!(count("sent", "errors"), 0);
+    let overflows = count("received", "overflows");
+    assert_eq!(
+        count("received", "datagrams") + overflows,
+        count("sent", "messages")
     );
 }

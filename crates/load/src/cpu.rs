@@ -19,6 +19,7 @@ use self::controller::{Controller, Look};
 use self::processor::Reading;
 use self::spinner::Share;
 use crate::count::{self, CountPlan};
+use crate::held::Unit;
 use crate::limits::{LOOPS_MAX, REAL_TIME_SHARE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use crate::{Held, LoadError, LoadReport, Second, Stop};
 
@@ -103,7 +104,7 @@ impl CpuPlan {
         limit_real_time(REAL_TIME_UNBLOCKED_MAX)
             .map_err(LoadError::system("Setting the limit of real-time threads"))?;
         let class = Class::Fifo(priority);
-        set_class(class).map_err(|source| LoadError::Class { priority, source })
+        set_class(class).map_err(|error| LoadError::Class { priority, error })
     }
 }
 
@@ -337,6 +338,7 @@ impl<'s> Watch<'s> {
                 index: place,
                 of: self.held[place].of.clone(),
                 asked: self.target,
+                unit: Unit::Share,
                 achieved: (used.busy_ns / used.wall_ns).clamp(0.0, 1.0),
                 own: own_ns / used.wall_ns,
                 stolen: used.stolen_ns / used.wall_ns,

@@ -1,8 +1,12 @@
 //! [`LoadError`]: why a load cannot be carried out.
 
 use std::io;
+use std::net::SocketAddr;
 
-use crate::limits::{LIFETIME_S_MAX, LOOPS_MAX, REAL_TIME_SHARE_MAX};
+use crate::limits::{
+    BURST_MAX, LIFETIME_S_MAX, LOOPS_MAX, MESSAGE_OCTETS_MAX, MESSAGE_OCTETS_MIN,
+    REAL_TIME_SHARE_MAX,
+};
 
 /// Why a load cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -49,30 +53,82 @@ pub enum LoadError {
         /// Processors that this process may use.
         allowed: Vec<u32>,
     },
+    /// The size of a message is out of bounds.
+    #[error("A message has {MESSAGE_OCTETS_MIN} to {MESSAGE_OCTETS_MAX} octets.")]
+    MessageSize,
+    /// The size of a burst is out of bounds.
+    #[error("A burst has 1 to {BURST_MAX} messages.")]
+    BurstSize,
+    /// A rate that no schedule has.
+    #[error(
+        "The rate cannot be kept: its messages would be less than a nanosecond or more than a month apart, or too many."
+    )]
+    Rate,
+    /// A share of a link that is not known.
+    #[error("A share needs the rate of the link. Give the link, or a rate in bits a second.")]
+    NoLink,
+    /// No route leads to the sink.
+    #[error("It is not known which interface leads to {to}. Name it.")]
+    NoInterface {
+        /// The sink.
+        to: SocketAddr,
+    },
+    /// The counters of the interface cannot be read.
+    #[error("The counters of the interface {name} cannot be read ({error}).")]
+    Interface {
+        /// The interface.
+        name: String,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The sink does not answer.
+    #[error("No sink can be reached at {to} ({error}). Start `deckwatch load net --serve` there.")]
+    Connect {
+        /// The sink.
+        to: SocketAddr,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The connection to the sink broke.
+    #[error("The connection to {to} broke ({error}).")]
+    Connection {
+        /// The sink.
+        to: SocketAddr,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// A sink cannot listen.
+    #[error("A sink cannot listen at {at} ({error}). Choose another address or port.")]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// The kernel's error.
+        error: io::Error,
+    },
     /// The class is not permitted.
     #[error(
-        "SCHED_FIFO {priority} cannot be set ({source}). It needs CAP_SYS_NICE: run as root, or use the class `other`."
+        "SCHED_FIFO {priority} cannot be set ({error}). It needs CAP_SYS_NICE: run as root, or use the class `other`."
     )]
     Class {
         /// The priority.
         priority: u8,
         /// The kernel's error.
-        source: io::Error,
+        error: io::Error,
     },
     /// The kernel refuses something that a load needs.
-    #[error("{doing} failed ({source}).")]
+    #[error("{doing} failed ({error}).")]
     System {
         /// What was done.
         doing: &'static str,
         /// The kernel's error.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 impl LoadError {
     /// For `map_err`.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::System { doing, source }
+        move |error| Self::System { doing, error }
     }
 }
 

@@ -13,6 +13,42 @@ const TICK: f64 = 0.01;
 /// Of so many seconds, one may be further away: another load that begins or ends takes a moment to be noticed.
 const ONE_OFF_IN: u64 = 10;
 
+/// The unit of the figures of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A share, from 0 to 1, of a processor or link.
+    #[default]
+    Share,
+    /// Bits a second of payload.
+    BitsPerS,
+}
+
+impl Unit {
+    fn words(self, value: f64) -> String {
+        match self {
+            Self::Share => format!("{:.1}%", value * 100.0),
+            Self::BitsPerS => format!("{:.3} Mb/s", value / 1e6),
+        }
+    }
+
+    /// The standard deviation of shares has points.
+    fn spread_words(self, value: f64) -> String {
+        match self {
+            Self::Share => format!("{:.1} points", value * 100.0),
+            Self::BitsPerS => self.words(value),
+        }
+    }
+
+    /// Returns what a difference of a share is in this unit, at a target.
+    const fn part(self, share: f64, asked: f64) -> f64 {
+        match self {
+            Self::Share => share,
+            Self::BitsPerS => share * asked,
+        }
+    }
+}
+
 /// One second of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Second {
@@ -22,8 +58,11 @@ pub struct Second {
     pub index: usize,
     /// Its name, for example `processor 0`.
     pub of: String,
-    /// The target, as a share.
+    /// The target.
     pub asked: Option<f64>,
+    /// The unit of all figures.
+    #[serde(default)]
+    pub unit: Unit,
     /// Use by everything, by the kernel's own counters.
     pub achieved: f64,
     /// The part of it that the load itself used, by its own count.
@@ -34,33 +73,35 @@ pub struct Second {
 
 impl fmt::Display for Second {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_s, of, .. } = self;
+        let Self { at_s, of, unit, .. } = self;
+        let words = |value| unit.words(value);
         write!(f, "{at_s:>4} s  {of}: ")?;
         if let Some(asked) = self.asked {
-            write!(f, "asked {:.1}%, ", asked * 100.0)?;
+            write!(f, "asked {}, ", words(asked))?;
         }
-        let other = (self.achieved - self.own).max(0.0);
+        let (own, others) = (words(self.own), words((self.achieved - self.own).max(0.0)));
         write!(
             f,
-            "achieved {:.1}% (own {:.1}%, others {:.1}%",
-            self.achieved * 100.0,
-            self.own * 100.0,
-            other * 100.0
+            "achieved {} (own {own}, others {others}",
+            words(self.achieved)
         )?;
         if self.stolen > 0.0 {
-            write!(f, ", of these stolen {:.1}%", self.stolen * 100.0)?;
+            write!(f, ", of these stolen {}", words(self.stolen))?;
         }
         write!(f, ")")
     }
 }
 
-/// What a load reached on one processor or link. Shares; the first second, in which it settles, is left out.
+/// What a load reached on one processor or link. The first second, in which it settles, is left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
     /// The name of the processor or link.
     pub of: String,
     /// The target.
     pub asked: Option<f64>,
+    /// The unit of all figures.
+    #[serde(default)]
+    pub unit: Unit,
     /// Seconds that were measured.
     pub seconds: u64,
     /// Seconds within the tolerance.
@@ -86,7 +127,7 @@ impl Held {
     pub fn is_held(&self) -> Option<bool> {
         let asked = self.asked?;
         let off = self.seconds - self.seconds_within;
-        let mean_is_near = (self.mean - asked).abs() <= TOLERANCE;
+        let mean_is_near = (self.mean - asked).abs() <= self.unit.part(TOLERANCE, asked);
         Some(self.seconds > 0 && mean_is_near && off <= self.seconds.div_ceil(ONE_OFF_IN))
     }
 
@@ -112,33 +153,34 @@ impl Held {
             (self.min.min(achieved), self.max.max(achieved))
         };
         self.seconds += 1;
-        let is_within = |asked: f64| (achieved - asked).abs() <= TOLERANCE + TICK;
+        let is_within =
+            |asked: f64| (achieved - asked).abs() <= self.unit.part(TOLERANCE + TICK, asked);
         self.seconds_within += u64::from(second.asked.is_none_or(is_within));
     }
 }
 
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| share * 100.0;
+        let words = |value: f64| self.unit.words(value);
         write!(f, "{}: ", self.of)?;
         if let Some(asked) = self.asked {
-            write!(f, "asked {:.1}%, ", percent(asked))?;
+            write!(f, "asked {}, ", words(asked))?;
         }
         if self.seconds == 0 {
             return write!(f, "no whole second was measured after the first");
         }
         write!(
             f,
-            "achieved mean {:.1}%, min {:.1}%, max {:.1}%, standard deviation {:.1} points, over {} seconds; own {:.1}%",
-            percent(self.mean),
-            percent(self.min),
-            percent(self.max),
-            percent(self.deviation),
+            "achieved mean {}, min {}, max {}, standard deviation {}, over {} seconds; own {}",
+            words(self.mean),
+            words(self.min),
+            words(self.max),
+            self.unit.spread_words(self.deviation),
             self.seconds,
-            percent(self.own_mean)
+            words(self.own_mean)
         )?;
         if self.stolen_mean > 0.0005 {
-            write!(f, "; stolen {:.1}%", percent(self.stolen_mean))?;
+            write!(f, "; stolen {}", words(self.stolen_mean))?;
         }
         match self.is_held() {
             None => Ok(()),
@@ -147,7 +189,7 @@ impl fmt::Display for Held {
                 write!(f, "; NOT HELD: {} seconds within", self.seconds_within)?;
                 let others = self.mean - self.own_mean;
                 if self.asked.is_some_and(|asked| others > asked) {
-                    write!(f, ", others alone take {:.1}%", percent(others))?;
+                    write!(f, ", others alone take {}", words(others))?;
                 }
                 Ok(())
             }
@@ -170,6 +212,7 @@ mod tests {
                 index: 0,
                 of: "processor 0".to_owned(),
                 asked: Some(asked),
+                unit: Unit::Share,
                 achieved,
                 own: achieved / 2.0,
                 stolen: 0.0,

@@ -25,8 +25,10 @@ mod cpu;
 mod error;
 mod held;
 pub mod limits;
+mod net;
 mod stop;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +36,8 @@ use serde::{Deserialize, Serialize};
 pub use count::{Bursts, CountPlan};
 pub use cpu::{CpuPlan, CpuWork};
 pub use error::LoadError;
-pub use held::{Held, Second, TOLERANCE};
+pub use held::{Held, Second, TOLERANCE, Unit};
+pub use net::{Buffer, NetPlan, Pace, Pattern, Protocol, Received, Sent, SinkPlan};
 pub use stop::Stop;
 
 use limits::LIFETIME_S_MAX;
@@ -57,6 +60,10 @@ pub enum Work {
     Count(CountPlan),
     /// Processors, each by threads of its own, watched.
     Cpu(CpuPlan),
+    /// A link, by messages to a sink.
+    Net(NetPlan),
+    /// A sink of such messages.
+    Sink(SinkPlan),
 }
 
 /// What a load did.
@@ -70,6 +77,12 @@ pub struct LoadReport {
     /// What was reached, for each processor or link.
     #[serde(default)]
     pub held: Vec<Held>,
+    /// What a load on a link has sent.
+    #[serde(default)]
+    pub sent: Option<Sent>,
+    /// What a sink has received.
+    #[serde(default)]
+    pub received: Option<Received>,
 }
 
 impl LoadReport {
@@ -77,6 +90,41 @@ impl LoadReport {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.held.iter().all(|held| held.is_held() != Some(false))
+    }
+}
+
+impl fmt::Display for LoadReport {
+    /// One fact a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<String> = self.held.iter().map(Held::to_string).collect();
+        if let Some(bursts) = self.bursts {
+            let shortest_us = bursts.ns_min / 1000;
+            lines.push(format!(
+                "{} bursts, the shortest in {shortest_us} us",
+                bursts.count
+            ));
+        }
+        if let Some(sent) = self.sent {
+            lines.push(format!(
+                "sent {} messages, {} octets; {} send errors, {} packets dropped by the interface; at most {:.1} ms late",
+                sent.messages,
+                sent.octets,
+                sent.errors,
+                sent.interface_drops,
+                sent.late_max.as_secs_f64() * 1e3
+            ));
+        }
+        if let Some(received) = self.received {
+            lines.push(format!(
+                "received {} octets; {} datagrams, {} missing, {} of them dropped by the full receive buffer; {} connections",
+                received.octets,
+                received.datagrams,
+                received.missing,
+                received.overflows,
+                received.connections
+            ));
+        }
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -90,6 +138,8 @@ impl LoadPlan {
         match &self.work {
             Work::Count(plan) => plan.check(),
             Work::Cpu(plan) => plan.check(),
+            Work::Net(plan) => plan.check(),
+            Work::Sink(_) => Ok(()),
         }
     }
 }
@@ -112,6 +162,8 @@ pub fn run(
             ..LoadReport::default()
         },
         Work::Cpu(plan) => cpu::run(plan, stop, end, tell)?,
+        Work::Net(plan) => net::run(plan, stop, end, tell)?,
+        Work::Sink(plan) => net::receive(plan, stop, end, tell)?,
     };
     report.elapsed = begin.elapsed();
     Ok(report)

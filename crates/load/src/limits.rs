@@ -24,5 +24,26 @@ pub const CATCH_UP_MAX: Duration = Duration::from_millis(20);
 /// back: the load would overshoot for a second.
 pub const DEFICIT_MAX: Duration = Duration::from_millis(20);
 
+/// Octets of a message of a load on a link: at least its number.
+pub const MESSAGE_OCTETS_MIN: u32 = 8;
+
+/// The largest message of a load on a link: the largest UDP datagram over IPv4.
+pub const MESSAGE_OCTETS_MAX: u32 = 65_507;
+
+/// Messages of a burst: more are a flood.
+pub const BURST_MAX: u32 = 1_000_000;
+
+/// Connections that a sink accepts in its life. Each has a thread.
+pub const CONNECTIONS_MAX: u64 = 1000;
+
+/// Time in which a sink must accept a connection.
+pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest time that a sender or a receiver blocks before it looks whether the load was stopped.
+pub const SEND_LOOK: Duration = Duration::from_millis(50);
+
+/// Time for which a sink that is stopped still takes what has arrived.
+pub const DRAIN_MAX: Duration = Duration::from_millis(500);
+
 /// Octets of `/proc/stat` that are read: a line for each processor and a long one of interrupts.
 pub const STAT_SIZE_MAX: u64 = 4 << 20;

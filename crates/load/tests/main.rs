@@ -2,3 +2,4 @@
 //! of them.
 
 mod cpu;
+mod net;

@@ -98,6 +98,17 @@ fn set_buffer(socket: impl AsFd, force: i32, name: i32, size_bytes: u32) -> io::
     Ok(got)
 }
 
+/// Returns the largest IP packet on the way to the peer of a connected socket, as far as the kernel knows it.
+///
+/// # Errors
+/// The kernel's error: `NotConnected` without a peer.
+pub fn path_mtu(socket: impl AsFd) -> io::Result<u32> {
+    let fd = socket.as_fd();
+    let [mtu] = option::words(fd, libc::IPPROTO_IP, libc::IP_MTU)
+        .or_else(|_| option::words(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU))?;
+    Ok(mtu)
+}
+
 /// Returns the number of datagrams that a full receive buffer has dropped since the socket was created.
 /// [`crate::stamp::receive`] returns the same count with the next datagram that finds room.
 ///

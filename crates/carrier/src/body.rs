@@ -63,6 +63,17 @@ struct Place {
     size: usize,
 }
 
+/// Where a sequence number is in the encoding of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequencePlace {
+    /// Its offset.
+    pub at: usize,
+    /// Its octets.
+    pub size: usize,
+    /// Its byte order.
+    pub order: ByteOrder,
+}
+
 /// Octets of the length that precedes a message on a byte stream.
 pub const FRAME_HEADER_SIZE: usize = 4;
 
@@ -186,6 +197,17 @@ impl Body {
             None => true,
         };
         if unsigned { fits(bits) } else { fits(bits - 1) }
+    }
+
+    /// Returns where the sequence number is in the encoding.
+    #[must_use]
+    pub fn sequence_place(&self) -> SequencePlace {
+        let Place { at, size } = self.shape.place;
+        let order = match self.shape.path {
+            None => ByteOrder::Big,
+            Some(_) => RAW_ORDER,
+        };
+        SequencePlace { at, size, order }
     }
 
     /// Writes the sequence number to its place. A number above [`Body::sequence_max`] is truncated.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::Shared;
 use crate::body::Body;
 use crate::error::PartError;
+use crate::external::External;
 use crate::limits::BODY_SIZE_MAX;
 use crate::receiver::Receiver;
 use crate::scheduling::Scheduling;
@@ -52,6 +53,12 @@ pub trait Carrier: Sync {
     /// What the carrier needs in addition to a sender and its receivers.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// Returns the program that plays the carrier's parts, if the carrier is not built in. Such a carrier has neither
+    /// senders nor receivers in this process.
+    fn external(&self) -> Option<&External> {
+        None
     }
 
     /// Creates a sender, connected to one destination.
@@ -110,6 +117,8 @@ pub enum Delivery {
 pub struct Needs {
     /// An event channel for each stream, and a naming service to find it, on the supplier's host.
     pub channel: Option<ChannelKind>,
+    /// A broker for each stream, on the supplier's host. The program of an external carrier plays it.
+    pub broker: bool,
     /// One send serves all destinations. Senders then have only the records of destination 0.
     pub one_slot: bool,
     /// Several objects of one server can take turns ([`ReceiverSettings::servants`]).
@@ -131,6 +140,7 @@ impl Default for Needs {
     fn default() -> Self {
         Self {
             channel: None,
+            broker: false,
             one_slot: false,
             has_servants: false,
             size_bytes_max: BODY_SIZE_MAX,

@@ -1,4 +1,5 @@
-//! The table of carriers. A new carrier is a file in `carriers/` and a line in [`CARRIERS`].
+//! The table of carriers. A new carrier is a file in `carriers/` and a line in [`CARRIERS`], or a program that
+//! [`found`] finds.
 
 pub mod corba;
 pub mod event;
@@ -8,11 +9,14 @@ pub mod udp;
 
 use std::fmt;
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::carrier::Carrier;
+use crate::external::{Adapters, External, folders, search};
 
 /// All built-in carriers, the rawest first. Reports colour a carrier by its index here: append new carriers at the end.
 pub static CARRIERS: [&dyn Carrier; 6] = [
@@ -24,7 +28,54 @@ pub static CARRIERS: [&dyn Carrier; 6] = [
     &event::REAL_TIME,
 ];
 
-/// A carrier in plans: serialized as its name, looked up in [`CARRIERS`]. Two are equal if their names are equal.
+/// The carriers in other languages that this process has found.
+#[derive(Debug)]
+pub struct Found {
+    /// The folders that were searched, in this order.
+    pub folders: Vec<PathBuf>,
+    /// The adapters in them, by name.
+    pub adapters: Adapters,
+    /// For each adapter its carrier, if it is built.
+    carriers: Vec<Option<CarrierRef>>,
+}
+
+static FOUND: OnceLock<Found> = OnceLock::new();
+
+/// Returns the carriers in other languages. They are searched for once.
+pub fn found() -> &'static Found {
+    FOUND.get_or_init(|| Found::in_folders(folders(&[])))
+}
+
+/// Searches for carriers in other languages in these folders too, before the usual ones. Has no effect after
+/// [`found`].
+pub fn find_in(named: &[PathBuf]) {
+    // It fails after an earlier search, whose result stays.
+    let _ = FOUND.set(Found::in_folders(folders(named)));
+}
+
+impl Found {
+    fn in_folders(folders: Vec<PathBuf>) -> Self {
+        let adapters = search(&folders);
+        let carrier = |adapter: &crate::external::Adapter| {
+            let program = adapter.program.clone().ok()?;
+            let external: &'static External = External::leak(adapter.manifest.clone(), program);
+            Some(CarrierRef(external))
+        };
+        Self {
+            carriers: adapters.adapters.iter().map(carrier).collect(),
+            folders,
+            adapters,
+        }
+    }
+
+    /// Returns the carriers whose programs are built, by name.
+    pub fn carriers(&self) -> impl Iterator<Item = CarrierRef> {
+        self.carriers.iter().copied().flatten()
+    }
+}
+
+/// A carrier in plans: serialized as its name, looked up in [`CARRIERS`] and in [`found`]. Two are equal if their names
+/// are equal.
 #[derive(Clone, Copy)]
 pub struct CarrierRef(&'static dyn Carrier);
 
@@ -40,12 +91,19 @@ impl CarrierRef {
         CARRIERS.into_iter().map(Self)
     }
 
-    /// The index in [`CARRIERS`], by which reports colour the carrier. Returns `None` if the table lacks it.
+    /// Returns the place by which reports colour the carrier: its index in [`CARRIERS`], or after these its place among
+    /// the [`found`] ones. Returns `None` if it is in neither.
     #[must_use]
     pub fn index(self) -> Option<u16> {
-        (0..)
-            .zip(Self::all())
-            .find_map(|(index, carrier)| (carrier == self).then_some(index))
+        let built_in = CARRIERS
+            .iter()
+            .position(|carrier| carrier.name() == self.name());
+        let place = built_in.or_else(|| {
+            let mut adapters = found().adapters.adapters.iter();
+            let place = adapters.position(|adapter| adapter.manifest.name == self.name())?;
+            Some(CARRIERS.len() + place)
+        });
+        place.and_then(|place| u16::try_from(place).ok())
     }
 }
 
@@ -81,9 +139,20 @@ impl FromStr for CarrierRef {
     type Err = UnknownCarrier;
 
     fn from_str(word: &str) -> Result<Self, UnknownCarrier> {
-        Self::all()
-            .find(|carrier| carrier.name() == word)
-            .ok_or_else(|| UnknownCarrier(word.to_owned()))
+        if let Some(carrier) = Self::all().find(|carrier| carrier.name() == word) {
+            return Ok(carrier);
+        }
+        let found = found();
+        let mut adapters = found.adapters.adapters.iter().zip(&found.carriers);
+        let known = adapters.find(|(adapter, _)| adapter.manifest.name == word);
+        match known {
+            Some((_, Some(carrier))) => Ok(*carrier),
+            Some((adapter, None)) => Err(UnknownCarrier::NotBuilt {
+                name: word.to_owned(),
+                reason: adapter.program.clone().err().unwrap_or_default(),
+            }),
+            None => Err(UnknownCarrier::Unknown(word.to_owned())),
+        }
     }
 }
 
@@ -100,14 +169,33 @@ impl<'de> Deserialize<'de> for CarrierRef {
     }
 }
 
-/// A word that is not the name of a carrier.
+/// A word that is not the name of a carrier of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a carrier. Name one of {names}.", names = names())]
-pub struct UnknownCarrier(pub String);
+pub enum UnknownCarrier {
+    /// There is no carrier of this name.
+    #[error("`{0}` is not a carrier. Name one of {names}.", names = names())]
+    Unknown(String),
+    /// The carrier's program is missing.
+    #[error("The carrier `{name}` cannot be used: {reason}")]
+    NotBuilt {
+        /// The carrier.
+        name: String,
+        /// The reason, with the remedy.
+        reason: String,
+    },
+}
+
+/// The names of all carriers of this machine, separated by commas.
+#[must_use]
+pub fn names() -> String {
+    let all = CarrierRef::all().chain(found().carriers());
+    let names: Vec<&str> = all.map(|carrier| carrier.0.name()).collect();
+    names.join(", ")
+}
 
 /// The names of all built-in carriers, separated by commas.
 #[must_use]
-pub fn names() -> String {
+pub fn built_in_names() -> String {
     let names: Vec<&str> = CARRIERS.iter().map(|carrier| carrier.name()).collect();
     names.join(", ")
 }

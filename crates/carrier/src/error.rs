@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::body::BodyError;
 use crate::capture::CaptureError;
 use crate::limits::TAP_INTERFACES_MAX;
+use crate::part::ProgramFault;
 use crate::record::RecordError;
 
 /// Why a part cannot run.
@@ -98,6 +99,28 @@ pub enum PartError {
     /// The consumer's reference denotes no object.
     #[error("The consumer's reference leads to no object; the consumer has ended.")]
     NoConsumer,
+    /// The carrier's parts are played by a program.
+    #[error(
+        "{carrier} is a program of its own. Only `deckwatch run` and `deckwatch carriers check` can measure it."
+    )]
+    OtherProcess {
+        /// The carrier's name.
+        carrier: &'static str,
+    },
+    /// The program of an external carrier failed.
+    #[error("The program of carrier {carrier} {fault}")]
+    Program {
+        /// The carrier's name.
+        carrier: &'static str,
+        /// How it failed.
+        fault: ProgramFault,
+    },
+    /// The carrier has no broker.
+    #[error("The carrier {carrier} has no broker.")]
+    NoBroker {
+        /// The carrier's name.
+        carrier: &'static str,
+    },
     /// The naming service does not start.
     #[error("The naming service cannot be started: {0}.")]
     NamesNotStarted(String),

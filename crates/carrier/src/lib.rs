@@ -18,6 +18,7 @@ pub mod carrier;
 pub mod carriers;
 pub mod clock;
 pub mod error;
+pub mod external;
 mod giop_messages;
 pub mod host_clock;
 pub mod join;

@@ -165,3 +165,47 @@ pub const CLOCK_PROBERS_MAX: usize = 64;
 
 /// Interval at which a responder reads the state of NTP and PTP: reading the processes takes about a millisecond.
 pub const SYNC_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Octets of an adapter's manifest: fifteen short lines, and comments.
+pub const MANIFEST_SIZE_MAX: u64 = 64 << 10;
+
+/// Adapters that are read: far more than there are middlewares.
+pub const ADAPTERS_MAX: usize = 256;
+
+/// Octets of an external carrier's name: it stands in tables and paths.
+pub const ADAPTER_NAME_LEN_MAX: usize = 32;
+
+/// Octets of an adapter's summary, and of one word of its build command.
+pub const ADAPTER_SUMMARY_LEN_MAX: usize = 256;
+
+/// Words of an adapter's build command, and packages that it needs.
+pub const ADAPTER_WORDS_MAX: usize = 64;
+
+/// Time until the program of an external carrier is ready. A Java program that discovers its peers takes seconds. The
+/// bound is shorter than the coordinator's patience, so that the part can report the reason.
+pub const PROGRAM_READY_MAX: Duration = Duration::from_secs(15);
+
+/// Time that a program has to end after `stop`, and again after SIGTERM: together less than the coordinator's patience.
+pub const PROGRAM_STOP_MAX: Duration = Duration::from_secs(4);
+
+/// Octets of one line of a program's output. The longest has an endpoint, such as an IOR of less than 1 KiB.
+pub const PROGRAM_LINE_SIZE_MAX: usize = 16 << 10;
+
+/// Octets that a program may write to its standard output, and to its standard error. More is an endless loop, and would
+/// disturb the measurement.
+pub const PROGRAM_OUTPUT_SIZE_MAX: u64 = 4 << 20;
+
+/// Events of a program that the part handles: one of each kind, and warnings.
+pub const PROGRAM_EVENTS_MAX: usize = 1024;
+
+/// Warnings of a program that are kept.
+pub const PROGRAM_WARNINGS_MAX: usize = 16;
+
+/// Octets of a program's last lines that are kept for an error.
+pub const PROGRAM_WORDS_SIZE_MAX: usize = 2048;
+
+/// Records that are read at once while a program writes them: 192 KiB.
+pub const PROGRAM_RECORDS_AT_ONCE: usize = 4096;
+
+/// Time before its due time at which a message may be sent: the timers of some languages wake up this early.
+pub const SENT_EARLY_MAX_NS: i64 = 1_000_000;

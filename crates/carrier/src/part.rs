@@ -11,8 +11,12 @@ use crate::talk::PartEvent;
 
 mod clock;
 mod consumer;
+mod external;
+mod foreign_records;
+mod plan_text;
 #[cfg(test)]
 pub(crate) mod playing;
+mod program;
 mod service;
 mod stage;
 mod supplier;
@@ -20,6 +24,7 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
+pub use program::ProgramFault;
 use stage::Stage;
 
 /// Runs a part to its end: reads commands from `input` and writes events to `output`. An error is also written there.
@@ -33,8 +38,15 @@ pub fn run(
 ) -> Result<(), PartError> {
     let mut stage = Stage::new(input, output);
     let played = match plan {
-        PartPlan::Supplier(plan) => supplier::play(plan, &mut stage),
-        PartPlan::Consumer(plan) => consumer::play(plan, &mut stage),
+        PartPlan::Supplier(plan) => match plan.stream.carrier.external() {
+            Some(carrier) => external::play_supplier(carrier, plan, &mut stage),
+            None => supplier::play(plan, &mut stage),
+        },
+        PartPlan::Consumer(plan) => match plan.stream.carrier.external() {
+            Some(carrier) => external::play_consumer(carrier, plan, &mut stage),
+            None => consumer::play(plan, &mut stage),
+        },
+        PartPlan::Broker(plan) => external::play_broker(plan, &mut stage),
         PartPlan::Tap(plan) => tap::play(plan, &mut stage),
         PartPlan::Clock(plan) => clock::play(plan, &mut stage),
         PartPlan::Channel(plan) => service::play_channel(plan, &mut stage),

@@ -3,7 +3,8 @@
 //! The coordinator starts the parts of a stream in this order, because each needs data from those before:
 //!
 //! 1. `names` (for `event`): its [`Ready`](crate::talk::Ready) contains its `corbaloc:`.
-//! 2. `channel` (for `event`): it binds itself in that naming service.
+//! 2. `channel` (for `event`): it binds itself in that naming service. `broker` (for an external carrier that has one):
+//!    its `ready` contains the endpoint for the other parts.
 //! 3. `consumer`s: their `ready` contains the endpoint that the supplier sends to. For `event` they connect to the
 //!    channel.
 //! 4. `tap`s, one for each host, with the ports of these endpoints. So they capture the suppliers' TCP connections from
@@ -40,6 +41,8 @@ pub enum PartPlan {
     Consumer(ConsumerPlan),
     /// The event channel of one `event` stream.
     Channel(ChannelPlan),
+    /// The broker of one stream over an external carrier.
+    Broker(BrokerPlan),
     /// The naming service in which channels are found.
     Names(NamesPlan),
     /// Captures the run's packets on one host.
@@ -55,6 +58,7 @@ impl PartPlan {
             Self::Supplier(plan) => Some(&mut plan.stream.body),
             Self::Consumer(plan) => Some(&mut plan.stream.body),
             Self::Channel(plan) => Some(&mut plan.stream.body),
+            Self::Broker(plan) => Some(&mut plan.stream.body),
             Self::Names(_) | Self::Tap(_) | Self::Clock(_) => None,
         }
     }
@@ -65,6 +69,7 @@ impl PartPlan {
             Self::Supplier(plan) => Some(&mut plan.records),
             Self::Consumer(plan) => Some(&mut plan.records),
             Self::Names(plan) => Some(&mut plan.store),
+            Self::Broker(plan) => Some(&mut plan.body),
             Self::Tap(plan) => Some(&mut plan.capture),
             Self::Channel(_) | Self::Clock(_) => None,
         }
@@ -101,6 +106,12 @@ pub struct SupplierPlan {
     /// `event` only: where to find the channel.
     #[serde(default)]
     pub channel: Option<ChannelAt>,
+    /// External carriers only: the topic of the stream.
+    #[serde(default)]
+    pub topic: Option<TopicPlan>,
+    /// The flow's CORBA priority, if it has one.
+    #[serde(default)]
+    pub priority: Option<u16>,
     /// Priority of the packets.
     #[serde(default)]
     pub network_priority: NetworkPriority,
@@ -138,6 +149,9 @@ pub struct ConsumerPlan {
     /// `event` only: where to find the channel.
     #[serde(default)]
     pub channel: Option<ChannelAt>,
+    /// External carriers only: the topic of the stream.
+    #[serde(default)]
+    pub topic: Option<TopicPlan>,
     /// Processor time that the application uses for each message.
     #[serde(default, rename = "handle_for_ns", with = "nanoseconds")]
     pub handle_for: Duration,
@@ -175,6 +189,61 @@ pub struct ChannelPlan {
     /// Scheduling of its threads.
     #[serde(default)]
     pub scheduling: Scheduling,
+}
+
+/// The topic of a stream over an external carrier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicPlan {
+    /// A name that no other stream of this machine has.
+    pub name: String,
+    /// The endpoint in the broker's `ready`, if the carrier has a broker.
+    #[serde(default)]
+    pub broker: Option<String>,
+    /// What the middleware shall do about lost messages, if the flow says it.
+    #[serde(default)]
+    pub reliability: Option<Reliability>,
+    /// The messages that the middleware shall keep for a slow consumer, if the flow says it.
+    #[serde(default)]
+    pub history: Option<History>,
+}
+
+/// What a middleware does about lost messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reliability {
+    /// It sends them again.
+    Reliable,
+    /// Nothing.
+    BestEffort,
+}
+
+/// The messages that a middleware keeps for a slow consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum History {
+    /// All.
+    KeepAll,
+    /// The latest ones.
+    KeepLast(u32),
+}
+
+/// The broker of one stream, on the supplier's host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BrokerPlan {
+    /// The stream that the broker carries.
+    pub stream: StreamPlan,
+    /// The address of its host.
+    pub address: IpAddr,
+    /// The topic of the stream.
+    pub topic: TopicPlan,
+    /// Priority of the packets.
+    #[serde(default)]
+    pub network_priority: NetworkPriority,
+    /// Scheduling of its threads.
+    #[serde(default)]
+    pub scheduling: Scheduling,
+    /// Path of the message's file to create. The program may create files beside it.
+    pub body: PathBuf,
 }
 
 /// A naming service for the run.
@@ -324,6 +393,7 @@ mod tests {
             host: "SONAR".to_owned(),
             address: [10, 0, 0, 2].into(),
             channel: None,
+            topic: None,
             handle_for: Duration::from_micros(7),
             is_measured: true,
             receive_buffer_bytes: None,

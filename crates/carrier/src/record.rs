@@ -216,6 +216,12 @@ impl RecordFile {
         Ok(Self { file, header })
     }
 
+    /// Ends the mapping. Returns the header, for a file whose records another program writes.
+    #[must_use]
+    pub fn into_header(self) -> Header {
+        self.header
+    }
+
     /// Splits the file into the header and the records, so that different threads can write them.
     #[must_use]
     pub fn into_parts<R>(self) -> (HeaderPage, Records<R>) {
@@ -392,7 +398,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    fn io(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
         Self::Io {
             path: path.display().to_string(),
             error,

@@ -3,6 +3,7 @@
 //!
 //! The end of a part's standard input means that the coordinator is gone: the part then ends too.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -47,6 +48,75 @@ pub struct Ready {
     pub scheduling: String,
     /// The requests that the kernel refused, with their remedies, and what cannot be measured on this host.
     pub warnings: Vec<Warning>,
+    /// The process id of the program that plays the part, if the carrier is external.
+    pub program: Option<u32>,
+    /// The settings that the program took over, or has no equal for.
+    pub settings: Settings,
+}
+
+/// What an external carrier did with the settings of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Settings that the middleware took over.
+    pub honoured: BTreeSet<Setting>,
+    /// Settings that it has no equal for.
+    pub ignored: BTreeSet<Setting>,
+}
+
+/// A setting of a flow that a middleware may take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting {
+    /// The CORBA priority of the flow.
+    Priority,
+    /// The deadline, as the bound of a send or as a contract between the ends.
+    Deadline,
+    /// What is done about lost messages.
+    Reliability,
+    /// The messages that are kept for a slow consumer.
+    History,
+    /// The differentiated services code point of the packets.
+    Dscp,
+    /// The SO_PRIORITY of the packets.
+    SocketPriority,
+    /// The IDL type of the flow, as the middleware's own type.
+    IdlType,
+    /// Locked memory. A program does not inherit it.
+    LockedMemory,
+    /// Octets of the receive buffer.
+    ReceiveBuffer,
+}
+
+impl Setting {
+    /// All settings.
+    pub const ALL: [Self; 9] = [
+        Self::Priority,
+        Self::Deadline,
+        Self::Reliability,
+        Self::History,
+        Self::Dscp,
+        Self::SocketPriority,
+        Self::IdlType,
+        Self::LockedMemory,
+        Self::ReceiveBuffer,
+    ];
+
+    /// Returns the word of the protocol and of results.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Priority => "priority",
+            Self::Deadline => "deadline",
+            Self::Reliability => "reliability",
+            Self::History => "history",
+            Self::Dscp => "dscp",
+            Self::SocketPriority => "socket-priority",
+            Self::IdlType => "idl-type",
+            Self::LockedMemory => "locked-memory",
+            Self::ReceiveBuffer => "receive-buffer",
+        }
+    }
 }
 
 /// The progress of a part. Counts begin at the start and include the warm-up; counts that a role does not have stay

@@ -21,8 +21,11 @@ pub(crate) struct MissionArgs {
     /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
     #[arg(long, value_name = "KIND", value_parser = emulation)]
     emulation: Option<Emulation>,
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}", carriers::names()))]
-    carriers: Option<Vec<CarrierRef>>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}, those of `deckwatch carriers`, or `all`", carriers::built_in_names()))]
+    carriers: Option<Vec<String>>,
+    /// Search this folder too for carriers in other languages
+    #[arg(long, value_name = "FOLDER")]
+    adapters: Vec<PathBuf>,
     /// Judge each flow for so long, for example 20s
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "count")]
     duration: Option<Duration>,
@@ -54,6 +57,7 @@ impl MissionArgs {
 
     /// As [`Self::load`], for each of these variants of the file; for all of them, if the only name is `all`.
     pub(crate) fn load_each(&self, names: &[String]) -> anyhow::Result<Vec<Mission>> {
+        carriers::find_in(&self.adapters);
         let all = Mission::load(&self.file, None)?.variants;
         if all.is_empty() {
             bail!("{} has no variants at all.", self.file.display());
@@ -72,16 +76,28 @@ impl MissionArgs {
             .collect()
     }
 
-    fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
-        let mission = Mission::load(&self.file, variant)?;
-        if let Some(carriers) = &self.carriers {
-            let twice = (0..)
-                .zip(carriers)
-                .find(|(place, carrier)| carriers[..*place].contains(carrier));
-            if let Some((_, carrier)) = twice {
-                bail!("The carrier {carrier} is named twice in --carriers. Name each once.");
-            }
+    /// Returns the carriers of the command line, if it names any.
+    fn carriers(&self) -> anyhow::Result<Option<Vec<CarrierRef>>> {
+        let Some(names) = &self.carriers else {
+            return Ok(None);
+        };
+        let twice = (0..)
+            .zip(names)
+            .find(|(place, name)| names[..*place].contains(name));
+        if let Some((_, name)) = twice {
+            bail!("The carrier {name} is named twice in --carriers. Name each once.");
         }
+        if names.iter().any(|name| name == ALL) {
+            let all = CarrierRef::all().chain(carriers::found().carriers());
+            return Ok(Some(all.collect()));
+        }
+        let carriers: Result<_, _> = names.iter().map(|name| name.parse()).collect();
+        Ok(Some(carriers?))
+    }
+
+    fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
+        carriers::find_in(&self.adapters);
+        let mission = Mission::load(&self.file, variant)?;
         let network = self.network.as_ref().unwrap_or(&mission.network);
         if network.layout.is_some() && self.emulation == Some(Emulation::Shaper) {
             bail!("Only a relay carries a network file. Leave `--emulation` out.");
@@ -91,14 +107,14 @@ impl MissionArgs {
         Ok(mission.with(&Overrides {
             network: self.network.clone(),
             emulation: self.emulation,
-            carriers: self.carriers.clone(),
+            carriers: self.carriers()?,
             extent: by_count.or(by_duration),
             seed: self.seed,
         }))
     }
 }
 
-/// The word that stands for all variants of a file.
+/// The word that stands for all variants of a file, and for all carriers.
 const ALL: &str = "all";
 
 /// Parses a duration greater than zero, such as `20s` or `500ms`.

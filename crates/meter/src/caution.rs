@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::disturbance::TakenTime;
 use crate::limits::TAKEN_INTERVAL;
-use crate::result::Warning;
 use crate::words;
 
 /// A fact that a reader must know before trusting a number.
@@ -129,6 +128,13 @@ pub enum Caution {
         flow: String,
         /// Its carrier.
         carrier: &'static str,
+    },
+    /// The program of an external carrier reported a warning, or did not end in order.
+    OfProgram {
+        /// The carrier.
+        carrier: &'static str,
+        /// What it did, as the rest of a sentence.
+        text: String,
     },
     /// A full queue of an event channel dropped events.
     ChannelOverflow {
@@ -273,6 +279,7 @@ impl Caution {
             Self::NoTap { .. } => "no-tap",
             Self::SchedulingRefused { .. } => "scheduling-refused",
             Self::PriorityUnapplied { .. } => "network-priority-unapplied",
+            Self::OfProgram { .. } => "program",
             Self::ChannelOverflow { .. } => "channel-overflow",
             Self::ChannelConsumerLost { .. } => "channel-consumer-lost",
             Self::RecordsFull { .. } => "records-full",
@@ -286,15 +293,6 @@ impl Caution {
             Self::CaptureUnread { .. } => "capture-unread",
             Self::StampsMissing { .. } => "stamps-missing",
             Self::StampsDisagree { .. } => "stamps-disagree",
-        }
-    }
-}
-
-impl From<Caution> for Warning {
-    fn from(caution: Caution) -> Self {
-        Self {
-            kind: caution.kind().to_owned(),
-            text: caution.to_string(),
         }
     }
 }
@@ -327,6 +325,7 @@ impl fmt::Display for Caution {
             | Self::PriorityUnapplied { .. }
             | Self::DroppedAtSocket { .. }
             | Self::SendWaits { .. }
+            | Self::OfProgram { .. }
             | Self::ChannelOverflow { .. }
             | Self::ChannelConsumerLost { .. }
             | Self::TapDropped { .. } => self.of_part(f),
@@ -491,6 +490,9 @@ impl Caution {
                 error,
                 remedy,
             } => write!(f, "{what} was refused ({error}): {remedy}."),
+            Self::OfProgram { carrier, text } => {
+                write!(f, "The program of carrier {carrier} {text}.")
+            }
             Self::PriorityUnapplied { flow, carrier } => write!(
                 f,
                 "The packets of {flow} over {carrier} carry no priority: the middleware does not mark its packets."

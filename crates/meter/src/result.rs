@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blame::Road;
+use crate::caution::Caution;
 use crate::sample::Layer;
 
 /// The version of this document's structure. Readers accept this version and all earlier ones.
@@ -386,6 +387,15 @@ pub struct Warning {
     pub kind: String,
     /// The sentence.
     pub text: String,
+}
+
+impl From<Caution> for Warning {
+    fn from(caution: Caution) -> Self {
+        Self {
+            kind: caution.kind().to_owned(),
+            text: caution.to_string(),
+        }
+    }
 }
 
 /// A process that died.

@@ -265,11 +265,38 @@ pub fn kill_process(pid: u32) -> io::Result<()> {
 /// # Errors
 /// The operating system's error: no process is left, or all belong to another user.
 pub fn kill_process_group(leader: u32) -> io::Result<()> {
+    signal_process_group(leader, GroupSignal::Kill)
+}
+
+/// A signal to a group of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupSignal {
+    /// SIGTERM: asks the processes to end.
+    Terminate,
+    /// SIGKILL: ends them at once.
+    Kill,
+    /// SIGSTOP: stops them until [`GroupSignal::Continue`].
+    Stop,
+    /// SIGCONT.
+    Continue,
+}
+
+/// Sends a signal to all processes of the group that `leader` leads.
+///
+/// # Errors
+/// As [`kill_process_group`].
+pub fn signal_process_group(leader: u32, signal: GroupSignal) -> io::Result<()> {
     let leader = i32::try_from(leader)
         .ok()
         .and_then(Pid::from_raw)
         .ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(rustix::process::kill_process_group(leader, Signal::KILL)?)
+    let signal = match signal {
+        GroupSignal::Terminate => Signal::TERM,
+        GroupSignal::Kill => Signal::KILL,
+        GroupSignal::Stop => Signal::STOP,
+        GroupSignal::Continue => Signal::CONT,
+    };
+    Ok(rustix::process::kill_process_group(leader, signal)?)
 }
 
 /// Reads the fields of `/proc/PID/stat` after the command. The command is in parentheses and may contain any character

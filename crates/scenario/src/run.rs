@@ -171,18 +171,21 @@ pub fn run(
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
     let work = WorkFolder::make()?;
+    let name_of_run = name_of_run(started_at);
     let planner = Planner {
         mission,
         testbed: testbed.as_ref(),
         stations: Station::all(mission, testbed.as_ref()),
         work: work.path(),
         names: vec![None; mission.hosts.len()],
+        brokers: vec![None; streams.len()],
+        run: name_of_run.clone(),
     };
     // Dropped before the testbed and the work folder: its processes use both.
     let crew = Crew::new(Common {
         program: settings.program.clone(),
         build: settings.build.clone(),
-        run: name_of_run(started_at),
+        run: name_of_run,
     });
     let mut run = Run {
         mission,

@@ -92,7 +92,10 @@ fn attend(stage: &mut Stage<impl Write>, found: &Receiver<Related>) {
     loop {
         match stage.hear(STOP_LOOK) {
             Told::Command(PartCommand::Stop) | Told::Finished => return,
-            Told::Command(PartCommand::Go { .. }) | Told::Prepared(_) | Told::Nothing => {}
+            Told::Command(PartCommand::Go { .. })
+            | Told::Prepared(_)
+            | Told::Program(_)
+            | Told::Nothing => {}
         }
         for related in found.try_iter() {
             stage.say(&PartEvent::Clock(related));

@@ -23,12 +23,7 @@ use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
 /// Receives a stream until `stop`.
 pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
-    if plan.handle_for > HANDLE_FOR_MAX {
-        return Err(PartError::HandleFor {
-            asked: plan.handle_for,
-            most: HANDLE_FOR_MAX,
-        });
-    }
+    check_handle_for(plan)?;
     let body = Body::new(&plan.stream.body)?;
     let messages = messages_of(&plan.stream.schedule)?;
     let capacity = consumer_capacity(messages);
@@ -91,6 +86,16 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
+pub(super) fn check_handle_for(plan: &ConsumerPlan) -> Result<(), PartError> {
+    if plan.handle_for > HANDLE_FOR_MAX {
+        return Err(PartError::HandleFor {
+            asked: plan.handle_for,
+            most: HANDLE_FOR_MAX,
+        });
+    }
+    Ok(())
+}
+
 fn handler_of(plan: &ConsumerPlan) -> HandlerPlan {
     HandlerPlan {
         handle_for: plan.handle_for,
@@ -146,6 +151,7 @@ fn attend(
                 shared.start_ns.store(start_ns, Ordering::Relaxed);
             }
             Told::Command(PartCommand::Stop) | Told::Finished => return,
+            Told::Program(_) => {}
             Told::Nothing => {
                 clock.renew();
                 drops.attribute(shared);

@@ -207,7 +207,7 @@ fn attend(
         match stage.hear(PROGRESS_INTERVAL) {
             Told::Command(PartCommand::Go { .. }) => started = true,
             Told::Command(PartCommand::Stop) => return,
-            Told::Prepared(_) | Told::Finished => {}
+            Told::Prepared(_) | Told::Finished | Told::Program(_) => {}
             Told::Nothing => {
                 if started {
                     stage.say(&PartEvent::Progress(progress()));

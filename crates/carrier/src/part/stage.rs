@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use deckwatch_meter::result::Warning;
 
+use super::program::ProgramSaid;
 use crate::limits::LINE_SIZE_MAX;
 use crate::talk::{PartCommand, PartEvent};
 
@@ -18,6 +19,8 @@ pub(crate) enum Told {
     Prepared(Vec<Warning>),
     /// A thread has finished.
     Finished,
+    /// The program of an external carrier wrote a line, or ended.
+    Program(ProgramSaid),
     /// The timeout expired with no entry in the queue.
     Nothing,
 }

@@ -26,24 +26,8 @@ use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
 /// Sends a stream according to its schedule.
 pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
-    let body = Body::new(&plan.stream.body)?;
+    let (body, messages) = message_of(plan)?;
     let size_bytes = body.octets().len();
-    let carrier = plan.stream.carrier;
-    let size_bytes_max = carrier.needs().size_bytes_max;
-    if size_bytes > size_bytes_max as usize {
-        return Err(PartError::MessageTooLarge {
-            carrier: carrier.name(),
-            size_bytes,
-            size_bytes_max,
-        });
-    }
-    let messages = messages_of(&plan.stream.schedule)?;
-    if messages - 1 > body.sequence_max() {
-        return Err(PartError::SequenceTooSmall {
-            messages,
-            sequence_max: body.sequence_max(),
-        });
-    }
     let slots = slots(plan)?;
     let file = RecordFile::supplier(
         &plan.records,
@@ -90,6 +74,29 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         warnings: waited.into_iter().collect(),
     }));
     Ok(())
+}
+
+/// Returns the message of a stream and the number of messages, which the carrier can carry.
+pub(super) fn message_of(plan: &SupplierPlan) -> Result<(Body, u64), PartError> {
+    let body = Body::new(&plan.stream.body)?;
+    let size_bytes = body.octets().len();
+    let carrier = plan.stream.carrier;
+    let size_bytes_max = carrier.needs().size_bytes_max;
+    if size_bytes > size_bytes_max as usize {
+        return Err(PartError::MessageTooLarge {
+            carrier: carrier.name(),
+            size_bytes,
+            size_bytes_max,
+        });
+    }
+    let messages = messages_of(&plan.stream.schedule)?;
+    if messages - 1 > body.sequence_max() {
+        return Err(PartError::SequenceTooSmall {
+            messages,
+            sequence_max: body.sequence_max(),
+        });
+    }
+    Ok((body, messages))
 }
 
 /// Returns a warning if the plan asks for a packet priority that the carrier does not set.
@@ -141,6 +148,7 @@ fn attend(
             }
             Told::Command(PartCommand::Stop) => return,
             Told::Finished => unfinished -= 1,
+            Told::Program(_) => {}
             Told::Nothing => {
                 clock.renew();
                 if shared.start_ns.load(Ordering::Relaxed) != 0 {
@@ -154,7 +162,7 @@ fn attend(
 
 /// Returns the destinations that have records of their own: all of them, or only the first if one send serves all
 /// destinations.
-fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
+pub(super) fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     let numbered = plan
         .destinations
         .iter()

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use deckwatch_carrier::carriers::{self, CarrierRef};
+use deckwatch_carrier::carriers::{self, CarrierRef, UnknownCarrier};
 use deckwatch_meter::result::Published;
 use deckwatch_testbed::{Emulation, NetworkSpec, PRESETS, preset};
 use toml::Spanned;
@@ -144,7 +144,12 @@ impl<'m> Checks<'m> {
         let word = self.file.carrier.as_ref()?;
         match word.get_ref().parse() {
             Ok(carrier) => Some(carrier),
-            Err(_) => {
+            Err(UnknownCarrier::NotBuilt { reason, .. }) => {
+                let fact = format!("the carrier `{}` cannot be used", word.get_ref());
+                self.faults.report(word.span(), fact, reason);
+                None
+            }
+            Err(UnknownCarrier::Unknown(_)) => {
                 let help = format!(
                     "name one of {}, or choose another variant",
                     carriers::names()

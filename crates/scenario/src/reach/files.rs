@@ -79,7 +79,9 @@ fn to_return(part: &mut PartPlan) -> Vec<Returned> {
             };
             return vec![capture, note];
         }
-        PartPlan::Channel(_) | PartPlan::Names(_) | PartPlan::Clock(_) => return Vec::new(),
+        PartPlan::Channel(_) | PartPlan::Broker(_) | PartPlan::Names(_) | PartPlan::Clock(_) => {
+            return Vec::new();
+        }
     };
     let created = part.created_mut().map(|path| Returned {
         path: path.clone(),

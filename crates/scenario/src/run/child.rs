@@ -8,6 +8,8 @@ use std::sync::mpsc::SyncSender;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::carriers;
+use deckwatch_carrier::external::FOLDERS_VARIABLE;
 use deckwatch_carrier::host_clock::Exchange;
 use deckwatch_carrier::limits::{FAR_COUNTER_MAX, LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
@@ -31,7 +33,7 @@ pub(super) enum Role {
     Load { host: usize },
     /// The naming service on this host.
     Names { host: usize },
-    /// The event channel of this stream.
+    /// The event channel or the broker of this stream.
     Channel { stream: usize },
     /// A consumer of this stream.
     Consumer { stream: usize, destination: usize },
@@ -214,6 +216,12 @@ impl Child {
         self.process.id()
     }
 
+    /// Returns the process id of the program that plays the part, if its carrier is external and it is on this machine.
+    pub(super) fn program(&self) -> Option<u32> {
+        let ready = self.ready.as_ref().filter(|_| !self.is_far());
+        ready.and_then(|ready| ready.program)
+    }
+
     /// Writes a command to the process, if its standard input is still open.
     pub(super) fn tell(&mut self, command: PartCommand) {
         match &mut self.input {
@@ -381,10 +389,17 @@ fn part_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .arg("part")
+        // It finds the same adapters.
+        .env(FOLDERS_VARIABLE, adapter_folders())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+fn adapter_folders() -> std::ffi::OsString {
+    // Fails for a folder with a colon in its name; the part then searches as this program did.
+    std::env::join_paths(&carriers::found().folders).unwrap_or_default()
 }
 
 fn as_line(plan: &impl serde::Serialize) -> std::io::Result<String> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use deckwatch_carrier::carrier::ChannelAt;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{
-    ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
+    BrokerPlan, ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
+    TopicPlan,
 };
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_load::{CountPlan, LoadPlan, Work};
@@ -28,6 +29,10 @@ pub(super) struct Planner<'r> {
     pub(super) work: &'r Path,
     /// The endpoint of the naming service of each host that has one, by host.
     pub(super) names: Vec<Option<String>>,
+    /// The endpoint of the broker of each stream that has one, by stream.
+    pub(super) brokers: Vec<Option<String>>,
+    /// The name of the run, which no other run of this machine has.
+    pub(super) run: String,
 }
 
 impl<'r> Planner<'r> {
@@ -54,6 +59,18 @@ impl<'r> Planner<'r> {
             name = format!("{name}.{}", stream.plan.carrier.name());
         }
         Some(ChannelAt { names, name })
+    }
+
+    /// Returns the topic of a stream over an external carrier.
+    fn topic(&self, stream: &Stream) -> Option<TopicPlan> {
+        stream.plan.carrier.external()?;
+        let index = stream.plan.flow;
+        Some(TopicPlan {
+            name: format!("deckwatch-{}-{index}", self.run),
+            broker: self.brokers[usize::from(index)].clone(),
+            reliability: None,
+            history: None,
+        })
     }
 
     pub(super) fn load(&self, load: &Load, run_s: u64) -> LoadPlan {
@@ -97,6 +114,20 @@ impl<'r> Planner<'r> {
         })
     }
 
+    /// Returns `None` if the stream's carrier has no broker.
+    pub(super) fn broker(&self, stream: &Stream) -> Option<BrokerPlan> {
+        let flow = self.flow(stream);
+        let topic = self.topic(stream)?;
+        stream.plan.carrier.needs().broker.then(|| BrokerPlan {
+            stream: stream.plan.clone(),
+            address: self.address(flow.from),
+            topic,
+            network_priority: flow.network_priority,
+            scheduling: flow.supplier_scheduling.clone(),
+            body: self.work.join(format!("{}-broker.body", stream.plan.flow)),
+        })
+    }
+
     pub(super) fn consumer(&self, stream: &Stream, destination: usize) -> ConsumerPlan {
         let flow = self.flow(stream);
         let host = flow.to[destination];
@@ -106,6 +137,7 @@ impl<'r> Planner<'r> {
             host: self.mission.hosts[host].name.clone(),
             address: self.address(host),
             channel: self.channel_at(stream),
+            topic: self.topic(stream),
             handle_for: flow.handle_for,
             is_measured: flow.worst_case.is_some(),
             receive_buffer_bytes: flow.receive_buffer_bytes,
@@ -129,6 +161,8 @@ impl<'r> Planner<'r> {
             address: self.address(flow.from),
             destinations: (0..).zip(endpoints).map(destination).collect(),
             channel: self.channel_at(stream),
+            topic: self.topic(stream),
+            priority: flow.priority,
             network_priority: flow.network_priority,
             scheduling: flow.supplier_scheduling.clone(),
             records: self.supplier_records(stream),

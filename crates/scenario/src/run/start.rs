@@ -20,6 +20,7 @@ impl Run<'_> {
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
         self.start_loads()?;
         self.start_services()?;
+        self.start_brokers()?;
         let consumers = self.start_consumers()?;
         self.start_taps()?;
         self.start_suppliers(&consumers)?;
@@ -110,6 +111,33 @@ impl Run<'_> {
         }
         self.crew
             .wait_ready(&channels, patience(channels.len()), self.interrupt)
+    }
+
+    /// Starts the brokers of external carriers, on the hosts of the suppliers.
+    fn start_brokers(&mut self) -> Result<(), RunError> {
+        let mut brokers = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
+            let Some(plan) = self.planner.broker(stream) else {
+                continue;
+            };
+            if brokers.is_empty() {
+                self.observer.phase(Phase::Services, "Starting brokers");
+            }
+            let host = self.planner.flow(stream).from;
+            let name = &self.planner.host(host).name;
+            let label = format!("broker of {} on {name}", Planner::title(stream));
+            let plan = of_part(PartPlan::Broker(plan));
+            let child = self.start(Role::Channel { stream: index }, label, host, plan)?;
+            brokers.push((index, child));
+        }
+        let children: Vec<usize> = brokers.iter().map(|&(_, child)| child).collect();
+        self.crew
+            .wait_ready(&children, patience(children.len()), self.interrupt)?;
+        for (stream, child) in brokers {
+            let ready = self.crew.children[child].ready.as_ref();
+            self.planner.brokers[stream] = ready.map(|ready| ready.endpoint.clone());
+        }
+        Ok(())
     }
 
     /// Starts a consumer for each stream and destination. Returns their indices, by stream.

@@ -16,6 +16,9 @@ use deckwatch_os::task::{self, ProcessTimes};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchedPart {
     pub(super) process: u32,
+    /// Whether its first thread handles messages too, and not only reports the progress: it is the program of an external
+    /// carrier.
+    pub(super) is_program: bool,
     /// Its name in messages.
     pub(super) label: String,
     /// Its host.
@@ -100,7 +103,8 @@ impl TakenWatch {
         let of_part = |(index, (part, _)): (usize, &(WatchedPart, Vec<u32>))| {
             // The first thread of a part only reports its progress.
             let threads = task::threads(part.process).into_iter();
-            let handling = threads.filter(move |times| times.thread != part.process);
+            let handles = |thread| part.is_program || thread != part.process;
+            let handling = threads.filter(move |times| handles(times.thread));
             handling
                 .map(|times| (index, times.thread, times.waited))
                 .collect::<Vec<_>>()

@@ -203,7 +203,8 @@ impl Run<'_> {
             }
             let deadline = stream.map(|index| self.streams[index].plan.deadline);
             Some(WatchedPart {
-                process: child.id(),
+                process: child.program().unwrap_or(child.id()),
+                is_program: child.program().is_some(),
                 label: child.label.clone(),
                 host: self.mission.hosts[child.host].name.clone(),
                 stream,
@@ -215,7 +216,11 @@ impl Run<'_> {
         let relay = self.planner.testbed.and_then(Testbed::relay_process);
         TakenWatch::begin(
             children.iter().filter_map(watched).collect(),
-            children.iter().map(Child::id).chain(relay),
+            children
+                .iter()
+                .flat_map(|child| [Some(child.id()), child.program()])
+                .chain([relay])
+                .flatten(),
         )
     }
 

@@ -97,7 +97,10 @@ fn check(line: Line, clock: &mut HostClock) {
         | Line::FarEnd(Some(text))
         | Line::Broken(text)
         | Line::Garbled(text) => assert!(is_plain(&text), "{text:?}"),
-        Line::Load(_) | Line::FarEnd(None) | Line::End => {}
+        Line::Event(PartEvent::Clock(_) | PartEvent::Sync(_))
+        | Line::Load(_)
+        | Line::FarEnd(None)
+        | Line::End => {}
     }
 }
 

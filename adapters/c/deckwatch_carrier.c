@@ -30,13 +30,15 @@
 /* Octets of an answer line: the longest texts are errors and endpoints, which JSON may escape to six times the size. */
 #define ANSWER_MAX 32768
 #define TEXT_MAX 4000
-/* Names in `honoured` or `ignored`: there are seven settings. */
+/* Names in `honoured` or `ignored`: there are eight settings. */
 #define SETTINGS_MAX 8
 #define SEND_BOUND_MIN_NS INT64_C(1000000)
 #define SEND_BOUND_MAX_NS INT64_C(5000000000)
 /* The same timer slack as that of Deckwatch's own carriers. */
 #define TIMER_SLACK_NS 1ul
 #define MESSAGES_MAX (UINT64_C(1) << 26)
+/* Half of the time that Deckwatch gives a program to end. */
+#define LINGER_MAX_NS INT64_C(2000000000)
 #define PATH_SIZE_MAX 8192
 #define BROKER_ATTEMPTS 3
 #define BROKER_BOUND_NS INT64_C(5000000000)
@@ -99,7 +101,7 @@ static int stop_event = -1;
 static pthread_mutex_t go_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t go_changed = PTHREAD_COND_INITIALIZER;
 static bool is_started;
-static int64_t start_ns;
+static int64_t start_ns, stop_ns;
 
 static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *honoured[SETTINGS_MAX], *ignored[SETTINGS_MAX];
@@ -232,6 +234,8 @@ static void say_done(void) {
 
 static void stop(void) {
     pthread_mutex_lock(&go_lock);
+    if (!atomic_load(&is_stopped))
+        stop_ns = dw_now_ns();
     atomic_store(&is_stopped, true);
     pthread_cond_broadcast(&go_changed);
     pthread_mutex_unlock(&go_lock);
@@ -262,7 +266,7 @@ static bool is_in_plan(const char *setting) {
            (!strcmp(setting, "deadline") && plan.deadline_ns > 0) ||
            (!strcmp(setting, "reliability") && plan.reliability != DW_RELIABILITY_UNSET) ||
            (!strcmp(setting, "history") && plan.history != DW_HISTORY_UNSET) ||
-           (!strcmp(setting, "idl-type") && plan.idl_type);
+           (!strcmp(setting, "idl-type") && plan.idl_type) || (!strcmp(setting, "locked-memory") && lock_memory);
 }
 
 static bool is_listed(const char *const names[], unsigned count, const char *name) {
@@ -298,6 +302,13 @@ void dw_announce(const char *endpoint, const char *listening) {
     /* A broker runs until the end, so that its answer cannot wait for its return. */
     if (plan.role == DW_BROKER && !atomic_load(&has_failed))
         say_ready();
+}
+
+int64_t dw_linger_ns(void) {
+    pthread_mutex_lock(&go_lock);
+    int64_t rest_ns = dw_stopped() ? stop_ns + LINGER_MAX_NS - dw_now_ns() : LINGER_MAX_NS;
+    pthread_mutex_unlock(&go_lock);
+    return rest_ns > 0 ? rest_ns : 0;
 }
 
 bool dw_stopped(void) { return atomic_load_explicit(&is_stopped, memory_order_relaxed); }
@@ -796,6 +807,14 @@ static void run_broker(void) {
         say_done();
 }
 
+/* Locks the memory if the plan says so: `exec` does not inherit it. Returns false with `errno`. */
+static bool lock_if_asked(void) {
+    if (lock_memory && mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+        return false;
+    dw_honoured("locked-memory");
+    return true;
+}
+
 int dw_main(const dw_carrier *table) {
     carrier = table;
     stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -809,7 +828,7 @@ int dw_main(const dw_carrier *table) {
     read_plan();
     if (atomic_load(&has_failed))
         return 1;
-    if (lock_memory && mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+    if (!lock_if_asked())
         dw_warn("The memory of %s cannot be locked: %s.", carrier->name, strerror(errno));
     if (plan.role != DW_BROKER && !map_files())
         return 1;

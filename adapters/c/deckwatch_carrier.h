@@ -112,7 +112,8 @@ typedef struct dw_carrier {
      * an error, after `send_bound_ns` at the latest. The octets change after the return.
      */
     int (*send)(void *sender, uint64_t sequence, const uint8_t *octets, size_t size_bytes);
-    /* Called at `stop`. Waits a short, bounded time for messages that are still queued. */
+    /* Called at `stop`, which comes right after the last message. Waits for queued messages, for `dw_linger_ns` at
+     * most. */
     void (*disconnect)(void *sender);
 
     /* Consumer. Binds or subscribes, then calls `dw_announce`. Returns null after `dw_fail`. */
@@ -132,7 +133,7 @@ int dw_main(const dw_carrier *carrier);
  * Call these before `connect`, `listen` or `broker` returns.
  */
 /* The middleware implements this setting of the plan: "priority", "dscp", "socket-priority", "deadline",
- * "reliability", "history", "idl-type". Settings that the plan does not have are left out of the answer. A deadline counts as
+ * "reliability", "history", "idl-type", "locked-memory". Settings that the plan does not have are left out of the answer. A deadline counts as
  * implemented if the middleware itself limits the time of a send by it, or reports that it was missed. */
 void dw_honoured(const char *setting);
 /* The middleware has nothing for this setting. */
@@ -171,6 +172,8 @@ void dw_overflows(dw_consumer *consumer, uint64_t count);
 /* Counts messages that the network or the peer's host refused after `send` had returned. */
 void dw_refusals(uint64_t count);
 
+/* Returns the time in which the supplier's queued messages must have left, from 2 s at `stop` down to 0. */
+int64_t dw_linger_ns(void);
 /* Returns CLOCK_MONOTONIC in nanoseconds. */
 int64_t dw_now_ns(void);
 /* Reads the sequence number in the octets of a message, or writes it. */

@@ -26,7 +26,7 @@
 #define READER_BYTES (64 << 20)
 #define READER_SAMPLES_MIN 16
 #define READER_SAMPLES_MAX 65536
-#define MATCH_BOUND_NS INT64_C(20000000000)
+#define MATCH_BOUND_NS INT64_C(10000000000)
 #define MATCH_LOOK_NS INT64_C(5000000)
 #define TAKE_MAX 16
 /* A reader sets this user data when it has matched the writer: only then does it take what the writer sends. */
@@ -44,19 +44,22 @@ typedef struct peer {
 
 /* What the writers of this process share. */
 static dds_entity_t domain, participant, topic;
+static unsigned open_count;
 static char own_endpoint[96];
 static bool is_typed;
 static typed type;
 
 static void close_peer(void *of) {
     peer *closed = of;
+    if (!closed->consumer)
+        dds_wait_for_acks(closed->end, dw_linger_ns());
     dds_delete(closed->end);
     dds_delete_qos(closed->qos);
     if (closed->sample)
         dds_sample_free(closed->sample, type.descriptor, DDS_FREE_ALL);
     free(closed);
-    /* A second call finds no domain, which is no harm. */
-    dds_delete(domain);
+    if (--open_count == 0)
+        dds_delete(domain);
 }
 
 static bool has_failed(dds_return_t code, const char *what) {
@@ -191,6 +194,7 @@ static void *connect_peer(const dw_plan *plan, unsigned slot) {
     if (!made || !(made->qos = make_qos(plan, destination->endpoint)) ||
         has_failed(made->end = dds_create_writer(participant, topic, made->qos, NULL), "create a writer"))
         return NULL;
+    open_count++;
     if (is_typed && !(made->sample = typed_sample(plan, &type))) {
         dw_fail("The body of flow %s is no value of %s.", plan->flow, plan->idl_type);
         return NULL;
@@ -232,6 +236,7 @@ static void *listen_peer(const dw_plan *plan, dw_consumer *consumer) {
     if (!made || !join_domain(plan) || !(made->qos = make_qos(plan, own_endpoint)) ||
         has_failed(made->end = dds_create_reader(participant, topic, made->qos, NULL), "create a reader"))
         return NULL;
+    open_count++;
     made->consumer = consumer;
     made->has_deadline = plan->deadline_ns > 0 && plan->gap_ns > 0;
     dw_announce(own_endpoint, own_endpoint);

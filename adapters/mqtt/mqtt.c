@@ -19,8 +19,6 @@
 #define QUEUE_BYTES (8 << 20)
 #define QUEUE_MESSAGES_MIN 4
 #define QUEUE_MESSAGES_MAX 1000
-/* Time for queued messages after `stop`. */
-#define LINGER_NS INT64_C(200000000)
 
 typedef struct peer {
     const dw_plan *plan;
@@ -193,7 +191,7 @@ static int send_peer(void *sender, uint64_t sequence, const uint8_t *octets, siz
 
 static void disconnect_peer(void *sender) {
     peer *closed = sender;
-    int64_t end_ns = dw_now_ns() + LINGER_NS;
+    int64_t end_ns = dw_now_ns() + dw_linger_ns();
     pthread_mutex_lock(&closed->lock);
     while (closed->queued > 0 && !closed->is_lost && wait_change(closed, end_ns))
         continue;

@@ -14,8 +14,6 @@
 /* Messages and octets that wait in the consumer's library for its code. */
 #define PENDING_MESSAGES 65536
 #define PENDING_BYTES (64 << 20)
-/* Time for queued octets after `stop`. */
-#define LINGER_MS 200
 
 typedef struct peer {
     const dw_plan *plan;
@@ -27,7 +25,8 @@ typedef struct peer {
 
 static void close_peer(void *of) {
     peer *closed = of;
-    natsConnection_FlushTimeout(closed->connection, LINGER_MS);
+    if (!closed->consumer)
+        natsConnection_FlushTimeout(closed->connection, dw_linger_ns() / 1000000 + 1);
     natsSubscription_Destroy(closed->subscription);
     natsConnection_Destroy(closed->connection);
     free(closed);

@@ -17,8 +17,6 @@
 #define QUEUE_MESSAGES_MIN 8
 #define QUEUE_MESSAGES_MAX 1000
 #define CONNECT_BOUND_NS INT64_C(10000000000)
-/* Time for queued messages after `stop`. */
-#define LINGER_MS 100
 
 typedef struct peer {
     void *context;
@@ -27,16 +25,16 @@ typedef struct peer {
     int flags; /* of zmq_send */
 } peer;
 
+static int set(void *socket, int option, int value) { return zmq_setsockopt(socket, option, &value, sizeof value); }
+
 static void close_peer(void *of) {
     peer *closed = of;
-    if (closed->socket)
-        zmq_close(closed->socket);
-    if (closed->context)
-        zmq_ctx_term(closed->context);
+    if (!closed->consumer)
+        set(closed->socket, ZMQ_LINGER, (int)(dw_linger_ns() / 1000000));
+    zmq_close(closed->socket);
+    zmq_ctx_term(closed->context); /* waits for queued messages */
     free(closed);
 }
-
-static int set(void *socket, int option, int value) { return zmq_setsockopt(socket, option, &value, sizeof value); }
 
 static peer *open_peer(const dw_plan *plan, int type) {
     size_t fitting = QUEUE_BYTES / (plan->size_bytes + 1);
@@ -47,7 +45,7 @@ static peer *open_peer(const dw_plan *plan, int type) {
     /* A context for each slot: each has an I/O thread of its own, which inherits the scheduling of the part. */
     if (!made || !(made->context = zmq_ctx_new()) || !(made->socket = zmq_socket(made->context, type)) ||
         set(made->socket, type == ZMQ_PUSH ? ZMQ_SNDHWM : ZMQ_RCVHWM, queue) ||
-        set(made->socket, ZMQ_LINGER, LINGER_MS) || set(made->socket, ZMQ_IMMEDIATE, 1) ||
+        set(made->socket, ZMQ_LINGER, 0) || set(made->socket, ZMQ_IMMEDIATE, 1) ||
         set(made->socket, ZMQ_IPV6, strchr(plan->address, ':') != NULL) ||
         (plan->dscp >= 0 && set(made->socket, ZMQ_TOS, plan->dscp << 2))) {
         dw_fail("A ZeroMQ socket cannot be made: %s.", zmq_strerror(zmq_errno()));

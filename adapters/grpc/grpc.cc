@@ -17,7 +17,7 @@ using deckwatch::stream::Nothing;
 using Service = deckwatch::stream::Consumer;
 using Clock = std::chrono::system_clock;  // of gRPC's deadlines
 
-// How long a supplier waits for each consumer, and at the end for the messages that are still queued.
+// How long a supplier waits for each consumer, and how long a consumer that ends waits for its calls.
 constexpr auto connect_wait = std::chrono::seconds(10);
 constexpr auto finish_wait = std::chrono::milliseconds(500);
 
@@ -26,6 +26,7 @@ void report(const dw_plan* plan) {
     plan->reliability == DW_RELIABLE ? dw_honoured("reliability") : dw_ignored("reliability");
     dw_ignored("history");
     dw_ignored("priority");
+    dw_ignored("idl-type");
     if (plan->role == DW_SUPPLIER) dw_honoured("deadline");
 }
 
@@ -44,7 +45,7 @@ public:
     }
 
     ~Sender() {
-        const auto until = Clock::now() + finish_wait;
+        const auto until = Clock::now() + std::chrono::nanoseconds(dw_linger_ns());
         if (writer != nullptr && open && complete(until)) {
             writer->WritesDone(this);
             pending = true;

@@ -48,6 +48,7 @@ public final class JacorbCarrier implements Carrier {
         else settings.ignored("reliability");
         settings.ignored("history");
         settings.ignored("priority");
+        settings.ignored("idl-type");
         if (!sends) return;
         settings.honoured("deadline");
         settings.honoured("dscp");

@@ -63,6 +63,7 @@ void report(const dw_plan* plan) {
     plan->reliability == DW_RELIABLE ? dw_honoured("reliability") : dw_ignored("reliability");
     dw_ignored("history");
     dw_ignored("priority");
+    dw_ignored("idl-type");
     if (plan->role == DW_SUPPLIER) dw_honoured("deadline");
 }
 

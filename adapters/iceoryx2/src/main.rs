@@ -98,7 +98,7 @@ fn report(plan: Plan) {
         honoured(c"deadline");
     }
     // Nothing crosses a network.
-    for setting in [c"priority", c"dscp", c"socket-priority"] {
+    for setting in [c"priority", c"dscp", c"socket-priority", c"idl-type"] {
         ignored(setting);
     }
 }

@@ -5,11 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::sim::delivery::{Delivered, Ends, FAREWELL, LAST, options, two_with};
+use crate::support::world::World;
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::alternate_address;
 use deckwatch_orb::delivery::{
     Deliveries, DeliveryOptions, End, OutletOptions, OutletOwner, WhenFull,
 };
+use deckwatch_orb::transport::{Endpoint, StreamOptions, Transport as _};
 
 /// Longer than the reply timeout.
 const LATE: Duration = Duration::from_secs(15);
@@ -244,4 +246,82 @@ fn reply_that_arrives_while_the_thread_is_held_up_is_not_overdue() {
     let counts = it.deliveries.counts();
     assert_eq!((counts.delivered, counts.failed), (3, 0));
     it.world.end();
+}
+
+#[test]
+fn farewell_that_is_under_way_when_its_outlet_leaves_counts_as_no_event() {
+    for window in [1, 2] {
+        let it = two_with(1, 1, |_| options(window, 0));
+        it.offer(0);
+        it.world.pass(LATE);
+        it.outlets[0].close();
+        // Its receiver has not answered yet.
+        it.outlets[0].leave();
+        it.world.pass(LATE);
+        assert_eq!((it.kept(), it.ends()), (vec![0, FAREWELL], vec![]));
+        it.expect_all_counted(1);
+        it.world.end();
+    }
+}
+
+#[test]
+fn events_in_front_of_a_farewell_are_counted_after_a_failure_too() {
+    let it = Delivered::stopped(0);
+    it.offer(0);
+    it.world.pass(Duration::from_millis(1));
+    // The connection is lost with an event: the next settled one ends the row of failures.
+    it.world.reset(0);
+    it.world.pass(Duration::from_secs(1));
+    it.offer(1);
+    it.offer(2);
+    it.outlets[0].close();
+    it.world.narrow(usize::MAX);
+    it.world.stall("far", Duration::ZERO);
+    it.world.pass(LATE);
+    assert_eq!(
+        (it.kept(), it.ends()),
+        (vec![1, 2, FAREWELL], vec![End::Closed])
+    );
+    let counts = it.deliveries.counts();
+    assert_eq!((counts.delivered, counts.failed), (2, 1));
+    it.world.end();
+}
+
+#[test]
+fn peer_that_always_has_written_more_leaves_others_their_turn() {
+    const CHUNKS: usize = 1_000;
+    // A reply that never ends: each of its fragments has no octet.
+    const FIRST: &[u8] = b"GIOP\x01\x02\x03\x01\x0c\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0";
+    const AGAIN: &[u8] = b"GIOP\x01\x02\x03\x07\x04\0\0\0\x07\0\0\0";
+    let world = World::new(1, (1_000, 1_000));
+    let near = world.orb("near");
+    let at = Endpoint::tcp("flooding", 2809);
+    let listener = world.listen(&at, &StreamOptions::default()).unwrap();
+    let deliveries = Deliveries::start(&near, DeliveryOptions::default()).unwrap();
+    let object = near.string_to_object("corbaloc:iiop:1.2@flooding:2809/it");
+    let object = object.unwrap().expect("not nil");
+    let ends = Arc::<Ends>::default();
+    let owner: Weak<dyn OutletOwner> = Arc::<Ends>::downgrade(&ends);
+    let outlet = deliveries.outlet(&object, options(1, 0), owner).unwrap();
+    world.pass(Duration::from_millis(1));
+    let flooding = listener.accept().unwrap().expect("it has connected");
+    world.stall("near", Duration::from_millis(1));
+    assert_eq!(flooding.write_now(FIRST), Ok(FIRST.len()));
+    for _ in 0..CHUNKS {
+        // Each is a read.
+        assert_eq!(flooding.write_now(AGAIN), Ok(AGAIN.len()));
+    }
+    world.pass(Duration::from_micros(500));
+    let unread = world.unread();
+    assert_eq!(unread, FIRST.len() + CHUNKS * AGAIN.len());
+    assert!(near.turn(Some(Duration::ZERO)));
+    assert!(
+        world.unread() > unread / 2,
+        "{} octets are left",
+        world.unread()
+    );
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.unread(), 0, "all in turn");
+    drop((flooding, outlet));
+    world.end();
 }

@@ -1,6 +1,6 @@
 //! An ordered queue that threads serve until it is closed. Each value that is put in is served once, or returned once.
 
-use crate::primitive::{AtomicU8, AtomicUsize, Ordering};
+use crate::primitive::{AtomicU8, AtomicUsize, Ordering, fence};
 use crate::{Bell, OrderedQueue};
 
 /// A bounded queue, and the threads that wait for its values.
@@ -89,10 +89,16 @@ impl<T> ServedQueue<T> {
     pub fn serve(&self, mut serve: impl FnMut(T)) {
         loop {
             let turn = self.bell.turn();
+            // Before the queue: what is put in later is left to the thread that puts it in.
+            let is_closed = self.is_closed();
+            if is_closed {
+                // SYNC: pairs with the fence of the ring in `put`: this thread sees the value, or that one the close.
+                fence(Ordering::SeqCst);
+            }
             if self.serve_first(&mut serve) {
                 continue;
             }
-            if self.is_closed() {
+            if is_closed {
                 return;
             }
             self.bell.wait(turn);

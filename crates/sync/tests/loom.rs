@@ -3,8 +3,8 @@
 #![cfg(loom)]
 
 use deckwatch_sync::{
-    Bell, BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, Settable, SlotIndex,
-    SlotTable, TurnQueue,
+    Bell, BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, ServedQueue,
+    Settable, SlotIndex, SlotTable, TurnQueue, Unserved, WhenFull,
 };
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -13,8 +13,13 @@ use loom::thread;
 
 /// Runs a model in every order with at most three preemptions: faults of such structures need no more.
 fn model(check: impl Fn() + Send + Sync + 'static) {
+    model_within(3, check);
+}
+
+/// As [`model`], with fewer preemptions for a model of many steps.
+fn model_within(preemptions: usize, check: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(check);
 }
 
@@ -395,5 +400,59 @@ fn a_reader_of_a_settable_cell_has_the_old_value_or_the_new_one_and_each_is_drop
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         cell.clear();
         assert_eq!(drops.load(Ordering::Relaxed), 2);
+    });
+}
+
+/// What became of each of two values of a served queue, counted by value.
+type Fates = [[usize; 3]; 2];
+const SERVED: usize = 0;
+const FULL: usize = 1;
+const CLOSED: usize = 2;
+
+fn note(fates: &PiMutex<Fates>, value: usize, fate: usize) {
+    fates.lock("note")[value][fate] += 1;
+}
+
+fn put_into(queue: &ServedQueue<usize>, fates: &PiMutex<Fates>, value: usize, full: WhenFull) {
+    queue.put(value as u64, value, full, |value, why| {
+        let fate = if why == Unserved::Full { FULL } else { CLOSED };
+        note(fates, value, fate);
+    });
+}
+
+#[test]
+fn each_value_of_a_served_queue_has_one_fate_and_its_thread_ends() {
+    for full in [WhenFull::DropNew, WhenFull::DropFirst, WhenFull::DropLast] {
+        model_within(2, move || {
+            let queue = Arc::new(ServedQueue::with_capacity(1));
+            let fates = Arc::new(PiMutex::new(Fates::default()));
+            let (other, others) = (Arc::clone(&queue), Arc::clone(&fates));
+            let server = thread::spawn(move || other.serve(|value| note(&others, value, SERVED)));
+            let (other, others) = (Arc::clone(&queue), Arc::clone(&fates));
+            let putter = thread::spawn(move || put_into(&other, &others, 1, full));
+            put_into(&queue, &fates, 0, full);
+            queue.close();
+            server.join().unwrap();
+            putter.join().unwrap();
+            let fates = *fates.lock("read");
+            let is_one = fates.iter().all(|of| of.iter().sum::<usize>() == 1);
+            assert!(is_one, "{full:?}: {fates:?}");
+            assert!(queue.is_idle());
+        });
+    }
+}
+
+#[test]
+fn a_served_queue_is_idle_once_all_that_was_put_in_is_served() {
+    model(|| {
+        let queue = Arc::new(ServedQueue::with_capacity(1));
+        let fates = Arc::new(PiMutex::new(Fates::default()));
+        let (other, others) = (Arc::clone(&queue), Arc::clone(&fates));
+        let server = thread::spawn(move || other.serve_first(|value| note(&others, value, SERVED)));
+        put_into(&queue, &fates, 0, WhenFull::DropNew);
+        if queue.is_idle() {
+            assert_eq!(fates.lock("read")[0][SERVED], 1);
+        }
+        server.join().unwrap();
     });
 }

@@ -195,6 +195,11 @@ impl World {
         self.state().ends.len().div_ceil(2)
     }
 
+    /// Octets that have been written and not read.
+    pub fn unread(&self) -> usize {
+        self.state().ends.values().map(End::len).sum()
+    }
+
     /// Refuses connections to this host as a kernel does that reports room first.
     pub fn refuse_later(&self, host: &str) {
         self.state().refusing = Some(Endpoint::tcp(host, 2809));

@@ -21,7 +21,12 @@
 #define DOMAIN 0
 #define CONFIG_MAX 65536
 /* Octets that wait in the writer for acknowledgement. A peer that has stopped uses them up. */
-#define WRITER_BYTES "16 MiB"
+#define WRITER_BYTES "4 MiB"
+#define WRITER_LOW_BYTES "2 MiB" /* a writer that waits for room goes on here */
+/* Octets of the receive buffer that is asked for; it should hold what a writer sends without acknowledgement. */
+#define RECEIVE_BYTES "8 MiB"
+/* How long a reader waits before it asks for a lost fragment: the default of 100 ms is longer than most deadlines. */
+#define NACK_DELAY "10 ms"
 /* Octets of unread samples in a reader that keeps all, and the least and the greatest number of samples for them. */
 #define READER_BYTES (64 << 20)
 #define READER_SAMPLES_MIN 16
@@ -39,7 +44,7 @@ typedef struct peer {
     dw_consumer *consumer; /* consumer only */
     bool has_deadline;
     uint32_t missed; /* deadlines before the last sample */
-    void *sample;          /* supplier of an IDL type only */
+    void *sample; /* supplier of an IDL type only */
 } peer;
 
 /* What the writers of this process share. */
@@ -89,7 +94,9 @@ static bool write_config(const dw_plan *plan, unsigned port, char *config) {
         config, CONFIG_MAX,
         "<Domain id=\"any\"><General><Interfaces><NetworkInterface address=\"%s\"/></Interfaces>"
         "<AllowMulticast>false</AllowMulticast><MaxMessageSize>65500 B</MaxMessageSize></General>"
-        "<Internal><Watermarks><WhcHigh>" WRITER_BYTES "</WhcHigh></Watermarks></Internal>"
+        "<Internal><SocketReceiveBufferSize max=\"" RECEIVE_BYTES "\"/><NackDelay>" NACK_DELAY "</NackDelay>"
+        "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcHighInit>" WRITER_BYTES "</WhcHighInit>"
+        "<WhcHigh>" WRITER_BYTES "</WhcHigh><WhcLow>" WRITER_LOW_BYTES "</WhcLow></Watermarks></Internal>"
         "<Discovery><ParticipantIndex>0</ParticipantIndex><Ports><Base>%u</Base><DomainGain>0</DomainGain>"
         "<ParticipantGain>0</ParticipantGain><UnicastMetaOffset>0</UnicastMetaOffset>"
         "<UnicastDataOffset>0</UnicastDataOffset></Ports><Peers>",

@@ -30,8 +30,8 @@
 /* Octets of an answer line: the longest texts are errors and endpoints, which JSON may escape to six times the size. */
 #define ANSWER_MAX 32768
 #define TEXT_MAX 4000
-/* Names in `honoured` or `ignored`: there are eight settings. */
-#define SETTINGS_MAX 8
+/* Names in `honoured` or `ignored`: there are nine settings. */
+#define SETTINGS_MAX 16
 #define SEND_BOUND_MIN_NS INT64_C(1000000)
 #define SEND_BOUND_MAX_NS INT64_C(5000000000)
 /* The same timer slack as that of Deckwatch's own carriers. */
@@ -266,7 +266,8 @@ static bool is_in_plan(const char *setting) {
            (!strcmp(setting, "deadline") && plan.deadline_ns > 0) ||
            (!strcmp(setting, "reliability") && plan.reliability != DW_RELIABILITY_UNSET) ||
            (!strcmp(setting, "history") && plan.history != DW_HISTORY_UNSET) ||
-           (!strcmp(setting, "idl-type") && plan.idl_type) || (!strcmp(setting, "locked-memory") && lock_memory);
+           (!strcmp(setting, "idl-type") && plan.idl_type) || (!strcmp(setting, "locked-memory") && lock_memory) ||
+           (!strcmp(setting, "receive-buffer") && plan.receive_buffer_bytes > 0);
 }
 
 static bool is_listed(const char *const names[], unsigned count, const char *name) {
@@ -391,6 +392,7 @@ static const number_key NUMBER_KEYS[] = {
     {"lock-memory", 0, 1, TO_BOOL, &lock_memory},
     {"priority", 0, 32767, TO_INT, &plan.priority},
     {"dscp", 0, 63, TO_INT, &plan.dscp},
+    {"receive-buffer-bytes", 0, INT32_MAX, TO_INT, &plan.receive_buffer_bytes},
     {"socket-priority", 0, INT32_MAX, TO_INT, &plan.socket_priority},
 };
 

@@ -82,6 +82,7 @@ typedef struct dw_plan {
     dw_reliability reliability;
     dw_history history;
     unsigned history_depth; /* with DW_KEEP_LAST */
+    int receive_buffer_bytes; /* consumer: octets of the socket's receive buffer, or 0 */
 
     /* Null if the flow's messages are plain octets. Otherwise `body` is the CDR encoding of a value, little-endian. */
     const char *idl_file;
@@ -133,7 +134,8 @@ int dw_main(const dw_carrier *carrier);
  * Call these before `connect`, `listen` or `broker` returns.
  */
 /* The middleware implements this setting of the plan: "priority", "dscp", "socket-priority", "deadline",
- * "reliability", "history", "idl-type", "locked-memory". Settings that the plan does not have are left out of the answer. A deadline counts as
+ * "reliability", "history", "idl-type", "locked-memory",
+ * "receive-buffer". Settings that the plan does not have are left out of the answer. A deadline counts as
  * implemented if the middleware itself limits the time of a send by it, or reports that it was missed. */
 void dw_honoured(const char *setting);
 /* The middleware has nothing for this setting. */

@@ -23,8 +23,8 @@
 /* Octets that wait in the writer for acknowledgement. A peer that has stopped uses them up. */
 #define WRITER_BYTES "4 MiB"
 #define WRITER_LOW_BYTES "2 MiB" /* a writer that waits for room goes on here */
-/* Octets of the receive buffer that is asked for; it should hold what a writer sends without acknowledgement. */
-#define RECEIVE_BYTES "8 MiB"
+/* The receive buffer that is asked for. It should hold what a writer sends without acknowledgement. */
+#define RECEIVE_BYTES (8 << 20)
 /* How long a reader waits before it asks for a lost fragment: the default of 100 ms is longer than most deadlines. */
 #define NACK_DELAY "10 ms"
 /* Octets of unread samples in a reader that keeps all, and the least and the greatest number of samples for them. */
@@ -94,13 +94,13 @@ static bool write_config(const dw_plan *plan, unsigned port, char *config) {
         config, CONFIG_MAX,
         "<Domain id=\"any\"><General><Interfaces><NetworkInterface address=\"%s\"/></Interfaces>"
         "<AllowMulticast>false</AllowMulticast><MaxMessageSize>65500 B</MaxMessageSize></General>"
-        "<Internal><SocketReceiveBufferSize max=\"" RECEIVE_BYTES "\"/><NackDelay>" NACK_DELAY "</NackDelay>"
+        "<Internal><SocketReceiveBufferSize max=\"%d B\"/><NackDelay>" NACK_DELAY "</NackDelay>"
         "<Watermarks><WhcAdaptive>false</WhcAdaptive><WhcHighInit>" WRITER_BYTES "</WhcHighInit>"
         "<WhcHigh>" WRITER_BYTES "</WhcHigh><WhcLow>" WRITER_LOW_BYTES "</WhcLow></Watermarks></Internal>"
         "<Discovery><ParticipantIndex>0</ParticipantIndex><Ports><Base>%u</Base><DomainGain>0</DomainGain>"
         "<ParticipantGain>0</ParticipantGain><UnicastMetaOffset>0</UnicastMetaOffset>"
         "<UnicastDataOffset>0</UnicastDataOffset></Ports><Peers>",
-        plan->address, port);
+        plan->address, plan->receive_buffer_bytes ? plan->receive_buffer_bytes : RECEIVE_BYTES, port);
     for (unsigned i = 0; plan->role == DW_SUPPLIER && i < plan->destination_count; i++) {
         char host[64];
         unsigned peer_port;
@@ -127,6 +127,7 @@ static dds_qos_t *make_qos(const dw_plan *plan, const char *partition) {
     else
         dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
     dw_honoured("history");
+    dw_honoured("receive-buffer");
     size_t samples = READER_BYTES / (plan->size_bytes + 1);
     if (plan->role == DW_CONSUMER && plan->history != DW_KEEP_LAST)
         dds_qset_resource_limits(qos,

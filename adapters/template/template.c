@@ -94,7 +94,9 @@ static void *listen_peer(const dw_plan *plan, dw_consumer *consumer) {
     if (!made)
         return NULL;
     made->consumer = consumer;
-    setsockopt(made->socket, SOL_SOCKET, SO_RCVBUF, &(int){RECEIVE_BUFFER_BYTES}, sizeof(int));
+    int buffer_bytes = plan->receive_buffer_bytes ? plan->receive_buffer_bytes : RECEIVE_BUFFER_BYTES;
+    setsockopt(made->socket, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
+    dw_honoured("receive-buffer");
     getsockname(made->socket, (struct sockaddr *)&own, &size);
     snprintf(endpoint, sizeof endpoint, "udp://%s:%u", plan->address, ntohs(own.sin_port));
     /* From here on, messages are not lost: the socket queues them. */

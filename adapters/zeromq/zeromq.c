@@ -47,11 +47,13 @@ static peer *open_peer(const dw_plan *plan, int type) {
         set(made->socket, type == ZMQ_PUSH ? ZMQ_SNDHWM : ZMQ_RCVHWM, queue) ||
         set(made->socket, ZMQ_LINGER, 0) || set(made->socket, ZMQ_IMMEDIATE, 1) ||
         set(made->socket, ZMQ_IPV6, strchr(plan->address, ':') != NULL) ||
+        (plan->receive_buffer_bytes && set(made->socket, ZMQ_RCVBUF, plan->receive_buffer_bytes)) ||
         (plan->dscp >= 0 && set(made->socket, ZMQ_TOS, plan->dscp << 2))) {
         dw_fail("A ZeroMQ socket cannot be made: %s.", zmq_strerror(zmq_errno()));
         return NULL;
     }
     dw_honoured("dscp");
+    dw_honoured("receive-buffer");
     dw_ignored("socket-priority");
     dw_ignored("priority");
     dw_honoured("deadline"); /* ZMQ_SNDTIMEO */

@@ -45,8 +45,8 @@
 
 /* A supplier's record of one message to one slot. */
 typedef struct supplier_record {
-    _Atomic int64_t sent_ns;
-    int64_t returned_ns;
+    int64_t sent_ns;
+    _Atomic int64_t returned_ns; /* written last: the record is whole then */
     int64_t transmit_realtime_ns;
     uint32_t error;
     uint32_t reserved;
@@ -671,9 +671,10 @@ static void *supply(void *argument) {
         dw_set_sequence(&plan, own->octets, sequence);
         int64_t sent_ns = dw_now_ns();
         int error = carrier->send(own->sender, sequence, own->octets, plan.size_bytes);
-        record->returned_ns = dw_now_ns();
+        int64_t returned_ns = dw_now_ns();
         record->error = (uint32_t)error;
-        atomic_store_explicit(&record->sent_ns, sent_ns, memory_order_release);
+        record->sent_ns = sent_ns;
+        atomic_store_explicit(&record->returned_ns, returned_ns, memory_order_release);
     }
     return NULL;
 }

@@ -251,7 +251,8 @@ std::unique_ptr<Entities> join(const dw_plan* plan, const dw_destination* peer) 
     const auto udp = std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>();
     udp->interfaceWhiteList.emplace_back(plan->address);
     udp->sendBufferSize = socket_buffer_octets;
-    udp->receiveBufferSize = socket_buffer_octets;
+    const auto asked = static_cast<uint32_t>(std::max(plan->receive_buffer_bytes, 0));
+    udp->receiveBufferSize = asked > 0 ? asked : socket_buffer_octets;
     qos.transport().use_builtin_transports = false;
     qos.transport().user_transports.push_back(udp);
     // No multicast: a lone link has no route for it.
@@ -304,6 +305,7 @@ void report(const dw_plan* plan) {
     dw_honoured("reliability");
     dw_honoured("history");
     if (plan->role == DW_SUPPLIER) dw_honoured("deadline");
+    if (plan->role == DW_CONSUMER) dw_honoured("receive-buffer");
     if (plan->idl_type != nullptr) dw_honoured("idl-type");
     // Fast DDS 2.9 accepts TRANSPORT_PRIORITY and does nothing with it.
     dw_ignored("priority");

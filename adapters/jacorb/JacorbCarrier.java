@@ -49,6 +49,9 @@ public final class JacorbCarrier implements Carrier {
         settings.ignored("history");
         settings.ignored("priority");
         settings.ignored("idl-type");
+        // Java cannot lock its memory.
+        settings.ignored("locked-memory");
+        if (!sends) settings.ignored("receive-buffer");
         if (!sends) return;
         settings.honoured("deadline");
         settings.honoured("dscp");

@@ -64,7 +64,7 @@ void report(const dw_plan* plan) {
     dw_ignored("history");
     dw_ignored("priority");
     dw_ignored("idl-type");
-    if (plan->role == DW_SUPPLIER) dw_honoured("deadline");
+    plan->role == DW_SUPPLIER ? dw_honoured("deadline") : dw_ignored("receive-buffer");
 }
 
 // --- Supplier ---

@@ -98,7 +98,13 @@ fn report(plan: Plan) {
         honoured(c"deadline");
     }
     // Nothing crosses a network.
-    for setting in [c"priority", c"dscp", c"socket-priority", c"idl-type"] {
+    for setting in [
+        c"priority",
+        c"dscp",
+        c"socket-priority",
+        c"receive-buffer",
+        c"idl-type",
+    ] {
         ignored(setting);
     }
 }
@@ -198,7 +204,7 @@ impl Carrier for Iceoryx2 {
             .subscriber_builder()
             .create()
             .map_err(|error| failed("subscribe", error))?;
-        announce(&name, "shared memory");
+        announce(&name, None);
         Ok(Receiver {
             subscriber,
             listener,

@@ -178,7 +178,15 @@ public final class Part implements Carrier.Arrivals, Carrier.Settings {
     @Override
     public void ignored(String setting) { if (plan.has(key(setting))) ignored.add(setting); }
 
-    private static String key(String setting) { return setting.equals("deadline") ? "deadline-ns" : setting; }
+    /** Returns the plan's key of a setting. */
+    private static String key(String setting) {
+        return switch (setting) {
+            case "deadline" -> "deadline-ns";
+            case "receive-buffer" -> "receive-buffer-bytes";
+            case "locked-memory" -> "lock-memory";
+            default -> setting;
+        };
+    }
 
     private void answerReady(Carrier.Announcement announcement) {
         StringBuilder line = new StringBuilder("{\"event\":\"ready\"");

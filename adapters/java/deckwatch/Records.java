@@ -38,9 +38,10 @@ final class Records {
 
     void sent(long sequence, long sentNs, long returnedNs, int error) {
         int at = (int) sequence * SUPPLIER_OCTETS;
-        file.putLong(at + 8, returnedNs);
+        file.putLong(at, sentNs);
         file.putInt(at + 24, error);
-        LONG.setRelease(file, at, sentNs);
+        // Last: a record is whole when this is not zero.
+        LONG.setRelease(file, at + 8, returnedNs);
     }
 
     void arrived(long index, long sequence, long receivedNs, long handledNs, long executionNs) {
@@ -48,7 +49,7 @@ final class Records {
         file.putLong(at, sequence);
         file.putLong(at + 24, handledNs);
         file.putLong(at + 32, executionNs);
-        // Last: a record counts when this is not zero.
+        // Last, as above.
         LONG.setRelease(file, at + 16, receivedNs);
     }
 }

@@ -23,6 +23,7 @@ unsafe extern "C" {
     pub(crate) fn dwr_endpoint(plan: *const RawPlan, index: c_uint) -> *const c_char;
     pub(crate) fn dwr_priority(plan: *const RawPlan) -> c_int;
     pub(crate) fn dwr_dscp(plan: *const RawPlan) -> c_int;
+    pub(crate) fn dwr_receive_buffer_bytes(plan: *const RawPlan) -> c_int;
     pub(crate) fn dwr_is_supplier(plan: *const RawPlan) -> bool;
     pub(crate) fn dwr_is_reliable(plan: *const RawPlan) -> bool;
     pub(crate) fn dwr_keeps_all(plan: *const RawPlan) -> bool;

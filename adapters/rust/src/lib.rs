@@ -4,6 +4,7 @@ mod ffi;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -134,6 +135,13 @@ impl Plan {
         u8::try_from(unsafe { ffi::dwr_dscp(self.0) }).ok()
     }
 
+    /// Returns the octets of the consumer's receive buffer, if the flow says so.
+    #[must_use]
+    pub fn receive_buffer_bytes(self) -> Option<u32> {
+        let octets = u32::try_from(unsafe { ffi::dwr_receive_buffer_bytes(self.0) }).ok()?;
+        (octets > 0).then_some(octets)
+    }
+
     /// Returns whether this part sends.
     #[must_use]
     pub fn is_supplier(self) -> bool {
@@ -193,11 +201,15 @@ pub fn ignored(setting: &'static CStr) {
     unsafe { ffi::dw_ignored(setting.as_ptr()) };
 }
 
-/// Announces the consumer: the endpoint for the supplier, and the address and port for the user.
-pub fn announce(endpoint: &str, listening: &str) {
-    let (endpoint, listening) = (c_text(endpoint), c_text(listening));
+/// Announces the consumer: the endpoint for the supplier, and the address and port for the user, if it has one.
+pub fn announce(endpoint: &str, listening: Option<SocketAddr>) {
+    let endpoint = c_text(endpoint);
+    let listening = listening.map(|place| c_text(&place.to_string()));
+    let listening = listening
+        .as_ref()
+        .map_or(std::ptr::null(), |text| text.as_ptr());
     // SAFETY: the C library copies both texts.
-    unsafe { ffi::dw_announce(endpoint.as_ptr(), listening.as_ptr()) };
+    unsafe { ffi::dw_announce(endpoint.as_ptr(), listening) };
 }
 
 /// Returns whether the part must finish.

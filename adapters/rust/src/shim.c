@@ -11,6 +11,7 @@ const char *dwr_host(const dw_plan *plan, unsigned index) { return plan->destina
 const char *dwr_endpoint(const dw_plan *plan, unsigned index) { return plan->destinations[index].endpoint; }
 int dwr_priority(const dw_plan *plan) { return plan->priority; }
 int dwr_dscp(const dw_plan *plan) { return plan->dscp; }
+int dwr_receive_buffer_bytes(const dw_plan *plan) { return plan->receive_buffer_bytes; }
 bool dwr_is_supplier(const dw_plan *plan) { return plan->role == DW_SUPPLIER; }
 bool dwr_is_reliable(const dw_plan *plan) { return plan->reliability == DW_RELIABLE; }
 bool dwr_keeps_all(const dw_plan *plan) { return plan->history == DW_KEEP_ALL; }

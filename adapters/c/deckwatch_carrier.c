@@ -1042,8 +1042,9 @@ int dw_mark_socket(const dw_plan *of, int socket) {
     getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size);
     if (of->dscp >= 0) {
         int octet = of->dscp << 2;
-        if (family == AF_INET6 ? setsockopt(socket, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet)
-                               : setsockopt(socket, IPPROTO_IP, IP_TOS, &octet, sizeof octet))
+        /* An IPv6 socket may carry IPv4, whose packets take the other mark. */
+        if ((family == AF_INET6 && setsockopt(socket, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet)) ||
+            setsockopt(socket, IPPROTO_IP, IP_TOS, &octet, sizeof octet))
             error = errno;
         else
             dw_honoured("dscp");

@@ -314,6 +314,11 @@ int64_t dw_linger_ns(void) {
 
 bool dw_stopped(void) { return atomic_load_explicit(&is_stopped, memory_order_relaxed); }
 
+bool dw_lost_early(void) {
+    poll(&(struct pollfd){.fd = stop_event, .events = POLLIN}, 1, 1000);
+    return !dw_stopped();
+}
+
 int dw_stop_fd(void) { return stop_event; }
 
 /* ---- Standard input ---- */

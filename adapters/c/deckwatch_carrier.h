@@ -159,6 +159,9 @@ void dw_warn(const char *format, ...)
 
 /* Returns true when the part must finish. */
 bool dw_stopped(void);
+/* Waits a second at most for the end of the part; returns true if it did not come. Call it when a connection is lost:
+ * the end of a run stops broker and peers in no order. */
+bool dw_lost_early(void);
 /* Returns a descriptor that becomes readable when the part must finish. Never read from it. */
 int dw_stop_fd(void);
 

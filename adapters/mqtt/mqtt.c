@@ -223,7 +223,7 @@ static void receive_peer(void *receiver) {
     peer *from = receiver;
     while (!dw_stopped()) {
         int code = mosquitto_loop(from->client, DW_STOP_LOOK_MS, 1);
-        if (code && !dw_stopped()) {
+        if (code && dw_lost_early()) {
             dw_fail("MQTT lost the connection to the broker at %s: %s.", from->plan->broker, mosquitto_strerror(code));
             break;
         }

@@ -132,7 +132,7 @@ static void receive_peer(void *receiver) {
             natsMsg_Destroy(message);
         } else if (status == NATS_TIMEOUT || status == NATS_SLOW_CONSUMER)
             count_dropped(from);
-        else {
+        else if (dw_lost_early()) {
             dw_fail("NATS cannot receive from the server at %s: %s.", from->plan->broker, natsStatus_GetText(status));
             break;
         }

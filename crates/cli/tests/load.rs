@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use deckwatch_meter::result::ResultDocument;
 use rustix::process::{Pid, Signal, kill_process};
 
 fn command(words: &[&str]) -> Command {
@@ -143,4 +144,61 @@ fn a_share_of_an_emulated_link_is_carried_and_every_message_is_accounted_for() {
         count("received", "datagrams") + overflows,
         count("sent", "messages")
     );
+}
+
+#[test]
+fn a_load_that_the_mission_needs_and_that_misses_its_target_makes_the_run_invalid() {
+    let folder = crate::measuring::folder("load-missed");
+    let mission = folder.with_extension("toml");
+    // The flow's own messages are a hundred times the rate, on the same interface.
+    let text_of_mission = r#"
+name = "missed"
+network = { preset = "loopback" }
+hosts = [{ name = "RTS" }, { name = "SONAR" }]
+loads = [{ hosts = ["RTS"], to = "SONAR", octets = 8, rate_mbit_s = 0.001, must_hold = true }]
+
+[[flows]]
+name = "NAV"
+octets = 384
+from = "RTS"
+to = ["SONAR"]
+carrier = "udp"
+rate_hz = 50
+deadline = "100ms"
+late = "1 in 10"
+duration = "1s"
+warm_up = "200ms"
+"#;
+    std::fs::write(&mission, text_of_mission).expect("writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command
+        .arg("run")
+        .arg(&mission)
+        .arg("--output")
+        .arg(&folder);
+    let output = command.env("NO_COLOR", "1").output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let document = ResultDocument::load(&folder.join("result.json")).expect("a document");
+    let [load] = &document.environment.loads[..] else {
+        panic!("one load: {:?}", document.environment.loads)
+    };
+    assert!(
+        load.contains("asked 0.001 Mb/s, ") && load.contains("sent "),
+        "{load}"
+    );
+    assert!(load.contains("received "), "the sink: {load}");
+    let reason = &document.verdict.reasons[0];
+    assert!(
+        reason.contains("A load that the mission needs missed its target: RTS, lo to"),
+        "{reason}"
+    );
+    assert!(
+        document
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == "load-missed")
+    );
+    drop(std::fs::remove_dir_all(&folder));
+    drop(std::fs::remove_file(&mission));
 }

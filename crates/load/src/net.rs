@@ -44,6 +44,8 @@ pub struct NetPlan {
     pub buffer: Buffer,
     /// The interface whose counters are read; the one that leads to the sink if not given.
     pub interface: Option<String>,
+    /// Time in which the sink must be there. Zero: datagrams are sent whether or not it is.
+    pub patience: Duration,
 }
 
 /// The number of messages of a load.
@@ -204,6 +206,7 @@ pub(crate) fn run(
             .map_err(LoadError::system("Reading the routes"))?
             .ok_or(LoadError::NoInterface { to: plan.to })?,
     };
+    source::wait_for_sink(plan, stop)?;
     let socket = source::Socket::open(plan)?;
     let mtu = plan
         .link
@@ -368,6 +371,7 @@ mod tests {
             link: preset("fast-ethernet").expect("a preset").link(),
             buffer: Buffer::Default,
             interface: None,
+            patience: Duration::ZERO,
         }
     }
 

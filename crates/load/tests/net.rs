@@ -24,6 +24,7 @@ fn source(to: SocketAddr, protocol: Protocol, pattern: Pattern) -> LoadPlan {
             link: None,
             buffer: Buffer::Default,
             interface: None,
+            patience: Duration::ZERO,
         }),
         lifetime: Duration::from_millis(1_200),
     }

@@ -199,6 +199,11 @@ pub enum Caution {
         /// Number of exchanges that contradict the others.
         contradictions: u64,
     },
+    /// A load of the mission missed its target.
+    LoadMissed {
+        /// The load and what it reached, in words.
+        load: String,
+    },
     /// The system's clock was set during the run.
     ClockSet {
         /// Number of messages that were under way at that moment.
@@ -289,6 +294,7 @@ impl Caution {
             Self::ImpossibleStamps { .. } => "impossible-stamps",
             Self::FarHosts { .. } => "far-hosts",
             Self::FarClock { .. } => "far-clock",
+            Self::LoadMissed { .. } => "load-missed",
             Self::CaptureCut { .. } => "capture-cut",
             Self::CaptureUnread { .. } => "capture-unread",
             Self::StampsMissing { .. } => "stamps-missing",
@@ -320,7 +326,8 @@ impl fmt::Display for Caution {
             | Self::NoCaptures { .. }
             | Self::NoTap { .. }
             | Self::FarHosts { .. }
-            | Self::FarClock { .. } => self.of_run(f),
+            | Self::FarClock { .. }
+            | Self::LoadMissed { .. } => self.of_run(f),
             Self::SchedulingRefused { .. }
             | Self::PriorityUnapplied { .. }
             | Self::DroppedAtSocket { .. }
@@ -467,6 +474,7 @@ impl Caution {
                 f,
                 "Disturbances were read on this machine only, and not on {hosts}: `deckwatch doctor --on` examines a far host."
             ),
+            Self::LoadMissed { load } => write!(f, "A load missed its target: {load}."),
             Self::FarClock {
                 host,
                 contradictions: 0,

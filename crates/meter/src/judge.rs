@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use invalid::InvalidReason;
 pub use marks::mark;
 use together::Promise;
-pub use together::{fail_after_death, judge_together};
+pub use together::{fail_after_death, invalidate, judge_together};
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
 use warnings::Noted;
 

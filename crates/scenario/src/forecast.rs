@@ -197,7 +197,7 @@ fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
     let loads = mission
         .loads
         .iter()
-        .map(|load| load.processes as usize)
+        .map(|load| load.processes() as usize)
         .sum();
     let emulated = mission
         .hosts

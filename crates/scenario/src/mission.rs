@@ -18,6 +18,7 @@ use deckwatch_carrier::body::BodyPlan;
 use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_load::{Pace, Pattern, Protocol};
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, Published};
 use deckwatch_testbed::{Emulation, NetworkSpec};
@@ -53,7 +54,7 @@ pub struct Mission {
     pub network: NetworkSpec,
     /// The hosts, in the file's order.
     pub hosts: Vec<Host>,
-    /// The loads that keep the hosts' processors busy.
+    /// The loads that keep the hosts and their links busy.
     pub loads: Vec<Load>,
     /// The flows, in the file's order.
     pub flows: Vec<Flow>,
@@ -85,17 +86,62 @@ pub enum Location {
     Far(Reach),
 }
 
-/// Processes that alternately count and sleep, to keep processors busy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A load on one host.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Index of the host in [`Mission::hosts`].
     pub host: usize,
-    /// Number of processes.
-    pub processes: u32,
-    /// The number to which each process counts before it sleeps.
-    pub count: u64,
-    /// Duration of one sleep.
-    pub sleep: Duration,
+    /// What keeps it busy.
+    pub work: LoadWork,
+    /// A run in which it misses its target is INVALID.
+    pub must_hold: bool,
+}
+
+/// What a load does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadWork {
+    /// Processes that count and sleep in turns.
+    Loops {
+        /// Number of processes.
+        processes: u32,
+        /// The number to which each process counts before it sleeps.
+        count: u64,
+        /// Duration of one sleep.
+        sleep: Duration,
+    },
+    /// A share of each of the host's processors.
+    Share {
+        /// What everything there is to take.
+        share: f64,
+        /// Priority of SCHED_FIFO; `None` for time sharing.
+        fifo_priority: Option<u8>,
+    },
+    /// Messages to another host.
+    Net {
+        /// Index of the host that takes them.
+        to: usize,
+        /// How messages are carried.
+        protocol: Protocol,
+        /// Octets of a message.
+        size_octets: u32,
+        /// How many messages.
+        pace: Pace,
+        /// When they are due.
+        pattern: Pattern,
+    },
+}
+
+impl Load {
+    /// Returns the number of its processes.
+    #[must_use]
+    pub const fn processes(&self) -> u32 {
+        match self.work {
+            LoadWork::Loops { processes, .. } => processes,
+            LoadWork::Share { .. } => 1,
+            // A source and a sink.
+            LoadWork::Net { .. } => 2,
+        }
+    }
 }
 
 /// A flow of messages.

@@ -1,8 +1,9 @@
 //! What the book and the scenarios say is true of the program.
 
 use std::path::Path;
+use std::time::Duration;
 
-use deckwatch_scenario::mission::Mission;
+use deckwatch_scenario::mission::{LoadWork, Mission};
 
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -39,10 +40,12 @@ fn the_scenarios_are_the_papers() {
     assert_eq!(destinations, [(17, 16.0), (18, 1.0)]);
     let loaded = Mission::load(&root().join("scenarios/nav.toml"), Some("loaded")).expect("sound");
     for load in &loaded.loads {
-        assert_eq!(
-            (load.processes, load.count, load.sleep.as_nanos()),
-            (20, 500_000, 1000)
-        );
+        let paper = LoadWork::Loops {
+            processes: 20,
+            count: 500_000,
+            sleep: Duration::from_micros(1),
+        };
+        assert_eq!(load.work, paper);
     }
     assert_eq!(loaded.loads.len(), 2);
 }

@@ -4,6 +4,7 @@ mod emulated;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use deckwatch_load::{Buffer, NetPlan, Pace, Pattern, Protocol, SinkPlan, Work};
@@ -164,6 +165,7 @@ impl Args {
             link,
             buffer: self.buffer.unwrap_or(usual),
             interface: self.interface.clone(),
+            patience: Duration::ZERO,
         }
     }
 }

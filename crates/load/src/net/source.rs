@@ -13,6 +13,21 @@ use super::{Buffer, NetPlan, Protocol, Sending};
 use crate::limits::{CONNECT_PATIENCE, SEND_LOOK};
 use crate::{LoadError, Stop};
 
+/// Waits until the sink accepts connections, which it does for both protocols.
+pub(super) fn wait_for_sink(plan: &NetPlan, stop: &Stop) -> Result<(), LoadError> {
+    let until = Instant::now() + plan.patience;
+    while !plan.patience.is_zero() && !stop.is_set() {
+        match TcpStream::connect_timeout(&plan.to, CONNECT_PATIENCE) {
+            Ok(_) => break,
+            Err(error) if Instant::now() >= until => {
+                return Err(LoadError::Connect { to: plan.to, error });
+            }
+            Err(_) => std::thread::sleep(SEND_LOOK),
+        }
+    }
+    Ok(())
+}
+
 /// A connected socket of either protocol.
 pub(super) enum Socket {
     Udp(UdpSocket),

@@ -62,6 +62,7 @@ fn of_run_and_parts() -> Vec<Caution> {
         Caution::Loopback {
             reason: "So.".to_owned(),
         },
+        Caution::LoadMissed { load: text() },
         Caution::FarHosts { hosts: text() },
         Caution::FarClock {
             host: text(),

@@ -38,6 +38,11 @@ pub enum InvalidReason {
         /// Upper bound of the error.
         error: Duration,
     },
+    /// A load that the mission needs missed its target.
+    LoadMissed {
+        /// The load and what it reached, in words.
+        load: String,
+    },
     /// The capture lacks too many packets to blame a layer.
     CaptureDropped {
         /// Number of packets dropped.
@@ -87,6 +92,10 @@ impl fmt::Display for InvalidReason {
                 "The clocks' error, up to {}, is larger than the slack: it decides which messages are late.",
                 words::duration(*error)
             ),
+            Self::LoadMissed { load } => write!(
+                f,
+                "A load that the mission needs missed its target: {load}."
+            ),
             Self::CaptureDropped { packets } => write!(
                 f,
                 "The capture dropped {} packets: which layer took the time cannot be said.",
@@ -117,6 +126,9 @@ impl InvalidReason {
             },
             Self::ClocksDecide { .. } => {
                 "Run both ends on one machine, where they read one clock, or synchronise the clocks to much less than the slack.".to_owned()
+            }
+            Self::LoadMissed { .. } => {
+                "End what else uses the processor or link, give the load's host a processor of its own, or remove must_hold from the load.".to_owned()
             }
             Self::CaptureDropped { .. } => {
                 "Give the hosts processors of their own (processors = [1] at the host), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()

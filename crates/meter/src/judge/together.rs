@@ -1,5 +1,6 @@
 //! Judges all destinations of a run together: one FAIL among many must be surer than a FAIL alone.
 
+use super::InvalidReason;
 use super::sentences::{Facts, reasons};
 use super::verdict::worst;
 use crate::result::{Bursts, DestinationResult, FlowResult, LateBudget, Verdict, VerdictKind};
@@ -55,6 +56,19 @@ pub fn fail_after_death(flow: &mut FlowResult, destination: Option<u16>, process
                 messages_needed: None,
             };
         }
+    }
+    flow.verdict = worst(&flow.destinations);
+}
+
+/// Makes the verdict of all destinations INVALID for a reason that lies outside their messages.
+pub fn invalidate(flow: &mut FlowResult, reason: &InvalidReason) {
+    for one in &mut flow.destinations {
+        one.verdict = Verdict {
+            kind: VerdictKind::Invalid,
+            reasons: vec![reason.to_string()],
+            remedies: vec![reason.remedy()],
+            messages_needed: None,
+        };
     }
     flow.verdict = worst(&flow.destinations);
 }

@@ -4,6 +4,7 @@
 //! - values that contradict each other
 
 mod flow;
+mod load;
 mod location;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use toml::Spanned;
 use super::fault::Faults;
 use super::file::{self, MissionFile};
 use super::shape::{list, nearest};
-use super::{Host, Load, LoadError, Mission};
+use super::{Host, LoadError, Mission};
 
 /// Looks up the IDL type of a flow.
 pub(super) trait Types {
@@ -75,6 +76,7 @@ pub(super) fn mission(
     let network = checks.network(types);
     let hosts = checks.hosts();
     let loads = checks.loads();
+    checks.link_shares(network.link().is_some());
     let mut names = BTreeMap::new();
     let mut flows = Vec::new();
     for (flow, index) in file.flows.iter().zip(0..) {
@@ -317,22 +319,5 @@ impl<'m> Checks<'m> {
             help,
         );
         None
-    }
-
-    fn loads(&mut self) -> Vec<Load> {
-        let mut loads = Vec::new();
-        for load in &self.file.loads {
-            for name in &load.hosts {
-                if let Some(host) = self.host(name) {
-                    loads.push(Load {
-                        host,
-                        processes: load.processes,
-                        count: load.count,
-                        sleep: load.sleep.0,
-                    });
-                }
-            }
-        }
-        loads
     }
 }

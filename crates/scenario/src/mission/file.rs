@@ -36,9 +36,10 @@ pub(super) struct MissionFile {
     /// The hosts: emulated ones, real ones, or both
     #[schemars(length(min = 1, max = 250), extend("examples" = [[{"name": "RTS"}, {"name": "SONAR"}]]))]
     pub(super) hosts: Vec<Host>,
-    /// Processes that keep processors busy while the mission runs
+    /// What keeps processors and links busy while the mission runs
     #[serde(default)]
-    pub(super) loads: Vec<Load>,
+    #[schemars(with = "Vec<Load>")]
+    pub(super) loads: Vec<Spanned<Load>>,
     /// The flows of messages
     #[schemars(length(min = 1, max = 1000))]
     pub(super) flows: Vec<Flow>,
@@ -76,7 +77,7 @@ pub(super) struct Variant {
     #[serde(default)]
     #[schemars(length(min = 1, max = 250))]
     pub(super) hosts: Option<Vec<Host>>,
-    /// Processes that keep processors busy while the mission runs
+    /// What keeps processors and links busy while the mission runs
     #[serde(default)]
     pub(super) loads: Option<Vec<Load>>,
     /// The flows of messages
@@ -157,22 +158,87 @@ pub(super) enum SchedulingClass {
     RoundRobin,
 }
 
-/// Processes that count and sleep: each counts to `count`, sleeps for `sleep`, and begins anew.
+/// A load of one kind: a share of processors, messages on a link, or processes that count and sleep.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Load {
-    /// Hosts that are loaded, each by `processes` processes
+    /// Hosts that are loaded
     #[schemars(with = "Vec<String>", length(min = 1), extend("examples" = [["RTS", "SONAR"]]))]
     pub(super) hosts: Vec<Spanned<String>>,
-    /// Processes on each host
+    /// Share of each processor of the host that everything on it takes together: the load takes what is missing
+    #[serde(default)]
+    #[schemars(with = "Option<f64>", extend("examples" = [0.5]))]
+    pub(super) share: Option<Spanned<f64>>,
+    /// Priority in SCHED_FIFO of a load with a share of at most 0.8; time sharing if not given
+    #[serde(default)]
+    #[schemars(with = "Option<u8>", range(min = 1, max = 99), extend("examples" = [10]))]
+    pub(super) native_priority: Option<Spanned<u8>>,
+    /// Host to which messages are sent; as many as the socket takes without `rate_mbit_s` and `link_share`
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["SONAR"]))]
+    pub(super) to: Option<Spanned<String>>,
+    /// Protocol of these messages; udp if not given
+    #[serde(default)]
+    #[schemars(extend("examples" = ["tcp"]))]
+    pub(super) over: Option<LoadProtocol>,
+    /// Octets of a message; 1024 if not given
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 8, max = 65_507), extend("examples" = [1024]))]
+    pub(super) octets: Option<Spanned<u32>>,
+    /// Payload, in millions of bits a second
+    #[serde(default)]
+    #[schemars(with = "Option<f64>", extend("examples" = [10]))]
+    pub(super) rate_mbit_s: Option<Spanned<f64>>,
+    /// Share of the link of the host that sends, with all that frames add
+    #[serde(default)]
+    #[schemars(with = "Option<f64>", extend("examples" = [0.5]))]
+    pub(super) link_share: Option<Spanned<f64>>,
+    /// When messages are due; periodic if not given
+    #[serde(default)]
+    #[schemars(extend("examples" = ["poisson"]))]
+    pub(super) arrivals: Option<Arrivals>,
+    /// Seed of Poisson arrivals; 1 if not given
+    #[serde(default)]
+    #[schemars(extend("examples" = [1]))]
+    pub(super) seed: Option<u64>,
+    /// Messages of a burst; 8 if not given
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000), extend("examples" = [8]))]
+    pub(super) burst_size: Option<u32>,
+    /// Processes on each host that count and sleep in turns
+    #[serde(default)]
     #[schemars(range(min = 1, max = 1000), extend("examples" = [20]))]
-    pub(super) processes: u32,
+    pub(super) processes: Option<u32>,
     /// How far each counts before it sleeps
+    #[serde(default)]
     #[schemars(range(min = 1), extend("examples" = [500_000]))]
-    pub(super) count: u64,
+    pub(super) count: Option<u64>,
     /// How long each sleeps
+    #[serde(default)]
     #[schemars(extend("examples" = ["1us"]))]
-    pub(super) sleep: DurationText,
+    pub(super) sleep: Option<DurationText>,
+    /// A run in which the load misses its target is INVALID; otherwise it has a warning
+    #[serde(default)]
+    pub(super) must_hold: Option<bool>,
+}
+
+/// The protocol of a load on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LoadProtocol {
+    /// Datagrams
+    Udp,
+    /// A stream
+    Tcp,
+}
+
+impl From<LoadProtocol> for deckwatch_load::Protocol {
+    fn from(protocol: LoadProtocol) -> Self {
+        match protocol {
+            LoadProtocol::Udp => Self::Udp,
+            LoadProtocol::Tcp => Self::Tcp,
+        }
+    }
 }
 
 /// A flow of messages from one host to one or more others.

@@ -29,8 +29,8 @@ use crate::run::RunError;
 /// The role of a process in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Keeps a processor of this host busy.
-    Load { host: usize },
+    /// A process of this load of the mission: its index.
+    Load { load: usize },
     /// The naming service on this host.
     Names { host: usize },
     /// The event channel or the broker of this stream.

@@ -9,14 +9,16 @@ use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
-use deckwatch_meter::judge::{Destination, Terms, fail_after_death, judge, judge_together};
+use deckwatch_meter::judge::{
+    Destination, InvalidReason, Terms, fail_after_death, invalidate, judge, judge_together,
+};
 use deckwatch_meter::pacing::{Extent, Schedule};
 use deckwatch_meter::result::{FlowResult, Warning};
 
 use super::child::{Child, Role};
 use super::crew::FarClock;
 use super::document::write;
-use super::environment::is_loaded;
+use super::environment::{is_loaded, missed};
 use super::observe::Phase;
 use super::plans::Planner;
 use super::station::Place;
@@ -64,6 +66,7 @@ impl Run<'_> {
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
         self.judge_deaths(measured, &mut judged);
+        self.judge_loads(&mut judged);
         let document = self.document(&judged, measured, &disturbance, started_at);
         let written = write(folder, &document, &judged, started_at, measured.start_ns)
             .and_then(|()| self.write_beside(folder));
@@ -141,6 +144,19 @@ impl Run<'_> {
                     fail_after_death(&mut judged.result, destination, &death.process);
                 }
             }
+        }
+    }
+
+    /// Warns of loads that missed their target. Without a load that the mission needs, no flow can be judged.
+    fn judge_loads(&mut self, judged: &mut [Judged]) {
+        for (load, must_hold) in missed(self.mission, &self.crew.children) {
+            if must_hold {
+                let reason = InvalidReason::LoadMissed { load: load.clone() };
+                for judged in judged.iter_mut() {
+                    invalidate(&mut judged.result, &reason);
+                }
+            }
+            self.warnings.push(Caution::LoadMissed { load }.into());
         }
     }
 

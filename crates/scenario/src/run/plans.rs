@@ -1,6 +1,6 @@
 //! Makes the plan of each process of a run.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,12 +11,15 @@ use deckwatch_carrier::plan::{
     TopicPlan,
 };
 use deckwatch_carrier::scheduling::Scheduling;
-use deckwatch_load::{CountPlan, LoadPlan, Work};
+use deckwatch_load::limits::LIFETIME_S_MAX;
+use deckwatch_load::{
+    Buffer, CountPlan, CpuPlan, CpuWork, LoadPlan, NetPlan, Pace, SinkPlan, Work,
+};
 use deckwatch_testbed::Testbed;
 
 use super::station::Station;
-use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE};
-use crate::mission::{Flow, Load, Mission};
+use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE, READY_PATIENCE};
+use crate::mission::{Flow, LoadWork, Mission};
 use crate::stream::Stream;
 
 /// Makes plans for the processes of one run.
@@ -73,14 +76,82 @@ impl<'r> Planner<'r> {
         })
     }
 
-    pub(super) fn load(&self, load: &Load, run_s: u64) -> LoadPlan {
-        LoadPlan {
-            work: Work::Count(CountPlan {
-                iterations: load.count,
-                sleep: load.sleep,
-            }),
-            lifetime: (Duration::from_secs(run_s) + LOAD_GRACE)
-                .min(Duration::from_secs(deckwatch_load::limits::LIFETIME_S_MAX)),
+    /// Returns the processes of a load, with their names and hosts: sinks first.
+    pub(super) fn load(&self, index: usize, run_s: u64) -> Vec<(String, usize, LoadPlan)> {
+        let load = &self.mission.loads[index];
+        let lifetime =
+            (Duration::from_secs(run_s) + LOAD_GRACE).min(Duration::from_secs(LIFETIME_S_MAX));
+        let name = |host: usize| &self.host(host).name;
+        let here = name(load.host);
+        match load.work {
+            LoadWork::Loops {
+                processes,
+                count,
+                sleep,
+            } => {
+                let work = Work::Count(CountPlan {
+                    iterations: count,
+                    sleep,
+                });
+                let one = |number| {
+                    let plan = LoadPlan {
+                        work: work.clone(),
+                        lifetime,
+                    };
+                    (format!("load {number} on {here}"), load.host, plan)
+                };
+                (1..=processes).map(one).collect()
+            }
+            LoadWork::Share {
+                share,
+                fifo_priority,
+            } => {
+                let work = Work::Cpu(CpuPlan {
+                    work: CpuWork::Share { share },
+                    // Its process is bound to those of the host.
+                    processors: Vec::new(),
+                    fifo_priority,
+                });
+                vec![(
+                    format!("load on {here}"),
+                    load.host,
+                    LoadPlan { work, lifetime },
+                )]
+            }
+            LoadWork::Net {
+                to,
+                protocol,
+                size_octets,
+                pace,
+                pattern,
+            } => {
+                let port = SINK_PORT + u16::try_from(index).unwrap_or(0);
+                let at = SocketAddr::new(self.address(to), port);
+                let sink = Work::Sink(SinkPlan { at });
+                let source = Work::Net(NetPlan {
+                    to: at,
+                    protocol,
+                    size_octets,
+                    pace,
+                    pattern,
+                    link: self.mission.network.link(),
+                    buffer: if pace == Pace::Flood {
+                        Buffer::Max
+                    } else {
+                        Buffer::Default
+                    },
+                    interface: None,
+                    patience: READY_PATIENCE,
+                });
+                let plan = |work| LoadPlan { work, lifetime };
+                let label = format!("sink at {} of the load of {here}", name(to));
+                let source = (
+                    format!("load of {here} to {}", name(to)),
+                    load.host,
+                    plan(source),
+                );
+                vec![(label, to, plan(sink)), source]
+            }
         }
     }
 
@@ -200,3 +271,6 @@ impl<'r> Planner<'r> {
         format!("{} over {}", stream.plan.name, stream.plan.carrier)
     }
 }
+
+/// The port of the first load's sink; those of others follow.
+const SINK_PORT: u16 = 7007;

@@ -58,12 +58,9 @@ impl Run<'_> {
             .map(|stream| length(&stream.plan.schedule).as_secs())
             .max()
             .unwrap_or(0);
-        for load in &self.mission.loads {
-            let plan = self.planner.load(load, run_s);
-            for number in 1..=load.processes {
-                let label = format!("load {number} on {}", self.planner.host(load.host).name);
-                let role = Role::Load { host: load.host };
-                self.start(role, label, load.host, ProcessPlan::Load(plan.clone()))?;
+        for load in 0..self.mission.loads.len() {
+            for (label, host, plan) in self.planner.load(load, run_s) {
+                self.start(Role::Load { load }, label, host, ProcessPlan::Load(plan))?;
             }
         }
         Ok(())

@@ -1,13 +1,12 @@
 //! A load on an emulated link: the sink is a process on one host, the source a thread on the other.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use deckwatch_load::{LoadPlan, LoadReport, SinkPlan, Work};
-use deckwatch_os::namespace::Namespace;
+use deckwatch_load::{LoadPlan, LoadReport, NetPlan, SinkPlan, Work};
 use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 
 use super::Args;
@@ -29,25 +28,21 @@ pub(super) fn run(args: &Args, network: &NetworkSpec) -> anyhow::Result<ExitCode
     };
     let at = SocketAddr::new(target.address().into(), PORT);
     let mut sink = Sink::start(target, at, args.common.lasting + GRACE)?;
-    let plan = args.plan(at, network.link());
+    let plan = NetPlan {
+        patience: PATIENCE,
+        ..args.plan(at, network.link())
+    };
     let mut report = args.common.report(Work::Net(plan), &|plan, stop, tell| {
         let inside = || {
-            wait_for(at)?;
-            anyhow::Ok(deckwatch_load::run(plan, stop, tell)?)
+            let found = deckwatch_load::run(plan, stop, tell);
+            found.map_err(anyhow::Error::from)
         };
-        in_namespace(namespace, inside)?
+        namespace
+            .run_inside(inside)
+            .context("The host cannot be entered.")?
     })?;
     report.received = sink.end()?.received;
     args.common.print(&report)
-}
-
-fn in_namespace<T: Send>(
-    namespace: &Namespace,
-    work: impl FnOnce() -> T + Send,
-) -> anyhow::Result<T> {
-    namespace
-        .run_inside(work)
-        .context("The host cannot be entered.")
 }
 
 /// The process of the sink. It ends with this one.
@@ -93,22 +88,7 @@ impl Drop for Sink {
     }
 }
 
-/// Waits until the sink accepts connections.
-fn wait_for(at: SocketAddr) -> anyhow::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match TcpStream::connect_timeout(&at, PATIENCE) {
-            Ok(_) => return Ok(()),
-            Err(error) if Instant::now() > until => {
-                return Err(error).context("The sink does not listen.");
-            }
-            Err(_) => std::thread::sleep(STEP),
-        }
-    }
-}
-
 const PORT: u16 = 7007;
 const PATIENCE: Duration = Duration::from_secs(10);
-const STEP: Duration = Duration::from_millis(20);
 /// Time after which the sink ends by itself.
 const GRACE: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use deckwatch_carrier::{
-    Arrivals, Carrier, Plan, STOP_LOOK, Sent, announce, honoured, ignored, stopped,
+    Arrivals, Carrier, Plan, STOP_LOOK, Sent, announce, honoured, ignored, linger, stopped,
 };
 use iceoryx2::config::Config;
 use iceoryx2::port::listener::Listener;
@@ -35,6 +35,7 @@ const KEPT_MAX: usize = 4096;
 struct Stream {
     messages: Messages<Service, [u8], ()>,
     events: Events<Service>,
+    answers: Events<Service>,
     _node: Node<Service>,
 }
 
@@ -66,16 +67,21 @@ impl Stream {
             .enable_safe_overflow(!waits(plan))
             .open_or_create()
             .map_err(|error| failed("open its service", error))?;
-        let events = node
-            .service_builder(&name)
-            .event()
-            .max_listeners(1)
-            .open_or_create()
-            .map_err(|error| failed("open its events", error))?;
+        let events = |name: &ServiceName| {
+            node.service_builder(name)
+                .event()
+                .max_listeners(1)
+                .open_or_create()
+                .map_err(|error| failed("open its events", error))
+        };
+        let answers = ServiceName::new(&format!("{}-answers", name.as_str()))
+            .map_err(|error| failed("name its service", error))?;
+        let (events, answers) = (events(&name)?, events(&answers)?);
         report(plan);
         Ok(Self {
             messages,
             events,
+            answers,
             _node: node,
         })
     }
@@ -109,15 +115,30 @@ fn report(plan: Plan) {
     }
 }
 
+/// The event after the last message; the consumer answers when it has taken all.
+const END: EventId = EventId::new(1);
+
 struct Sender {
     publisher: Publisher<Service, [u8], ()>,
     notifier: Notifier<Service>,
+    /// The consumer's answer to [`END`].
+    answers: Listener<Service>,
     _stream: Stream,
+}
+
+impl Drop for Sender {
+    /// Shared memory goes with the publisher: waits until the consumer has taken the messages.
+    fn drop(&mut self) {
+        if self.notifier.notify_with_custom_event_id(END).is_ok() {
+            let _ = self.answers.timed_wait(|_| {}, linger());
+        }
+    }
 }
 
 struct Receiver {
     subscriber: Subscriber<Service, [u8], ()>,
     listener: Listener<Service>,
+    answer: Notifier<Service>,
     _stream: Stream,
 }
 
@@ -162,9 +183,15 @@ impl Carrier for Iceoryx2 {
             .notifier_builder()
             .create()
             .map_err(|error| failed("notify", error))?;
+        let answers = stream
+            .answers
+            .listener_builder()
+            .create()
+            .map_err(|error| failed("listen", error))?;
         Ok(Sender {
             publisher,
             notifier,
+            answers,
             _stream: stream,
         })
     }
@@ -205,22 +232,35 @@ impl Carrier for Iceoryx2 {
             .create()
             .map_err(|error| failed("subscribe", error))?;
         announce(&name, None);
+        let answer = stream
+            .answers
+            .notifier_builder()
+            .create()
+            .map_err(|error| failed("notify", error))?;
         Ok(Receiver {
             subscriber,
             listener,
+            answer,
             _stream: stream,
         })
     }
 
     fn receive(receiver: &mut Receiver, arrivals: &Arrivals) {
         while !stopped() {
+            let mut ended = false;
             // An error leaves the messages for the next look.
-            let _ = receiver.listener.timed_wait(|_| {}, STOP_LOOK);
+            let _ = receiver
+                .listener
+                .timed_wait(|event| ended |= event.id == END, STOP_LOOK);
             while let Ok(Some(sample)) = receiver.subscriber.receive() {
                 arrivals.arrived(sample.payload());
                 if stopped() {
                     return;
                 }
+            }
+            if ended {
+                // A supplier that gets no answer waits for its bound.
+                let _ = receiver.answer.notify();
             }
         }
     }

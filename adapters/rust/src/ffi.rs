@@ -41,6 +41,7 @@ unsafe extern "C" {
     pub(crate) fn dw_honoured(setting: *const c_char);
     pub(crate) fn dw_ignored(setting: *const c_char);
     pub(crate) fn dw_announce(endpoint: *const c_char, listening: *const c_char);
+    pub(crate) fn dw_linger_ns() -> i64;
     pub(crate) fn dw_stopped() -> bool;
     pub(crate) fn dw_arrived(consumer: *mut RawConsumer, octets: *const u8, size: usize);
 }

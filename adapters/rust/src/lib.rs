@@ -219,6 +219,14 @@ pub fn stopped() -> bool {
     unsafe { ffi::dw_stopped() }
 }
 
+/// Returns the time in which the supplier's queued messages must have left, from the drop of its first sender on.
+#[must_use]
+pub fn linger() -> Duration {
+    // SAFETY: the function has no requirements.
+    let left_ns = unsafe { ffi::dw_linger_ns() };
+    Duration::from_nanos(u64::try_from(left_ns).unwrap_or_default())
+}
+
 /// The longest time between two looks at [`stopped`].
 pub const STOP_LOOK: Duration = Duration::from_millis(100);
 

@@ -17,6 +17,7 @@ pub mod capture;
 pub mod carrier;
 pub mod carriers;
 pub mod clock;
+pub mod conformance;
 pub mod error;
 pub mod external;
 mod giop_messages;

@@ -20,6 +20,9 @@ pub(crate) const BAD_INPUT: Status = Status(2);
 /// A schedule in which a deadline can be missed.
 pub(crate) const INFEASIBLE: Status = Status(1);
 
+/// A carrier that breaks its contract.
+pub(crate) const BROKEN: Status = Status(1);
+
 /// A load that did not hold its target.
 pub(crate) const NOT_HELD: Status = Status(1);
 

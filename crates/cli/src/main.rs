@@ -20,6 +20,7 @@ mod words;
 
 mod bench;
 mod call;
+mod carriers;
 mod channel;
 mod check;
 mod clock;
@@ -103,6 +104,7 @@ subcommands! {
         Report => report,
         Schema => schema,
         Verdicts => verdicts,
+        Carriers => carriers,
     }
     "Laboratory" {
         Testbed => testbed,

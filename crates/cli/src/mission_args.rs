@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use deckwatch_carrier::carriers::{self, CarrierRef};
 use deckwatch_meter::pacing::Extent;
+use deckwatch_meter::result::LeftOut;
 use deckwatch_scenario::mission::{DurationText, Mission, Overrides};
 use deckwatch_testbed::{Emulation, NetworkSpec, preset, preset_names};
 
@@ -95,6 +96,22 @@ impl MissionArgs {
         Ok(Some(carriers?))
     }
 
+    /// Returns the adapters that `all` does not include, each with the reason.
+    fn left_out(&self) -> Option<Vec<LeftOut>> {
+        let is_all = self.carriers.iter().flatten().any(|name| name == ALL);
+        let adapters = &carriers::found().adapters;
+        let unbuilt = adapters.adapters.iter().filter_map(|adapter| {
+            let reason = adapter.program.clone().err()?;
+            let carrier = adapter.manifest.name.clone();
+            Some(LeftOut { carrier, reason })
+        });
+        let unusable = adapters.unusable.iter().map(|one| LeftOut {
+            carrier: one.folder.display().to_string(),
+            reason: one.reason.clone(),
+        });
+        is_all.then(|| unbuilt.chain(unusable).collect())
+    }
+
     fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
         carriers::find_in(&self.adapters);
         let mission = Mission::load(&self.file, variant)?;
@@ -108,6 +125,7 @@ impl MissionArgs {
             network: self.network.clone(),
             emulation: self.emulation,
             carriers: self.carriers()?,
+            left_out: self.left_out(),
             extent: by_count.or(by_duration),
             seed: self.seed,
         }))

@@ -325,6 +325,11 @@ pub(crate) fn carriers(names: &[String]) -> anyhow::Result<Vec<CarrierRef>> {
             name => vec![name.parse()?],
         };
         for carrier in named {
+            anyhow::ensure!(
+                carrier.external().is_none(),
+                "{carrier} is a program of its own, which a sweep cannot measure. Compare it by: deckwatch run FILE \
+                 --carriers udp,{carrier}"
+            );
             if !carriers.contains(&carrier) {
                 carriers.push(carrier);
             }

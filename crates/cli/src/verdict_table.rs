@@ -213,6 +213,15 @@ fn notes(document: &ResultDocument) -> Vec<String> {
         ),
         latency_note(document),
     ];
+    for flow in &document.flows {
+        if let Some(settings) = &flow.settings {
+            let (name, carrier) = (&flow.name, &flow.carrier);
+            notes.push(format!(
+                "{name} over {carrier}: settings {}.",
+                settings.in_words()
+            ));
+        }
+    }
     let unsupported = deciding(document).any(|(flow, destination)| {
         row(flow, destination)
             .iter()

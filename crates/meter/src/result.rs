@@ -45,6 +45,9 @@ pub struct ResultDocument {
     pub warnings: Vec<Warning>,
     /// Processes that ended before they should have.
     pub deaths: Vec<Death>,
+    /// Carriers of `--carriers all` that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 /// What a paper printed of the experiment that a run repeats, in the paper's own words.
@@ -159,12 +162,46 @@ pub struct FlowResult {
     pub budget: LateBudget,
     /// Scheduling class asked for and got, in words.
     pub scheduling: String,
+    /// What the middleware did with the flow's settings; absent if the carrier is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<FlowSettings>,
     /// Layers reported together because a stamp was not to be had, for example "middleware and stack".
     pub merged_layers: Vec<String>,
     /// Per destination; the worst decides.
     pub destinations: Vec<DestinationResult>,
     /// The worst of the destinations.
     pub verdict: Verdict,
+}
+
+/// What the middleware of an external carrier did with the settings of a flow, each by its word.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowSettings {
+    /// Settings that the middleware took over.
+    pub honoured: Vec<String>,
+    /// Settings that it has no equal for, or did not report.
+    pub ignored: Vec<String>,
+}
+
+impl FlowSettings {
+    /// Returns the settings in words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let listed = |words: &[String]| match words {
+            [] => "none".to_owned(),
+            words => words.join(", "),
+        };
+        let (honoured, ignored) = (listed(&self.honoured), listed(&self.ignored));
+        format!("honoured: {honoured}; ignored: {ignored}")
+    }
+}
+
+/// A carrier that the run left out because its program did not start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The carrier's name.
+    pub carrier: String,
+    /// Why, with what to do.
+    pub reason: String,
 }
 
 impl FlowResult {

@@ -78,19 +78,31 @@ pub(crate) fn style() -> String {
 pub(crate) const RUN_COLOURS: usize = 8;
 
 /// Returns the class of a carrier: its index among the carriers of the program that measured it. For older documents,
-/// it is the index of the carrier within the document.
+/// it is the index of the carrier within the document. A carrier whose index has no colour gets one that no other
+/// carrier of the document has, as long as there are any.
 pub(crate) fn of_carrier(document: &ResultDocument, flow: &FlowResult) -> usize {
-    let place_in_document = || {
-        let mut seen: Vec<&str> = Vec::new();
-        for other in &document.flows {
-            if !seen.contains(&other.carrier.as_str()) {
-                seen.push(&other.carrier);
-            }
+    let mut carriers: Vec<(&str, usize)> = Vec::new();
+    for flow in &document.flows {
+        if !carriers.iter().any(|(name, _)| *name == flow.carrier) {
+            let place = flow.carrier_index.map(usize::from);
+            carriers.push((&flow.carrier, place.unwrap_or(carriers.len())));
         }
-        seen.iter().position(|carrier| *carrier == flow.carrier)
-    };
-    let place = flow.carrier_index.map(usize::from);
-    place.or_else(place_in_document).unwrap_or(0) % RUN_COLOURS
+    }
+    let own = carriers.iter().map(|&(_, place)| place);
+    let mut free: Vec<usize> = (0..RUN_COLOURS)
+        .filter(|colour| !own.clone().any(|place| place == *colour))
+        .rev()
+        .collect();
+    for (name, place) in carriers {
+        let colour = match place {
+            0..RUN_COLOURS => place,
+            _ => free.pop().unwrap_or(place % RUN_COLOURS),
+        };
+        if name == flow.carrier {
+            return colour;
+        }
+    }
+    0
 }
 
 /// Returns the classes of a layer and of the text on it. The style sheet gives an unknown layer the last colour of the

@@ -190,6 +190,8 @@ pub fn late_max(judged: u64, budget: LateBudget, burst: u64) -> Option<u64> {
 fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
     let has_channel = |stream: &&Stream| stream.plan.carrier.needs().channel.is_some();
     let channels = streams.iter().filter(has_channel).count();
+    let has_broker = |stream: &&Stream| stream.plan.carrier.needs().broker;
+    let brokers = streams.iter().filter(has_broker).count();
     let consumers = streams
         .iter()
         .map(|stream| mission.flows[stream.flow].to.len())
@@ -212,6 +214,7 @@ fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
         ("coordinator", 1),
         ("naming service", usize::from(channels > 0)),
         ("event channel", channels),
+        ("broker", brokers),
         ("supplier", streams.len()),
         ("consumer", consumers),
         ("packet tap", taps),

@@ -17,10 +17,11 @@ use std::time::Duration;
 use deckwatch_carrier::body::BodyPlan;
 use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::plan::{History, Reliability};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_load::{Pace, Pattern, Protocol};
 use deckwatch_meter::pacing::{Arrivals, Extent};
-use deckwatch_meter::result::{LateBudget, Published};
+use deckwatch_meter::result::{LateBudget, LeftOut, Published};
 use deckwatch_testbed::{Emulation, NetworkSpec};
 use serde::Deserialize;
 use toml::Spanned;
@@ -58,6 +59,8 @@ pub struct Mission {
     pub loads: Vec<Load>,
     /// The flows, in the file's order.
     pub flows: Vec<Flow>,
+    /// With `--carriers all`: the carriers that are left out. A carrier is left out too if its program does not start.
+    pub left_out: Option<Vec<LeftOut>>,
 }
 
 /// A host.
@@ -184,6 +187,10 @@ pub struct Flow {
     pub receive_buffer_bytes: Option<u32>,
     /// Maximum number of events that an event channel queues for one consumer.
     pub channel_queue_len: Option<u32>,
+    /// What the middleware of an external carrier does about lost messages, if the file says it.
+    pub reliability: Option<Reliability>,
+    /// The messages that it keeps for a slow consumer, if the file says it.
+    pub history: Option<History>,
     /// Processor time that the consumer spends on each message.
     pub handle_for: Duration,
     /// The declared worst case of that time, if the file gives one.
@@ -229,6 +236,8 @@ pub struct Overrides {
     pub emulation: Option<Emulation>,
     /// Other carriers, for all flows.
     pub carriers: Option<Vec<CarrierRef>>,
+    /// The carriers that are left out of `carriers`, if the run may leave out others.
+    pub left_out: Option<Vec<LeftOut>>,
     /// Another length of the judged part, for all flows.
     pub extent: Option<Extent>,
     /// Seed of the first Poisson flow; each further flow has the next.
@@ -362,6 +371,27 @@ impl Mission {
         })
     }
 
+    /// Leaves out a carrier whose program did not start. Returns false if it may not be left out, or no flow would have a
+    /// carrier.
+    pub(crate) fn leave_out(&mut self, carrier: CarrierRef, reason: String) -> bool {
+        let is_other = |other: &CarrierRef| *other != carrier;
+        let has_others = |flow: &Flow| flow.carriers.iter().any(is_other);
+        let Some(left_out) = &mut self.left_out else {
+            return false;
+        };
+        if !self.flows.iter().all(has_others) {
+            return false;
+        }
+        left_out.push(LeftOut {
+            carrier: carrier.name().to_owned(),
+            reason,
+        });
+        for flow in &mut self.flows {
+            flow.carriers.retain(is_other);
+        }
+        true
+    }
+
     /// Returns the mission with the given overrides.
     #[must_use]
     pub fn with(mut self, overrides: &Overrides) -> Self {
@@ -372,6 +402,7 @@ impl Mission {
         if let (Some(emulation), None) = (overrides.emulation, &self.network.layout) {
             self.network.emulation = emulation;
         }
+        self.left_out.clone_from(&overrides.left_out);
         for (flow, index) in self.flows.iter_mut().zip(0..) {
             if let Some(carriers) = &overrides.carriers {
                 flow.carriers.clone_from(carriers);

@@ -19,9 +19,10 @@ mod station;
 mod taken;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_testbed::{
@@ -120,6 +121,16 @@ pub enum RunError {
         /// Why.
         error: std::io::Error,
     },
+    /// Programs of external carriers did not become ready.
+    #[error("The {process} did not become ready: {how}. Nothing was measured.")]
+    CarriersNotReady {
+        /// The first of the processes.
+        process: String,
+        /// How it failed.
+        how: String,
+        /// The carriers, each with its reason.
+        carriers: Vec<(CarrierRef, String)>,
+    },
     /// A process that the run needs did not become ready.
     #[error("The {process} did not become ready: {how}. Nothing was measured.")]
     NotReady {
@@ -170,12 +181,60 @@ pub fn run(
     }
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
+    let scene = Scene {
+        settings,
+        testbed: testbed.as_ref(),
+        result_folder: result_folder.path(),
+        started_at,
+    };
+    let mut mission = mission.clone();
+    loop {
+        match attempt(&mission, &scene, interrupt, observer) {
+            Err(RunError::CarriersNotReady {
+                process,
+                how,
+                carriers,
+            }) => {
+                for (carrier, reason) in carriers {
+                    if !mission.leave_out(carrier, reason.clone()) {
+                        return Err(RunError::NotReady { process, how });
+                    }
+                    observer.notice(&format!("The carrier {carrier} is left out: {reason}."));
+                }
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// What the attempts of one run have in common.
+struct Scene<'r> {
+    settings: &'r Settings,
+    testbed: Option<&'r Testbed>,
+    result_folder: &'r Path,
+    started_at: SystemTime,
+}
+
+/// Runs a mission on its testbed.
+fn attempt(
+    mission: &Mission,
+    scene: &Scene<'_>,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let &Scene {
+        settings,
+        testbed,
+        result_folder,
+        started_at,
+    } = scene;
+    let streams = streams(mission)?;
     let work = WorkFolder::make()?;
-    let name_of_run = name_of_run(started_at);
+    let name_of_run = name_of_run(SystemTime::now());
     let planner = Planner {
         mission,
-        testbed: testbed.as_ref(),
-        stations: Station::all(mission, testbed.as_ref()),
+        testbed,
+        stations: Station::all(mission, testbed),
         work: work.path(),
         names: vec![None; mission.hosts.len()],
         brokers: vec![None; streams.len()],
@@ -202,9 +261,9 @@ pub fn run(
     let measured = run.measure();
     let mut disturbance = readings.until(&Readings::take());
     // With dead wires every message is lost, and nothing is said about the mission.
-    testbed.as_ref().map_or(Ok(()), Testbed::check)?;
-    run.warnings.extend(relay_overflow(testbed.as_ref())?);
-    let environment = testbed.as_ref().map(Testbed::environment);
+    testbed.map_or(Ok(()), Testbed::check)?;
+    run.warnings.extend(relay_overflow(testbed)?);
+    let environment = testbed.map(Testbed::environment);
     if environment == Some(Environment::Namespaces) {
         // This process is outside the hosts' network namespaces, so that its own counters do not belong to this run.
         disturbance.udp_receive_overflows = None;
@@ -215,7 +274,7 @@ pub fn run(
         .iter()
         .map(|taken| taken.time.clone())
         .collect();
-    run.conclude(&measured, disturbance, started_at, result_folder.path())
+    run.conclude(&measured, disturbance, started_at, result_folder)
 }
 
 /// Returns a warning if the relay lost frames that a real network would have carried.

@@ -21,10 +21,7 @@ use crate::body::Body;
 use crate::carrier::Carrier as _;
 use crate::error::PartError;
 use crate::external::External;
-use crate::limits::{
-    PROGRAM_LINE_SIZE_MAX, PROGRAM_READY_MAX, PROGRAM_STOP_MAX, PROGRAM_WARNINGS_MAX,
-    PROGRESS_INTERVAL,
-};
+use crate::limits::{PROGRAM_READY_MAX, PROGRAM_STOP_MAX, PROGRAM_WARNINGS_MAX, PROGRESS_INTERVAL};
 use crate::plan::{BrokerPlan, ConsumerPlan, SupplierPlan};
 use crate::record::{RecordFile, consumer_capacity};
 use crate::scheduling::{self, Scheduling};
@@ -349,10 +346,9 @@ impl Playing<'_> {
 
     /// Completes `ready` by what the program announced.
     fn announce(&self, mut ready: Ready, announced: ProgramReady) -> Result<Ready, ProgramFault> {
-        let is_word = |c: char| !c.is_whitespace() && !c.is_control();
         let endpoint = announced.endpoint;
-        if endpoint.len() > PROGRAM_LINE_SIZE_MAX || !endpoint.chars().all(is_word) {
-            let text = "its endpoint has a space or a control character".to_owned();
+        if endpoint.contains(char::is_control) {
+            let text = "its endpoint has a control character".to_owned();
             return Err(ProgramFault::Failed { text });
         }
         let named = |words: &[String]| -> BTreeSet<Setting> {
@@ -371,7 +367,7 @@ impl Playing<'_> {
             ready.warnings.push(caution.into());
         }
         ready.endpoint = endpoint;
-        ready.listening = announced.listening;
+        ready.listening = announced.listening.parse().ok();
         ready.settings = Settings { honoured, ignored };
         Ok(ready)
     }
@@ -489,3 +485,6 @@ impl Playing<'_> {
         self.progress()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,12 +178,15 @@ impl PlanText {
         }
         if let BodyPlan::Typed {
             idl_file,
+            include_paths,
             type_name,
             sequence_member,
-            ..
         } = &stream.body
         {
             self.path("idl-file", idl_file);
+            for path in include_paths {
+                self.path("idl-include", path);
+            }
             self.setting(Setting::IdlType, "idl-type", type_name);
             self.line("idl-sequence-member", sequence_member);
         }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +54,8 @@ pub(crate) enum ProgramEvent {
 #[serde(default)]
 pub(crate) struct ProgramReady {
     pub(crate) endpoint: String,
-    pub(crate) listening: Option<SocketAddr>,
+    /// An address and port, if it is one.
+    pub(crate) listening: String,
     pub(crate) honoured: Vec<String>,
     pub(crate) ignored: Vec<String>,
 }

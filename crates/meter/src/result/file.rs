@@ -204,6 +204,7 @@ mod tests {
             verdict,
             warnings: Vec::new(),
             deaths: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 

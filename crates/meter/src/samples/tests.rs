@@ -54,6 +54,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
             of: 10_000,
         },
         scheduling: String::new(),
+        settings: None,
         merged_layers: Vec::new(),
         destinations: (0..).zip(hosts).map(destination).collect(),
         verdict: verdict(),

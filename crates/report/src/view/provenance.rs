@@ -184,8 +184,10 @@ pub(crate) fn flows(run: &Run) -> Vec<(String, String)> {
                 long(&flow.merged_layers.join("; ")),
             )
         });
+        let settings = flow.settings.as_ref();
         [
             Some((format!("{key}: scheduling"), long(&flow.scheduling))),
+            settings.map(|all| (format!("{key}: settings"), long(&all.in_words()))),
             merged,
         ]
         .into_iter()

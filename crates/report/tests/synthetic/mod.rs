@@ -98,6 +98,7 @@ pub(crate) fn run(mission: &str, flows: &[Flow], seed: u64) -> (ResultDocument, 
         verdict,
         warnings,
         deaths: Vec::new(),
+        left_out: Vec::new(),
     };
     (document, samples)
 }
@@ -149,6 +150,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         deadline_ns: flow.deadline.as_nanos() as u64,
         budget: flow.budget,
         scheduling: "SCHED_FIFO 20 asked for and got; memory locked".to_owned(),
+        settings: None,
         merged_layers: judgement.merged_layers,
         destinations: judgement.destinations,
         verdict: judgement.verdict,

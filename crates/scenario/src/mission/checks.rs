@@ -91,6 +91,7 @@ pub(super) fn mission(
         description: file.description.clone(),
         variant: None,
         variants: Vec::new(),
+        left_out: None,
         path: path.to_owned(),
         text: Arc::from(""),
         published: file.published.as_ref().map(|printed| Published {

@@ -316,6 +316,14 @@ pub(super) struct Flow {
     #[serde(default)]
     #[schemars(range(min = 0, max = 63), extend("examples" = [46]))]
     pub(super) dscp: Option<u8>,
+    /// What the middleware of an adapter does about lost messages; its own default if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Reliability>", extend("examples" = ["reliable"]))]
+    pub(super) reliability: Option<Reliability>,
+    /// The latest messages that the middleware of an adapter keeps for a slow consumer, 0 for all; its own default if not given
+    #[serde(default)]
+    #[schemars(extend("examples" = [8]))]
+    pub(super) history: Option<u32>,
     /// The queueing discipline's band selector of its packets, SO_PRIORITY
     #[serde(default)]
     #[schemars(extend("examples" = [6]))]
@@ -362,6 +370,16 @@ pub(super) struct Flow {
     #[serde(default)]
     #[schemars(with = "Option<DurationText>", extend("examples" = ["2ms"]))]
     pub(super) worst_case: Option<DurationText>,
+}
+
+/// What a middleware does about lost messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reliability {
+    /// It sends them again
+    Reliable,
+    /// Nothing
+    BestEffort,
 }
 
 /// An arrival process.

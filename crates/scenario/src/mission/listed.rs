@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use deckwatch_carrier::carriers::CARRIERS;
+use deckwatch_carrier::carriers::{CARRIERS, found};
 use deckwatch_testbed::PRESETS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -16,11 +16,14 @@ impl JsonSchema for CarrierWord {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words = CARRIERS.iter();
-        one_of(
-            "What messages go over.",
-            words.map(|carrier| (carrier.name(), carrier.summary())),
-        )
+        let words = CARRIERS
+            .iter()
+            .map(|carrier| (carrier.name(), carrier.summary()));
+        // Those that are not built too: reading the carrier then says how to build it.
+        let adapters = found().adapters.adapters.iter();
+        let adapters =
+            adapters.map(|adapter| (&*adapter.manifest.name, &*adapter.manifest.summary));
+        one_of("What messages go over.", words.chain(adapters))
     }
 }
 

@@ -211,6 +211,15 @@ impl Child {
         self.ended.is_none()
     }
 
+    /// Returns why the process is not ready after `patience`, or `None` if it is.
+    pub(super) fn not_ready(&self, patience: Duration) -> Option<String> {
+        match (&self.ready, &self.ended) {
+            (Some(_), _) => None,
+            (None, Some(Ended::Died(how))) => Some(how.clone()),
+            (None, _) => Some(format!("it said nothing for {} s", patience.as_secs())),
+        }
+    }
+
     /// Returns its process id.
     pub(super) fn id(&self) -> u32 {
         self.process.id()

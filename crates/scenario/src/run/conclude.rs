@@ -230,6 +230,7 @@ impl Run<'_> {
             deadline_ns: u64::try_from(flow.deadline.as_nanos()).unwrap_or(u64::MAX),
             budget: flow.budget,
             scheduling: self.scheduling(stream),
+            settings: self.settings(stream),
             merged_layers: judgement.merged_layers,
             destinations: judgement.destinations,
             verdict: judgement.verdict,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use deckwatch_carrier::host_clock::HostClock;
 use deckwatch_carrier::talk::PartCommand;
 
-use super::child::{Child, Common, Ended, Line, Role, Task, Told};
+use super::child::{Child, Common, Line, Role, Task, Told};
 use super::station::Station;
 use super::{Interrupt, RunError};
 use crate::limits::{
@@ -141,14 +141,9 @@ impl Crew {
         self.wait(wanted, patience, interrupt, |child| child.ready.is_some())?;
         for &index in wanted {
             let child = &self.children[index];
-            if child.ready.is_none() {
-                return Err(RunError::NotReady {
-                    process: child.label.clone(),
-                    how: match &child.ended {
-                        Some(Ended::Died(how)) => how.clone(),
-                        _ => format!("it said nothing for {} s", patience.as_secs()),
-                    },
-                });
+            if let Some(how) = child.not_ready(patience) {
+                let process = child.label.clone();
+                return Err(RunError::NotReady { process, how });
             }
         }
         Ok(())

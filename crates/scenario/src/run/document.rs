@@ -4,16 +4,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use deckwatch_carrier::scheduling::SchedulingClass;
-use deckwatch_carrier::talk::Ready;
+use deckwatch_carrier::talk::{Ready, Settings};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::histogram::{LogHead, write_log};
 use deckwatch_meter::judge::worst_of_flows;
 use deckwatch_meter::provenance::{self, provenance};
-use deckwatch_meter::result::{ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION};
+use deckwatch_meter::result::{
+    ClockNote, FlowResult, FlowSettings, LeftOut, ResultDocument, SCHEMA_VERSION, Warning,
+};
 use deckwatch_meter::samples::SampleWriter;
 use deckwatch_report::{RESULT_FILE, SAMPLES_FILE};
 
+use super::child::Child;
 use super::conclude::Judged;
 use super::environment::environment;
 use super::folder::file_name;
@@ -64,6 +67,32 @@ impl Run<'_> {
         format!("supplier: {supplier}; consumers: {}", words.join(" or "))
     }
 
+    /// Returns what the middleware of an external carrier did with the settings of a stream. A setting that any part
+    /// took over is honoured.
+    pub(super) fn settings(&self, stream: &Stream) -> Option<FlowSettings> {
+        stream.plan.carrier.external()?;
+        let index = Some(usize::from(stream.plan.flow));
+        let of_stream = |child: &&Child| {
+            [supplier_of, consumer_of]
+                .iter()
+                .any(|of| of(child.role) == index)
+        };
+        let parts = self.crew.children.iter().filter(of_stream);
+        let readies: Vec<&Ready> = parts.filter_map(|child| child.ready.as_ref()).collect();
+        let mut all = Settings::default();
+        for Ready { settings, .. } in readies {
+            all.honoured.extend(&settings.honoured);
+            all.ignored.extend(&settings.ignored);
+        }
+        let ignored = all.ignored.difference(&all.honoured);
+        Some(FlowSettings {
+            ignored: ignored.map(|setting| setting.word().to_owned()).collect(),
+            honoured: (all.honoured.iter())
+                .map(|setting| setting.word().to_owned())
+                .collect(),
+        })
+    }
+
     /// Describes the clocks of the hosts.
     fn clock_note(&self, disturbance: &Disturbance, conversion_error_ns: u64) -> ClockNote {
         let error_ns = u64::try_from(disturbance.clock_error.as_nanos()).unwrap_or(u64::MAX);
@@ -94,6 +123,14 @@ impl Run<'_> {
         };
         let flows: Vec<FlowResult> = judged.iter().map(|judged| judged.result.clone()).collect();
         let mut warnings = self.warnings.clone();
+        let left_out = self.mission.left_out.iter().flatten();
+        warnings.extend(left_out.map(|LeftOut { carrier, reason }| Warning {
+            kind: "carrier-left-out".to_owned(),
+            text: format!(
+                "The carrier {carrier} was left out: {}.",
+                reason.trim_end_matches('.')
+            ),
+        }));
         warnings.extend(disturbance.warnings());
         let environment = environment(
             self.mission,
@@ -116,6 +153,7 @@ impl Run<'_> {
             flows,
             warnings,
             deaths: measured.deaths.clone(),
+            left_out: self.mission.left_out.clone().unwrap_or_default(),
         }
     }
 }

@@ -67,12 +67,13 @@ impl<'r> Planner<'r> {
     /// Returns the topic of a stream over an external carrier.
     fn topic(&self, stream: &Stream) -> Option<TopicPlan> {
         stream.plan.carrier.external()?;
+        let flow = self.flow(stream);
         let index = stream.plan.flow;
         Some(TopicPlan {
             name: format!("deckwatch-{}-{index}", self.run),
             broker: self.brokers[usize::from(index)].clone(),
-            reliability: None,
-            history: None,
+            reliability: flow.reliability,
+            history: flow.history,
         })
     }
 

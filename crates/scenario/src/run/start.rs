@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::PartPlan;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
@@ -16,6 +17,41 @@ use crate::part::ProcessPlan;
 use crate::stream::length;
 
 impl Run<'_> {
+    /// Waits until all of these parts of streams are ready. If all that are not are those of external carriers, the error
+    /// has each of these carriers.
+    fn wait_ready(&mut self, wanted: &[usize]) -> Result<(), RunError> {
+        let patience = patience(wanted.len());
+        let waited = self.crew.wait_ready(wanted, patience, self.interrupt);
+        let Err(RunError::NotReady { process, how }) = waited else {
+            return waited;
+        };
+        let mut carriers: Vec<(CarrierRef, String)> = Vec::new();
+        for &index in wanted {
+            let child = &self.crew.children[index];
+            let Some(how) = child.not_ready(patience) else {
+                continue;
+            };
+            let stream = match child.role {
+                Role::Channel { stream }
+                | Role::Consumer { stream, .. }
+                | Role::Supplier { stream } => stream,
+                _ => return Err(RunError::NotReady { process, how }),
+            };
+            let carrier = self.streams[stream].plan.carrier;
+            if carrier.external().is_none() {
+                return Err(RunError::NotReady { process, how });
+            }
+            if !carriers.iter().any(|(known, _)| *known == carrier) {
+                carriers.push((carrier, format!("the {} {how}", child.label)));
+            }
+        }
+        Err(RunError::CarriersNotReady {
+            process,
+            how,
+            carriers,
+        })
+    }
+
     /// Starts all processes, and returns when all are ready.
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
         self.start_loads()?;
@@ -128,8 +164,7 @@ impl Run<'_> {
             brokers.push((index, child));
         }
         let children: Vec<usize> = brokers.iter().map(|&(_, child)| child).collect();
-        self.crew
-            .wait_ready(&children, patience(children.len()), self.interrupt)?;
+        self.wait_ready(&children)?;
         for (stream, child) in brokers {
             let ready = self.crew.children[child].ready.as_ref();
             self.planner.brokers[stream] = ready.map(|ready| ready.endpoint.clone());
@@ -156,8 +191,7 @@ impl Run<'_> {
             all.push(of_stream);
         }
         let flat: Vec<usize> = all.iter().flatten().copied().collect();
-        self.crew
-            .wait_ready(&flat, patience(flat.len()), self.interrupt)?;
+        self.wait_ready(&flat)?;
         Ok(all)
     }
 
@@ -236,8 +270,7 @@ impl Run<'_> {
             let role = Role::Supplier { stream: index };
             suppliers.push(self.start(role, label, host, of_part(plan))?);
         }
-        self.crew
-            .wait_ready(&suppliers, patience(suppliers.len()), self.interrupt)
+        self.wait_ready(&suppliers)
     }
 }
 

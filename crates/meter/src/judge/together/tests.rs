@@ -112,6 +112,7 @@ fn flow_of(index: u16, judgement: FlowJudgement) -> FlowResult {
         deadline_ns: 50_000_000,
         budget: BUDGET,
         scheduling: String::new(),
+        settings: None,
         merged_layers: Vec::new(),
         destinations: judgement.destinations,
         verdict: judgement.verdict,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use deckwatch_carrier::body::BodyPlan;
 use deckwatch_carrier::carrier::NetworkPriority;
+use deckwatch_carrier::plan::{History, Reliability};
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_meter::result::LateBudget;
@@ -63,6 +64,14 @@ impl<'m> Checks<'m> {
             },
             receive_buffer_bytes: flow.receive_buffer_bytes,
             channel_queue_len: flow.channel_queue_len,
+            reliability: flow.reliability.map(|reliability| match reliability {
+                file::Reliability::Reliable => Reliability::Reliable,
+                file::Reliability::BestEffort => Reliability::BestEffort,
+            }),
+            history: flow.history.map(|count| match count {
+                0 => History::KeepAll,
+                count => History::KeepLast(count),
+            }),
             handle_for: flow
                 .handle_for
                 .as_ref()

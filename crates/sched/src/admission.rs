@@ -159,6 +159,10 @@ mod tests {
         let there = set.lookup("c").unwrap();
         let duplicate = RefusalFact::Error(SchedError::DuplicateEntryPoint(there));
         assert_eq!(again.fact, duplicate);
+        assert!(
+            admit(&set, &info("never", 1, 0), settings).is_ok(),
+            "it never runs"
+        );
     }
 
     #[test]

@@ -419,4 +419,33 @@ mod tests {
         let bounds = level(&over).laxity_responses().unwrap();
         assert_eq!(bounds[0].worst_ns, None);
     }
+
+    #[test]
+    fn a_job_that_runs_to_its_end_is_bounded_by_the_busy_period_and_not_by_its_deadline() {
+        let tasks = [
+            with_deadline(1, 5, 10),
+            with_deadline(4, 20, 20),
+            with_deadline(4, 30, 30),
+        ];
+        let queue = Level {
+            runs_to_completion: true,
+            ..level(&tasks)
+        };
+        assert_eq!(queue.demand(), Ok(Demand::Fits));
+        assert_eq!(queue.laxity_responses().unwrap()[0].worst_ns, Some(9));
+        let mut blocked = [with_deadline(2, 10, 10)];
+        blocked[0].blocking_ns = 3;
+        let queue = Level {
+            own: &blocked,
+            ..queue
+        };
+        assert_eq!(queue.laxity_responses().unwrap()[0].worst_ns, Some(5));
+    }
+
+    #[test]
+    fn a_task_that_costs_nothing_misses_nothing_where_it_is_blocked() {
+        let mut tasks = [with_deadline(0, 2, 10)];
+        tasks[0].blocking_ns = 3;
+        assert_eq!(level(&tasks).demand(), Ok(Demand::Fits));
+    }
 }

@@ -365,6 +365,8 @@ mod tests {
         assert_eq!(worst_of(&tasks), [Some(8), Some(21)]);
         tasks[1].is_chain = true;
         assert_eq!(worst_of(&tasks), [Some(8), Some(60)]);
+        let responses = response_times(&tasks).unwrap();
+        assert_eq!([0, 1].map(|task| responses[task].is_exact), [true, false]);
         tasks[1].cost_ns = 3;
         assert_eq!(worst_of(&tasks), [Some(8), Some(11)]);
     }

@@ -2,7 +2,7 @@
 
 use deckwatch_sched::sensitivity::{changes, greatest_factor_millionths};
 use deckwatch_sched::{
-    CallKind, Dependency, Enabled, Operations, RtInfo, Schedule, Settings, Strategy,
+    CallKind, Dependency, Enabled, Operations, RtInfo, SchedError, Schedule, Settings, Strategy,
 };
 
 const MS: u64 = 1_000_000;
@@ -167,6 +167,12 @@ fn the_chapter_s_channel_admits_what_is_computed() {
     };
     let (before, admitted) = (of_channel(&[]), of_channel(&[("log", 1)]));
     assert_eq!(before.dispatcher_priorities(1, 49), Ok(vec![49, 48]));
+    assert_eq!(before.dispatcher_priorities(8, 7), Ok(vec![7, 8]));
+    let too_few = SchedError::TooFewPriorities {
+        needed: 2,
+        available: 1,
+    };
+    assert_eq!(before.dispatcher_priorities(7, 7), Err(too_few));
     let log = admitted.assigned[2].as_ref().unwrap();
     assert_eq!((log.level, log.period_ns), (0, 50 * MS));
     let (response, is_feasible) = draw_ms(&admitted);

@@ -177,6 +177,8 @@ pub struct SocketSettings {
     pub send_buffer: BufferSize,
     /// A TCP sender holds back a small segment until earlier ones are acknowledged (Nagle; TCP_NODELAY is off).
     pub delays: bool,
+    /// The kernel stamps no message, which makes sending faster.
+    pub unstamped: bool,
 }
 
 /// The size of a socket's buffer.
@@ -211,6 +213,8 @@ pub struct ReceiverSettings {
     pub receive_buffer: BufferSize,
     /// Objects of one server that take turns, for a carrier with objects; 0 and 1 are one object.
     pub servants: u32,
+    /// The kernel stamps no message, which makes receiving faster.
+    pub unstamped: bool,
 }
 
 impl ReceiverSettings {
@@ -224,6 +228,7 @@ impl ReceiverSettings {
         Self {
             receive_buffer,
             servants: 1,
+            unstamped: false,
         }
     }
 }

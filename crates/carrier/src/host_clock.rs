@@ -103,6 +103,14 @@ impl HostClock {
         self.to_far(near_ns).saturating_sub(near_ns)
     }
 
+    /// Returns the upper bound of the error of a conversion between the first and the last exchange. `None` as for
+    /// [`Self::error_ns`].
+    #[must_use]
+    pub fn known_error_ns(&self) -> Option<u64> {
+        let (first, last) = (self.knots.first()?, self.knots.last()?);
+        self.error_ns(first.near_ns, last.near_ns)
+    }
+
     /// Returns the upper bound of the error of a conversion between two times of this machine. `None` if nothing bounds
     /// it: there is no exchange, or the other clock jumped.
     #[must_use]

@@ -83,7 +83,7 @@ pub(crate) struct ExperimentOptions {
 }
 
 /// The conditions of experiments.
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Where {
     /// Both ends on one processor, SCHED_FIFO
     Pinned,

@@ -1,5 +1,7 @@
 //! `deckwatch sweep`: transactions, latency and throughput over message sizes and carriers.
 
+mod ends;
+
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +16,9 @@ use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
 use deckwatch_probe::limits::{
     SWEEP_HOPS_MAX, SWEEP_MESSAGES_MAX, SWEEP_SERVANTS_MAX, SWEEP_STREAMS_MAX,
 };
-use deckwatch_probe::sweep::{Axes, Instrument, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep};
+use deckwatch_probe::sweep::{
+    Axes, FarEnd, Instrument, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep,
+};
 use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
 
@@ -143,22 +147,18 @@ pub(crate) struct Method {
     /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     network: Option<NetworkSpec>,
-    /// Name of the emulated host of the client
-    #[arg(
-        long,
-        value_name = "HOST",
-        default_value = "CLIENT",
-        requires = "network"
-    )]
-    from: String,
-    /// Name of the emulated host of the server
-    #[arg(
-        long,
-        value_name = "HOST",
-        default_value = "SERVER",
-        requires = "network"
-    )]
-    to: String,
+    /// Measure between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["network", "beside", "lose_every", "via"])]
+    hosts: Option<PathBuf>,
+    /// Copy this program to the hosts of --hosts that lack it, into the folder .deckwatch there
+    #[arg(long, requires = "hosts")]
+    install: bool,
+    /// The client's host: of --hosts, or the name of the emulated one [default there: CLIENT]
+    #[arg(long, value_name = "HOST")]
+    from: Option<String>,
+    /// The server's host: of --hosts, or the name of the emulated one [default there: SERVER]
+    #[arg(long, value_name = "HOST")]
+    to: Option<String>,
     /// Names of the emulated hosts that pass messages on, in the order of the way [default: HOP1 and HOP2, but for a
     /// network file]
     #[arg(
@@ -184,6 +184,25 @@ pub(crate) struct Method {
 impl Method {
     pub(crate) const fn iterations(&self) -> u16 {
         self.iterations
+    }
+
+    /// The hosts of a mission file as ends, with this program on them.
+    fn far(&self) -> anyhow::Result<Option<[FarEnd; 2]>> {
+        let Some(file) = &self.hosts else {
+            anyhow::ensure!(
+                self.network.is_some() || self.from.is_none() && self.to.is_none(),
+                "--from and --to name hosts of --network or of --hosts: give one of these."
+            );
+            return Ok(None);
+        };
+        anyhow::ensure!(
+            self.condition == Where::Default,
+            "Ends on hosts of --hosts run where their kernels put them. Leave --condition out."
+        );
+        let (Some(from), Some(to)) = (&self.from, &self.to) else {
+            anyhow::bail!("Name two hosts of {} with --from and --to.", file.display());
+        };
+        ends::far_ends(file, [from, to], self.install).map(Some)
     }
 
     /// The hosts that pass messages on. Those of a network file are named by the user alone.
@@ -222,12 +241,13 @@ impl Method {
             waits: self.full == Full::Wait,
             beside: self.beside.iter().map(|it| (*it).into()).collect(),
             network: self.network.clone().map(|spec| Network {
-                from: self.from.clone(),
+                from: self.from.clone().unwrap_or_else(|| "CLIENT".to_owned()),
                 via: self.via(&spec),
-                to: self.to.clone(),
+                to: self.to.clone().unwrap_or_else(|| "SERVER".to_owned()),
                 lose_every: self.lose_every,
                 spec,
             }),
+            far: self.far()?,
             journal: PathBuf::new(),
         };
         let measure = |folder: &Path, tell: &mut dyn FnMut(&_), _: &mut dyn FnMut(&_)| {
@@ -312,7 +332,8 @@ Examples:
   deckwatch sweep --carriers udp,corba --streams 1..4 --servants 1,100 --sizes 64,1024
   deckwatch sweep --carriers tcp --hops 1..3 --network fast-ethernet --sizes 64..4096:64
   deckwatch sweep --sizes 64,1472,8192 --beside sockperf,iperf3
-  deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500";
+  deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500
+  deckwatch sweep --hosts two-machines.toml --from RTS --to SONAR --sizes 64,1024,8192";
     text
 }
 

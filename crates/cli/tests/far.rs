@@ -3,6 +3,7 @@
 
 mod hosts;
 mod installed;
+mod measured;
 mod sshd;
 
 use std::fs::File;

@@ -232,6 +232,48 @@ fn middleware_is_compared_with_both_transports_and_an_inserted_layer_shows() {
 }
 
 #[test]
+fn an_overhead_that_stops_goes_on_behind_its_points() {
+    let folder = folder("overhead-stops");
+    let options = [
+        "--carriers=corba",
+        "--sizes=64,128,192,256,320,384",
+        "--iterations=2",
+        "--messages=200",
+    ];
+    let mut first = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    first
+        .arg("overhead")
+        .arg("--output")
+        .arg(&folder)
+        .args(options);
+    let running = Measuring::until(&mut first, "round 3 of 6");
+    running.send("-INT");
+    let output = running.output();
+    assert_eq!(output.status.code(), Some(130), "{}", complaints(&output));
+    let begun = document(&folder).measurements.len();
+    assert!((6..18).contains(&begun), "{begun}");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    again
+        .arg("overhead")
+        .arg("--resume")
+        .arg(&folder)
+        .args(options);
+    let output = again.output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let whole = document(&folder);
+    assert_eq!(whole.experiment, "overhead");
+    assert_eq!(whole.measurements.len(), 18);
+    // The points of the first run are compared too.
+    for point in &whole.measurements {
+        let is_compared = point.runs.contains_key("added_to_tcp_ns");
+        assert_eq!(is_compared, point.system != "tcp", "{}", point.system);
+    }
+    let notes = &whole.notes;
+    assert!(notes.iter().any(|note| note.contains("of an earlier run")));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn settings_of_sockets_are_compared_for_carriers_that_honour_them() {
     let folder = folder("sweep-axes");
     let more = [
@@ -513,6 +555,7 @@ fn a_full_send_buffer_is_a_sendto_error_or_is_waited_for() {
             "--sizes=1472",
             "--iterations=1",
             "--messages=1000",
+            "--buffers=own",
             &full_is,
         ];
         let Some(found) = on_network(&format!("sweep-full-{full}"), &more) else {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::statistics::percentiles;
+use crate::statistics::{Interval, mean_interval, median_interval, percentiles};
 
 /// One metric of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,10 +334,28 @@ impl Metric {
         for percentile in percentiles(values_ns, lost) {
             found.insert(self.key(percentile.name), percentile.value as f64);
         }
+        // Lost messages have no place in the order, and are beyond the median.
+        if lost == 0 && found.contains_key(&self.key("p50")) {
+            self.add_interval("p50", median_interval(&values), &mut found);
+        }
         found
     }
 
-    /// Returns mean (equation 13), variance (14), standard deviation (15), minimum and maximum by key.
+    /// Adds the ends of a 95% interval, which regards that values depend on the ones before.
+    fn add_interval(
+        &self,
+        statistic: &str,
+        interval: Option<Interval>,
+        found: &mut BTreeMap<String, f64>,
+    ) {
+        if let Some(Interval { low, high }) = interval {
+            found.insert(self.key(&format!("{statistic}_low")), low);
+            found.insert(self.key(&format!("{statistic}_high")), high);
+        }
+    }
+
+    /// Returns mean (equation 13) with the ends of its interval, variance (14), standard deviation (15), minimum and
+    /// maximum by key. The values are in the order of their measurement.
     #[must_use]
     pub fn of_streams(&self, values: &[f64]) -> BTreeMap<String, f64> {
         let Some(spread) = Spread::of(values) else {
@@ -348,6 +366,7 @@ impl Metric {
             (self.key("min"), spread.min),
             (self.key("max"), spread.max),
         ]);
+        self.add_interval("mean", mean_interval(values), &mut found);
         if let Some(variance) = spread.variance {
             found.insert(self.key("sd"), variance.sqrt());
             found.insert(format!("{}2", self.key("variance")), variance);

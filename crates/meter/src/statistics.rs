@@ -1,6 +1,7 @@
 //! The conclusions that a sample supports: bounds of a share that hold for bursts, many tests at once, and percentiles
 //! with their intervals.
 
+mod batches;
 mod bursts;
 mod clusters;
 mod longest;
@@ -9,6 +10,7 @@ mod percentile;
 mod proportion;
 pub mod simulated;
 
+pub use batches::{Interval, mean_interval, median_interval};
 pub use bursts::InBursts;
 pub use clusters::{Clustering, clustering};
 pub use longest::{Longest, longest_bursts};

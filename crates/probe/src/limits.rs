@@ -42,6 +42,12 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);
 /// The longest time until an end prints its first line.
 pub const END_PATIENCE: Duration = Duration::from_secs(20);
 
+/// Octets of a line of an end. The longest has the stamps of [`SWEEP_MESSAGES_MAX`] messages, of 60 octets each.
+pub const END_LINE_SIZE_MAX: u64 = 16 << 20;
+
+/// Answers of an end that are read ahead. It gives one to each order; a hostile one waits at its pipe.
+pub const END_OUTPUTS_MAX: usize = 4;
+
 /// Threads of one process that are counted. Each needs a descriptor for each kind of event. A system has at most one
 /// thread for each connection.
 pub const COUNTED_THREADS_MAX: usize = 4_096;

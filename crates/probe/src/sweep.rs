@@ -8,11 +8,13 @@ mod adaptive;
 mod beside;
 mod channel;
 pub(crate) mod end;
+mod far;
 mod figures;
 mod flow;
 mod hosts;
 mod journal;
 mod layers;
+mod outgoing;
 mod overhead;
 mod point;
 mod ring;
@@ -33,6 +35,8 @@ use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 pub use beside::Instrument;
 use beside::{Others, add_ratios, ratio_notes, run_beside};
 use deckwatch_testbed::{NetworkSpec, Testbed};
+use far::FarClock;
+pub use far::FarEnd;
 pub use hosts::Network;
 use hosts::{Pairs, start};
 pub use journal::JOURNAL_FILE;
@@ -74,6 +78,8 @@ pub struct Sweep {
     pub beside: Vec<Instrument>,
     /// The emulated network and its hosts. Without one, both ends are on loopback.
     pub network: Option<Network>,
+    /// Client and server on hosts of their own, with one hop between them.
+    pub far: Option<[FarEnd; 2]>,
     /// The journal, in the result folder.
     pub journal: PathBuf,
 }
@@ -92,12 +98,7 @@ impl Sweep {
         };
         [
             ("carriers", names.join("; ")),
-            (
-                "network",
-                self.network
-                    .as_ref()
-                    .map_or("loopback".to_owned(), |network| network.words(self.hops())),
-            ),
+            ("network", self.place_words()),
             (
                 "beside",
                 self.beside
@@ -121,6 +122,18 @@ impl Sweep {
         Variant::all(&self.carriers, &self.axes)
     }
 
+    /// Where the ends are.
+    fn place_words(&self) -> String {
+        match (&self.network, &self.far) {
+            (Some(network), _) => network.words(self.hops()),
+            (None, Some([from, to])) => {
+                let at = |end: &FarEnd| format!("{} ({})", end.name, end.address);
+                format!("from {} to {}", at(from), at(to))
+            }
+            (None, None) => "loopback".to_owned(),
+        }
+    }
+
     /// The greatest number of hops.
     fn hops(&self) -> u32 {
         self.axes.hops.iter().copied().max().unwrap_or(1)
@@ -133,6 +146,12 @@ impl Sweep {
             return Err(LaboratoryError::TooManyEnds {
                 ends,
                 limit: SWEEP_ENDS_MAX,
+            });
+        }
+        if self.far.is_some() && self.hops() > 1 {
+            return Err(LaboratoryError::TooFewHosts {
+                hops: self.hops(),
+                named: 0,
             });
         }
         let network = self.network.as_ref();
@@ -184,6 +203,9 @@ pub fn sweep(
     let bed = network.map(|network| network.make(asked.hops()));
     let bed = bed.transpose()?;
     let mut pairs = Pairs::default();
+    if asked.far.is_some() {
+        pairs.clock = FarClock::of_another();
+    }
     let mut is_whole = true;
     while is_whole {
         let mut groups = groups(asked, &points, &mut session);
@@ -214,11 +236,12 @@ pub fn sweep(
             }
         }
     }
+    let clock = pairs.clock.words();
     drop(pairs);
     if points.is_empty() {
         return Err(session.nothing());
     }
-    Ok(document(asked, &session, &places, points, resumed))
+    Ok(document(asked, &session, (&places, clock), points, resumed))
 }
 
 /// One size, and the carriers that take turns at it.
@@ -282,7 +305,12 @@ fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) ->
                 let reason = format!("its messages have at most {max} octets");
                 session.skip(&format!("{carrier}, larger sizes"), &reason);
             }
-            size <= max && !is_finished(finished, variant, size)
+            let is_stranded = asked.far.is_some() && carrier.needs().channel.is_some();
+            if is_stranded {
+                let reason = "its channels run on this machine alone";
+                session.skip(carrier.name(), reason);
+            }
+            size <= max && !is_stranded && !is_finished(finished, variant, size)
         });
         if !variants.is_empty() {
             groups.push(Group { size, variants });
@@ -304,13 +332,14 @@ fn measure(
     let names: Vec<String> = group.variants.iter().map(Variant::to_string).collect();
     for (variant, name) in group.variants.iter().zip(&names) {
         let carrier = variant.carrier;
-        if !pairs.contains_key(name) {
-            let folder = (asked.journal).with_file_name(format!("channels-{}", pairs.len()));
+        if !pairs.started.contains_key(name) {
+            let folder =
+                (asked.journal).with_file_name(format!("channels-{}", pairs.started.len()));
             let pair = start(session, asked, places, (*variant, &folder))?;
-            pairs.insert(name.clone(), pair);
+            pairs.started.insert(name.clone(), pair);
         }
         let waits = asked.waits || carrier.delivery() == Delivery::InOrder;
-        if let Some(pair) = pairs.get_mut(name)
+        if let Some(pair) = pairs.started.get_mut(name)
             && !pair.open(*variant, size, waits)?
         {
             session.is_whole = false;
@@ -328,10 +357,11 @@ fn measure(
         let name = &names[turn.system];
         let now = format!("{size} octets: {name}, iteration {}", turn.round);
         session.show_step(number + 1, count, now);
-        let Some(pair) = pairs.get_mut(name) else {
+        let Pairs { started, clock } = &mut *pairs;
+        let Some(pair) = started.get_mut(name) else {
             return Ok(false);
         };
-        let iteration = pair.iterate(size, asked.messages)?;
+        let iteration = pair.iterate(size, asked.messages, clock)?;
         session.spend(asked.planned(size));
         if iteration.is_some() {
             let variant = group.variants[turn.system];
@@ -342,7 +372,7 @@ fn measure(
         Ok(is_there)
     });
     for name in names.iter().filter(|_| is_whole) {
-        if let Some(pair) = pairs.get_mut(name) {
+        if let Some(pair) = pairs.started.get_mut(name) {
             pair.close()?;
         }
     }
@@ -378,7 +408,7 @@ fn add_layers(point: &mut Measurement, carrier: CarrierRef, network: &NetworkSpe
 fn document(
     asked: &Sweep,
     session: &Session<'_>,
-    places: &Places,
+    (places, (clock, bound_ns)): (&Places, (String, Option<u64>)),
     mut points: Vec<Measurement>,
     resumed: usize,
 ) -> ExperimentDocument {
@@ -395,9 +425,12 @@ fn document(
     let resumed = (resumed > 0)
         .then(|| format!("{resumed} points are of an earlier run of this sweep, from its journal"));
     let mut notes: Vec<String> = resumed.into_iter().collect();
+    notes.extend(bound_ns.map(|ns| {
+        format!("one-way latencies are within {ns} ns: half of the shortest time under way in both directions together")
+    }));
     notes.extend(points.iter().flat_map(ratio_notes));
-    session.document_of(
-        "both ends have the CLOCK_MONOTONIC of one kernel",
+    let mut document = session.document_of(
+        &clock,
         Found {
             experiment: "sweep".to_owned(),
             title: "Transactions, latency and throughput over message sizes",
@@ -409,7 +442,11 @@ fn document(
             notes,
             ..Found::default()
         },
-    )
+    );
+    let of_clock = &mut document.provenance.clock;
+    of_clock.shared = asked.far.is_none();
+    of_clock.latency_error_ns = bound_ns;
+    document
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use deckwatch_os::{clock, socket, stamp};
 
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
-use crate::carrier::{BufferSize, Carrier, ConnectTo, Delivery, Framing, ListenAt};
+use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, ReceiverSettings};
 use crate::error::PartError;
 use crate::limits::{
     BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
@@ -61,8 +61,10 @@ impl Carrier for Tcp {
             if let Some(size_bytes) = to.socket.send_buffer.asked(SEND_BUFFER_BYTES) {
                 socket::set_send_buffer(&stream, size_bytes)?;
             }
-            socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
-            stamp::stamp_sent_octets(&stream)?;
+            if !to.socket.unstamped {
+                socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
+                stamp::stamp_sent_octets(&stream)?;
+            }
             Ok(stream)
         };
         let stream = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
@@ -83,8 +85,10 @@ impl Carrier for Tcp {
             listener.set_nonblocking(true)?;
             // Wait here so that the first message has a stamp. Without stamps, messages still arrive, and the join
             // counts the missing stamps.
-            stamp::stamp_received(&listener)?;
-            let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            if !at.settings.unstamped {
+                stamp::stamp_received(&listener)?;
+                let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            }
             let address = listener.local_addr()?;
             Ok((listener, address))
         };
@@ -94,7 +98,7 @@ impl Carrier for Tcp {
         Ok(Box::new(TcpReceiver {
             listener,
             address,
-            receive_buffer: at.settings.receive_buffer,
+            settings: at.settings,
             reader: at.body.sequence_reader(),
             // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
@@ -199,7 +203,7 @@ impl Sender for TcpSender {
 struct TcpReceiver {
     listener: TcpListener,
     address: SocketAddr,
-    receive_buffer: BufferSize,
+    settings: ReceiverSettings,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
@@ -233,8 +237,11 @@ impl TcpReceiver {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STOP_LOOK))?;
-        if let Some(size_bytes) = self.receive_buffer.asked(RECEIVE_BUFFER_BYTES) {
+        if let Some(size_bytes) = self.settings.receive_buffer.asked(RECEIVE_BUFFER_BYTES) {
             socket::set_receive_buffer(stream, size_bytes)?;
+        }
+        if self.settings.unstamped {
+            return Ok(());
         }
         stamp::stamp_received(stream)
     }

@@ -66,14 +66,17 @@ impl Carrier for Udp {
             if let Some(size_bytes) = to.socket.send_buffer.asked(SEND_BUFFER_BYTES) {
                 socket::set_send_buffer(&socket, size_bytes)?;
             }
-            socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
             stamp::report_send_errors(&socket, ipv6)?;
-            stamp::stamp_sent_datagrams(&socket)?;
+            if !to.socket.unstamped {
+                socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
+                stamp::stamp_sent_datagrams(&socket)?;
+            }
             Ok(socket)
         };
         let socket = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
         Ok(Box::new(UdpSender {
             socket,
+            unstamped: to.socket.unstamped,
             pending: PendingStamps::new(),
             early: Vec::with_capacity(PENDING_STAMPS_MAX),
             wait_ns_max: i64::try_from(to.deadline.min(SEND_WAIT_MAX).as_nanos())
@@ -92,9 +95,11 @@ impl Carrier for Udp {
                 socket::set_receive_buffer(&socket, size_bytes)?;
             }
             socket.set_read_timeout(Some(STOP_LOOK))?;
-            stamp::stamp_received(&socket)?;
-            // Without stamps, messages still arrive, and the join counts the missing stamps.
-            let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            if !at.settings.unstamped {
+                stamp::stamp_received(&socket)?;
+                // Without stamps, messages still arrive, and the join counts the missing stamps.
+                let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            }
             let address = socket.local_addr()?;
             Ok((socket, address))
         };
@@ -115,6 +120,7 @@ impl Carrier for Udp {
 #[derive(Debug)]
 struct UdpSender {
     socket: UdpSocket,
+    unstamped: bool,
     /// Datagrams, keyed by the kernel's count of them.
     pending: PendingStamps,
     /// Stamps read during a wait, for the next `collect`.
@@ -128,7 +134,7 @@ struct UdpSender {
 impl UdpSender {
     /// Restarts the kernel's count. Whether the kernel counts a datagram that failed depends on its version.
     fn count_anew(&mut self) {
-        if stamp::stamp_sent_datagrams(&self.socket).is_ok() {
+        if !self.unstamped && stamp::stamp_sent_datagrams(&self.socket).is_ok() {
             self.count = 0;
             self.pending.clear();
         }

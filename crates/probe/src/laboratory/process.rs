@@ -3,13 +3,15 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use deckwatch_os::signal;
 
 use super::error::LaboratoryError;
-use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE, REAL_TIME_UNBLOCKED_MAX};
+use crate::limits::{
+    BENCH_SAMPLES_MAX, END_LINE_SIZE_MAX, END_OUTPUTS_MAX, END_PATIENCE, REAL_TIME_UNBLOCKED_MAX,
+};
 
 /// Output of an end.
 enum Output {
@@ -51,7 +53,7 @@ impl End {
             .map_err(cannot)?;
         let input = child.stdin.take();
         let stdout = child.stdout.take();
-        let (sender, output) = channel();
+        let (sender, output) = sync_channel(END_OUTPUTS_MAX);
         let end = Self {
             what,
             process: child.id(),
@@ -245,11 +247,16 @@ impl End {
     }
 }
 
-/// Reads lines, and the round trips after each `ok COUNT`, until the output ends or `sender` has no receiver.
-fn read_output(stdout: ChildStdout, sender: &Sender<Output>) -> Option<()> {
+/// Reads lines, and the round trips after each `ok COUNT`, until the output ends, a line is too long, or `sender` has no
+/// receiver.
+fn read_output(stdout: ChildStdout, sender: &SyncSender<Output>) -> Option<()> {
     let mut stdout = BufReader::new(stdout);
     let mut line = String::new();
-    while stdout.read_line(&mut line).ok()? != 0 {
+    let limit = END_LINE_SIZE_MAX;
+    while (&mut stdout).take(limit).read_line(&mut line).ok()? != 0 {
+        if line.len() as u64 == limit {
+            return None;
+        }
         let words = std::mem::take(&mut line);
         let count = words.strip_prefix("ok ");
         let count = count.and_then(|count| count.trim().parse().ok());

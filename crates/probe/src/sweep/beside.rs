@@ -55,18 +55,21 @@ impl Instrument {
     }
 
     /// One run of a second on loopback: the median round trip in nanoseconds, or the received bits a second.
-    pub(super) fn run(self, is_udp: bool, size: u32) -> Result<f64, LaboratoryError> {
-        let server = Server::start(self, is_udp)?;
+    /// TCP has the setting of NODELAY that ours has.
+    fn run(self, (is_udp, delays): (bool, bool), size: u32) -> Result<f64, LaboratoryError> {
+        let server = Server::start(self, (is_udp, delays))?;
         let mut client = command(self);
         match self {
             Self::Sockperf => {
                 client.args(["ping-pong", "--full-rtt", "-t", "1", "-i", "127.0.0.1"]);
                 client.args(["-m", &size.to_string()]);
                 client.args((!is_udp).then_some("--tcp"));
+                client.args(delays.then_some("--tcp-avoid-nodelay"));
             }
             Self::Iperf3 => {
                 client.args(["-c", "127.0.0.1", "-t", "1", "-J", "-l", &size.to_string()]);
                 client.args(is_udp.then_some(["-u", "-b", "0"]).into_iter().flatten());
+                client.args((!is_udp && !delays).then_some("-N"));
             }
         }
         client.args(["-p", &server.port.to_string()]);
@@ -101,13 +104,16 @@ pub(super) fn run_beside(
 ) {
     let is_udp = variant.carrier.framing() == Framing::Datagram;
     let is_transport = is_udp || variant.carrier.framing() == Framing::Length;
-    let is_alike = is_transport && variant.factors().is_empty() && asked.network.is_none();
+    let delays = variant.socket.delays;
+    let others_have = usize::from(delays);
+    let is_alike =
+        is_transport && variant.factors().len() == others_have && asked.network.is_none();
     for instrument in asked.beside.iter().filter(|_| is_alike) {
         if let Some(reason) = instrument.missing() {
             session.skip(instrument.name(), &reason);
             continue;
         }
-        let ran = instrument.run(is_udp, size);
+        let ran = instrument.run((is_udp, delays), size);
         if let Some(value) = session.or_skip(instrument.name(), ran) {
             others.entry(instrument.keys().0).or_default().push(value);
         }
@@ -167,7 +173,10 @@ struct Server {
 }
 
 impl Server {
-    fn start(instrument: Instrument, is_udp: bool) -> Result<Self, LaboratoryError> {
+    fn start(
+        instrument: Instrument,
+        (is_udp, delays): (bool, bool),
+    ) -> Result<Self, LaboratoryError> {
         // Neither accepts port 0, so each gets one that was free a moment ago.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free
@@ -178,6 +187,7 @@ impl Server {
             Instrument::Sockperf => {
                 server.args(["server", "-i", "127.0.0.1"]);
                 server.args((!is_udp).then_some("--tcp"));
+                server.args(delays.then_some("--tcp-avoid-nodelay"));
             }
             Instrument::Iperf3 => {
                 server.args(["-s", "-B", "127.0.0.1"]);

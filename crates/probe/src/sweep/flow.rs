@@ -11,11 +11,13 @@ use deckwatch_carrier::carrier::{
     ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority, ReceiverSettings,
 };
 use deckwatch_carrier::scheduling::Scheduling;
-use deckwatch_carrier::sender::{SendError, Sender, Sent};
+use deckwatch_carrier::sender::SendError;
 use deckwatch_carrier::talk::Ready;
-use deckwatch_os::{clock, socket};
+use deckwatch_meter::blame::Road;
+use deckwatch_os::clock;
 
 use super::end::PATIENCE;
+use super::outgoing::{Outgoing, PingPong, refused, unanswered};
 use super::talk::{Arrived, Listen, Streamed};
 
 /// A flow in progress.
@@ -25,12 +27,6 @@ pub(super) struct Flow {
     incoming: Arc<Incoming>,
     outgoing: Arc<Mutex<Outgoing>>,
     thread: JoinHandle<()>,
-}
-
-/// The sender and its message.
-struct Outgoing {
-    sender: Option<Box<dyn Sender>>,
-    body: Body,
 }
 
 /// What has arrived, and the signal of it.
@@ -49,27 +45,58 @@ struct State {
     latest: Option<(u64, i64)>,
     arrived: Arrived,
     dropped_before: u64,
+    awaited: Awaited,
+    ping_pong: Option<PingPong>,
+}
+
+/// What another thread waits for. A signal for each message would cost a system call each.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Awaited {
+    #[default]
+    Nothing,
+    /// The answer to this message.
+    Answer(u64),
+    /// So many messages, and all of them passed on.
+    Count(u64),
 }
 
 impl State {
     /// Counts of arrivals, and of messages that were passed on or refused.
-    fn counts(&self) -> (u64, usize, u64) {
+    fn counts(&self) -> (u64, u64) {
         let Arrived {
             received, refused, ..
         } = self.arrived;
-        (received, self.arrived.answered.len(), refused)
+        (received, self.arrived.answered.len() as u64 + refused)
     }
 
-    /// Whether a message is being passed on.
-    fn owes_messages(&self) -> bool {
-        let done = self.arrived.answered.len() as u64 + self.arrived.refused;
-        self.passes_on && done < self.arrived.received
+    /// Whether so many messages are there, and none is being passed on.
+    fn has(&self, count: u64) -> bool {
+        let (received, done) = self.counts();
+        received >= count && (!self.passes_on || done >= received)
+    }
+
+    /// Whether another thread waits for what is there now.
+    fn is_awaited(&self) -> bool {
+        match self.awaited {
+            Awaited::Nothing => false,
+            Awaited::Answer(sequence) => self.latest.is_some_and(|(of, _)| of == sequence),
+            Awaited::Count(count) => self.has(count),
+        }
     }
 }
 
 impl Incoming {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the state back, and wakes the thread that waits for it.
+    fn leave(&self, state: MutexGuard<'_, State>) {
+        let is_awaited = state.is_awaited();
+        drop(state);
+        if is_awaited {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -89,6 +116,7 @@ impl Flow {
                 settings: ReceiverSettings {
                     receive_buffer: listen.socket.send_buffer,
                     servants: listen.servants,
+                    unstamped: listen.socket.unstamped,
                 },
                 scheduling: &Scheduling::default(),
                 priority: None,
@@ -148,6 +176,7 @@ impl Flow {
 
     /// Forgets what has arrived, and expects these messages.
     pub(super) fn expect(&self, first: u64, messages: u64, passes_on: bool) {
+        lock(&self.outgoing).collect();
         let count = usize::try_from(messages).unwrap_or(usize::MAX);
         let mut state = self.incoming.state();
         *state = State {
@@ -165,11 +194,11 @@ impl Flow {
     /// Sends each message when the answer to the one before has arrived.
     pub(super) fn transact(&self, first: u64, messages: u64) -> Result<Vec<(i64, i64)>, String> {
         self.expect(first, messages, false);
+        if self.listen.carrier.road() == Road::RAW {
+            return self.ping_pong(first, messages);
+        }
         let mut times = Vec::with_capacity(usize::try_from(messages).unwrap_or_default());
-        let patience = match self.listen.carrier.delivery() {
-            Delivery::InOrder => PATIENCE,
-            Delivery::BestEffort => ANSWER_PATIENCE,
-        };
+        let patience = self.patience();
         let mut missing = 0;
         for sequence in first..first + messages {
             let mut outgoing = lock(&self.outgoing);
@@ -183,14 +212,55 @@ impl Flow {
             };
             missing = if stop_ns.is_none() { missing + 1 } else { 0 };
             if missing == self.missing_max() {
-                return Err(format!(
-                    "{missing} messages in succession had no answer within {patience:?} each"
-                ));
+                return Err(unanswered(missing, patience));
             }
             times.push((start_ns, stop_ns.unwrap_or(0)));
             lock(&self.outgoing).collect();
         }
         Ok(times)
+    }
+
+    /// As [`Self::transact`], for a carrier whose sends do not wait for the other end: the thread that receives an answer
+    /// sends the next message, and no thread wakes another.
+    fn ping_pong(&self, first: u64, messages: u64) -> Result<Vec<(i64, i64)>, String> {
+        let patience = self.patience();
+        let patience_ns = i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX);
+        let mut begun = PingPong::begin(first, messages, self.missing_max());
+        let mut state = self.incoming.state();
+        // The answer waits for the lock.
+        begun.send_next(&mut lock(&self.outgoing));
+        state.ping_pong = Some(begun);
+        loop {
+            let Some(playing) = &mut state.ping_pong else {
+                return Err("another order has ended the transactions".to_owned());
+            };
+            if playing.is_over() {
+                break;
+            }
+            let late_ns = playing.sent_ns + patience_ns - clock::monotonic_ns();
+            if late_ns <= 0 {
+                playing.miss();
+                playing.send_next(&mut lock(&self.outgoing));
+                continue;
+            }
+            let left = Duration::from_nanos(late_ns.unsigned_abs());
+            let is_playing =
+                |state: &mut State| state.ping_pong.as_ref().is_some_and(|it| !it.is_over());
+            let waited = (self.incoming.changed).wait_timeout_while(state, left, is_playing);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let played = state.ping_pong.take().unwrap_or_default();
+        drop(state);
+        lock(&self.outgoing).collect();
+        played.result(patience)
+    }
+
+    /// How long the answer to a message is waited for.
+    fn patience(&self) -> Duration {
+        match self.listen.carrier.delivery() {
+            Delivery::InOrder => PATIENCE,
+            Delivery::BestEffort => ANSWER_PATIENCE,
+        }
     }
 
     /// Messages without an answer, in succession, after which the other end counts as gone.
@@ -214,7 +284,7 @@ impl Flow {
                 Ok(()) => {}
                 Err(SendError::Refused(NO_BUFFERS)) => streamed.queue_drops += 1,
                 Err(error) => {
-                    refused(error)?;
+                    refused::<()>(error)?;
                     streamed.send_errors += 1;
                 }
             }
@@ -231,16 +301,18 @@ impl Flow {
         let loses = carrier.delivery() == Delivery::BestEffort || carrier.needs().channel.is_some();
         let patience = if loses { QUIET } else { PATIENCE };
         let mut state = self.incoming.state();
-        while state.arrived.received < accepted || state.owes_messages() {
+        state.awaited = Awaited::Count(accepted);
+        while !state.has(accepted) {
             let before = state.counts();
-            let is_same = |state: &mut State| state.counts() == before;
-            let waited = (self.incoming.changed).wait_timeout_while(state, patience, is_same);
+            let lacks = |state: &mut State| !state.has(accepted);
+            let waited = (self.incoming.changed).wait_timeout_while(state, patience, lacks);
             let (after, result) = waited.unwrap_or_else(PoisonError::into_inner);
             state = after;
-            if result.timed_out() {
+            if result.timed_out() && state.counts() == before {
                 break;
             }
         }
+        state.awaited = Awaited::Nothing;
         let dropped = self.shared.dropped.load(Ordering::Relaxed);
         let before = state.dropped_before;
         let mut arrived = std::mem::take(&mut state.arrived);
@@ -256,41 +328,15 @@ impl Flow {
     }
 }
 
-impl Outgoing {
-    /// Sends one message whole: what the kernel does not take at once is waited for.
-    fn send(&mut self, sequence: u64) -> Result<(), SendError> {
-        let sender = self.sender.as_mut().ok_or(SendError::Disconnected)?;
-        if sender.send(sequence, &self.body)? == Sent::Whole {
-            return Ok(());
-        }
-        let until_ns =
-            clock::monotonic_ns() + i64::try_from(PATIENCE.as_nanos()).unwrap_or(i64::MAX);
-        while let Some(socket) = sender.backlog() {
-            socket::wait_writable(std::iter::once(socket), until_ns);
-            sender.flush();
-            if clock::monotonic_ns() > until_ns {
-                return Err(SendError::TimedOut);
-            }
-        }
-        Ok(())
-    }
-
-    /// Discards the kernel's stamps, which would fill the socket's queue.
-    fn collect(&mut self) {
-        if let Some(sender) = &mut self.sender {
-            while sender.collect(&mut |_| {}) {}
-        }
-    }
-}
-
 impl Incoming {
     /// Waits for the answer to a message. Returns when it was received.
     fn await_answer(&self, sequence: u64, patience: Duration) -> Option<i64> {
         let is_missing = |state: &mut State| state.latest.is_none_or(|(of, _)| of != sequence);
-        let waited = self
-            .changed
-            .wait_timeout_while(self.state(), patience, is_missing);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        state.awaited = Awaited::Answer(sequence);
+        let waited = self.changed.wait_timeout_while(state, patience, is_missing);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.awaited = Awaited::Nothing;
         state
             .latest
             .filter(|(of, _)| *of == sequence)
@@ -328,17 +374,23 @@ impl Handler for Taking {
         arrived.received += 1;
         arrived.last_ns = arrived.last_ns.max(received_ns);
         state.latest = Some((sequence, received_ns));
-        if !state.passes_on {
-            drop(state);
-            self.incoming.changed.notify_one();
+        if let Some(playing) = &mut state.ping_pong {
+            if playing.take(sequence, received_ns) {
+                playing.send_next(&mut lock(&self.outgoing));
+            }
+            if playing.is_over() {
+                self.incoming.changed.notify_one();
+            }
             return;
+        }
+        if !state.passes_on {
+            return self.incoming.leave(state);
         }
         drop(state);
         let mut outgoing = lock(&self.outgoing);
         outgoing.body.set_sequence(sequence);
         let start_ns = clock::monotonic_ns();
         let sent = outgoing.send(sequence);
-        outgoing.collect();
         drop(outgoing);
         let mut state = self.incoming.state();
         match sent {
@@ -348,21 +400,12 @@ impl Handler for Taking {
                 .push((sequence, received_ns, start_ns)),
             Err(_) => state.arrived.refused += 1,
         }
-        drop(state);
-        self.incoming.changed.notify_one();
+        self.incoming.leave(state);
     }
 }
 
 fn lock(outgoing: &Mutex<Outgoing>) -> MutexGuard<'_, Outgoing> {
     outgoing.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns no answer for a message that was refused. A lost connection ends the flow.
-fn refused(error: SendError) -> Result<Option<i64>, String> {
-    match error {
-        SendError::Disconnected => Err(error.to_string()),
-        _ => Ok(None),
-    }
 }
 
 /// ENOBUFS: the interface's queue dropped the datagram.

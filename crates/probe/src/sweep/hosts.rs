@@ -9,6 +9,7 @@ use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 
 use super::Sweep;
 use super::channel::Channels;
+use super::far::{FarClock, FarEnd};
 use super::ring::{Ring, Rings, Side};
 use super::variant::Variant;
 use crate::laboratory::condition::Places;
@@ -78,7 +79,12 @@ impl Network {
 }
 
 /// The processes of each variant of a carrier, started when it is first measured.
-pub(super) type Pairs = BTreeMap<String, Rings>;
+#[derive(Default)]
+pub(super) struct Pairs {
+    pub(super) started: BTreeMap<String, Rings>,
+    /// The server's clock.
+    pub(super) clock: FarClock,
+}
 
 /// Starts the ends of a carrier. `folder` is a name that is free for its channels.
 pub(super) fn start(
@@ -97,7 +103,12 @@ pub(super) fn start(
     };
     let rings = (0..variant.streams).map(|stream| {
         let folder = folder.with_extension(stream.to_string());
-        ring(session, (places, &hosts), (variant, &folder))
+        ring(
+            session,
+            asked.far.as_ref(),
+            (places, &hosts),
+            (variant, &folder),
+        )
     });
     Ok(Rings::new(rings.collect::<Result<_, _>>()?))
 }
@@ -105,6 +116,7 @@ pub(super) fn start(
 /// Starts the ends of one stream.
 fn ring(
     session: &mut Session<'_>,
+    far: Option<&[FarEnd; 2]>,
     (places, hosts): (&Places, &[Option<&Host>]),
     (variant, folder): (Variant, &Path),
 ) -> Result<Ring, LaboratoryError> {
@@ -119,13 +131,19 @@ fn ring(
             _ => (format!("hop {number}"), places.server),
         };
         let mut command = own.command(Role::Sweep, place, None, &Shape::default());
+        let mut address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let mut at = String::new();
         if let Some(host) = host {
             host.place(&mut command)?;
+            address = IpAddr::V4(host.address());
+        } else if let Some(ends) = far {
+            let end = &ends[usize::from(number == last)];
+            (command, address) = (end.start(), end.address);
+            at = format!(" on {}", end.name);
         }
-        let mut end = End::start(format!("The {what} of {carrier}"), command)?;
+        let mut end = End::start(format!("The {what} of {carrier}{at}"), command)?;
         let (is_fifo, _) = end.greeting()?;
         session.is_placed &= is_fifo == place.fifo.is_some();
-        let address = IpAddr::V4(host.map_or(Ipv4Addr::LOCALHOST, Host::address));
         sides.push(Side { end, address });
     }
     let channels = carrier.needs().channel.map(|_| {

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::channel::Channels;
+use super::far::{FarClock, is_possible};
 use super::point::Iteration;
 use super::talk::{Answer, Listen, Order, Streamed};
 use super::variant::Variant;
@@ -68,6 +69,10 @@ impl Side {
             Some(answer) => Err(self.unexpected(&answer)),
             None => Ok(false),
         }
+    }
+
+    fn impossible(&self) -> LaboratoryError {
+        self.end.failed("its stamps or counts are impossible")
     }
 
     fn unexpected(&self, answer: &Answer) -> LaboratoryError {
@@ -141,13 +146,15 @@ impl Ring {
     /// What has arrived at each process behind the client, or `None` if the user wants to end.
     fn report<A>(
         &mut self,
-        accepted: u64,
-        longer: Duration,
+        (accepted, messages): (u64, u64),
         sent: A,
     ) -> Result<Option<(A, Vec<super::talk::Arrived>)>, LaboratoryError> {
         let mut all = Vec::new();
         for side in self.sides.iter_mut().skip(1) {
-            match side.ask(&Order::Report { accepted }, longer)? {
+            match side.ask(&Order::Report { accepted }, longer(messages))? {
+                Some(answer) if !is_possible(&answer, messages) => {
+                    return Err(side.impossible());
+                }
                 Some(Answer::Arrived(arrived)) => all.push(arrived),
                 Some(answer) => return Err(side.unexpected(&answer)),
                 None => return Ok(None),
@@ -191,13 +198,15 @@ impl Rings {
         &mut self,
         size_octets: u32,
         messages: u64,
+        clock: &mut FarClock,
     ) -> Result<Option<Iteration>, LaboratoryError> {
-        let Some(answered) = self.transact(messages)? else {
+        let Some(mut answered) = self.transact(messages)? else {
             return Ok(None);
         };
-        let Some(streams) = self.stream(messages)? else {
+        let Some(mut streams) = self.stream(messages)? else {
             return Ok(None);
         };
+        clock.convert(&mut answered, &mut streams);
         Ok(Some(iteration(
             (size_octets, messages),
             &answered,
@@ -210,8 +219,8 @@ impl Rings {
         let Some(first) = self.begin(messages, true)? else {
             return Ok(None);
         };
-        let longer = longer(messages);
-        let Some(answers) = self.clients(&Order::Transact { first, messages }, longer)? else {
+        let order = Order::Transact { first, messages };
+        let Some(answers) = self.clients(&order, messages)? else {
             return Ok(None);
         };
         let mut all = Vec::new();
@@ -220,7 +229,7 @@ impl Rings {
                 return Err(ring.sides[0].unexpected(&answer));
             };
             let there = sent.iter().filter(|(_, stop_ns)| *stop_ns != 0).count();
-            let Some((sent, arrived)) = ring.report(there as u64, longer, sent)? else {
+            let Some((sent, arrived)) = ring.report((there as u64, messages), sent)? else {
                 return Ok(None);
             };
             all.push(Answered {
@@ -237,8 +246,8 @@ impl Rings {
         let Some(first) = self.begin(messages, false)? else {
             return Ok(None);
         };
-        let longer = longer(messages);
-        let Some(answers) = self.clients(&Order::Stream { first, messages }, longer)? else {
+        let order = Order::Stream { first, messages };
+        let Some(answers) = self.clients(&order, messages)? else {
             return Ok(None);
         };
         let mut all = Vec::new();
@@ -252,7 +261,7 @@ impl Rings {
                 ..
             } = streamed;
             let accepted = messages - send_errors - queue_drops;
-            let Some(found) = ring.report(accepted, longer, streamed)? else {
+            let Some(found) = ring.report((accepted, messages), streamed)? else {
                 return Ok(None);
             };
             all.push(found);
@@ -272,13 +281,19 @@ impl Rings {
     fn clients(
         &mut self,
         order: &Order,
-        longer: Duration,
+        messages: u64,
     ) -> Result<Option<Vec<Answer>>, LaboratoryError> {
         for ring in &mut self.rings {
             ring.sides[0].tell(order)?;
         }
-        let answers = self.rings.iter_mut();
-        answers.map(|ring| ring.sides[0].hear(longer)).collect()
+        let hear = |ring: &mut Ring| {
+            let client = &mut ring.sides[0];
+            match client.hear(longer(messages)) {
+                Ok(Some(answer)) if !is_possible(&answer, messages) => Err(client.impossible()),
+                heard => heard,
+            }
+        };
+        self.rings.iter_mut().map(hear).collect()
     }
 
     /// Closes the flows. Returns false if the user wants to end.

@@ -55,6 +55,7 @@ impl Variant {
                 axes.delays.iter().map(move |delays| SocketSettings {
                     send_buffer: if is_raw { buffer } else { BufferSize::Kernel },
                     delays: *delays && is_stream,
+                    unstamped: true,
                 })
             });
             let counts = axes.streams.iter().flat_map(|&streams| {

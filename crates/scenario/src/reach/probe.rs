@@ -189,7 +189,7 @@ pub(super) fn send(
 ///
 /// # Errors
 /// The first host's [`ReachError`].
-pub(crate) fn check(mission: &Mission, build: &str) -> Result<(), ReachError> {
+pub fn check(mission: &Mission, build: &str) -> Result<(), ReachError> {
     let mut hosts: BTreeMap<(&[String], &str), &str> = BTreeMap::new();
     for (host, reach) in mission.far_hosts() {
         hosts

@@ -6,6 +6,7 @@ mod watched;
 mod bench;
 mod bench_kinds;
 mod call;
+mod carriers;
 mod channel;
 mod check;
 mod clock;

@@ -129,13 +129,8 @@ pub enum Caution {
         /// Its carrier.
         carrier: &'static str,
     },
-    /// The program of an external carrier reported a warning, or did not end in order.
-    OfProgram {
-        /// The carrier.
-        carrier: &'static str,
-        /// What it did, as the rest of a sentence.
-        text: String,
-    },
+    /// What the program of this external carrier reported, or how it ended, as the rest of a sentence.
+    OfProgram(&'static str, String),
     /// A full queue of an event channel dropped events.
     ChannelOverflow {
         /// The flow.
@@ -284,7 +279,7 @@ impl Caution {
             Self::NoTap { .. } => "no-tap",
             Self::SchedulingRefused { .. } => "scheduling-refused",
             Self::PriorityUnapplied { .. } => "network-priority-unapplied",
-            Self::OfProgram { .. } => "program",
+            Self::OfProgram(..) => "program",
             Self::ChannelOverflow { .. } => "channel-overflow",
             Self::ChannelConsumerLost { .. } => "channel-consumer-lost",
             Self::RecordsFull { .. } => "records-full",
@@ -332,7 +327,7 @@ impl fmt::Display for Caution {
             | Self::PriorityUnapplied { .. }
             | Self::DroppedAtSocket { .. }
             | Self::SendWaits { .. }
-            | Self::OfProgram { .. }
+            | Self::OfProgram(..)
             | Self::ChannelOverflow { .. }
             | Self::ChannelConsumerLost { .. }
             | Self::TapDropped { .. } => self.of_part(f),
@@ -498,7 +493,7 @@ impl Caution {
                 error,
                 remedy,
             } => write!(f, "{what} was refused ({error}): {remedy}."),
-            Self::OfProgram { carrier, text } => {
+            Self::OfProgram(carrier, text) => {
                 write!(f, "The program of carrier {carrier} {text}.")
             }
             Self::PriorityUnapplied { flow, carrier } => write!(

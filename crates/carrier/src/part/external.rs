@@ -332,7 +332,7 @@ impl Playing<'_> {
             ProgramEvent::Warning { text } => {
                 let text = format!("reported: {}", plain(&text).trim_end_matches('.'));
                 let carrier = self.carrier.name();
-                let warning: Warning = Caution::OfProgram { carrier, text }.into();
+                let warning: Warning = Caution::OfProgram(carrier, text).into();
                 let of_ready = self.ready.as_mut().map(|ready| &mut ready.warnings);
                 let kept = of_ready.unwrap_or(&mut self.warnings);
                 if kept.len() < PROGRAM_WARNINGS_MAX && !kept.contains(&warning) {
@@ -436,10 +436,7 @@ impl Playing<'_> {
     }
 
     fn warn(&mut self, how: &str) {
-        let caution = Caution::OfProgram {
-            carrier: self.carrier.name(),
-            text: how.to_owned(),
-        };
+        let caution = Caution::OfProgram(self.carrier.name(), how.to_owned());
         self.warnings.push(caution.into());
     }
 

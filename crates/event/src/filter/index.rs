@@ -171,3 +171,29 @@ fn leave<K: Eq + Hash, T: Clone>(lists: &mut HashMap<K, List<T>>, key: K, number
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Entry;
+
+    #[test]
+    fn subscriber_that_leaves_leaves_no_key_behind() {
+        let list = [16, 17].map(|event_type| Entry {
+            event_type,
+            source: 3,
+            time: 0,
+        });
+        let filter = Filter::build(&list).expect("a filter");
+        let mut index = Index::default();
+        index.insert(1, &filter, &());
+        assert_eq!(index.exact.len(), 2);
+        index.remove(1, &filter);
+        let left = [
+            index.exact.len(),
+            index.by_source.len(),
+            index.by_type.len(),
+        ];
+        assert_eq!((left, index.all.len()), ([0; 3], 0));
+    }
+}

@@ -202,10 +202,11 @@ impl Part<'_> {
             },
             handle_for,
         );
-        let mut asked = std::mem::take(&mut self.text.asked);
         if self.scheduling.lock_memory {
-            asked.insert(Setting::LockedMemory);
+            let text = &mut self.text;
+            text.setting(Setting::LockedMemory, "lock-memory", 1);
         }
+        let asked = std::mem::take(&mut self.text.asked);
         let text = self.text.finish();
         let (program, refused) =
             Program::start(carrier, self.scheduling, text, &stage.teller()).map_err(fault)?;

@@ -163,12 +163,14 @@ mod tests {
 
     const AHEAD_NS: i64 = 500_000_000_000;
 
-    /// A transaction of 30 us there, 5 us inside and 20 us back, at a server whose clock is ahead.
+    /// Transactions of 30 us there, 5 us inside and 20 us back, at a server whose clock is ahead. The second one is held
+    /// up on the way there.
     fn answered() -> Answered {
         let times = |place: i64| 1_000_000_000 + place * 1_000_000;
-        let sent = (0..4).map(|place| (times(place), times(place) + 55_000));
+        let held_up = |place: i64| if place == 1 { 400_000 } else { 0 };
+        let sent = (0..4).map(|place| (times(place), times(place) + held_up(place) + 55_000));
         let at_server = (0..4).map(|place| {
-            let received_ns = times(place) + 30_000 + AHEAD_NS;
+            let received_ns = times(place) + held_up(place) + 30_000 + AHEAD_NS;
             (place.unsigned_abs(), received_ns, received_ns + 5_000)
         });
         Answered {
@@ -197,7 +199,8 @@ mod tests {
         for (place, (_, received_ns, sent_ns)) in all[0].arrived[0].answered.iter().enumerate() {
             let there_ns = received_ns - all[0].sent[place].0;
             // The middle of both ways: 25 in place of 30 us.
-            assert!((there_ns - 25_000).abs() <= 1, "{there_ns}");
+            let due_ns = if place == 1 { 425_000 } else { 25_000 };
+            assert!((there_ns - due_ns).abs() <= 1, "{there_ns}");
             assert_eq!(sent_ns - received_ns, 5_000);
         }
         let last_ns = streams[0].1[0].last_ns;

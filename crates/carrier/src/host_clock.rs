@@ -5,9 +5,13 @@
 //! take. Between exchanges the two clocks drift apart by at most [`CLOCK_DRIFT_MAX_PPM`].
 
 pub use deckwatch_meter::clock::Exchange;
+use deckwatch_meter::clock::{Relation, Window};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CLOCK_DRIFT_MAX_PPM, CLOCK_EXCHANGES_MAX, FAR_STAMP_MARGIN_NS};
+use crate::limits::{
+    CLOCK_COMPARED_MAX, CLOCK_DRIFT_MAX_PPM, CLOCK_EXCHANGES_MAX, CLOCK_KNOTS_MAX,
+    FAR_STAMP_MARGIN_NS,
+};
 
 /// A moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +20,12 @@ struct Knot {
     far_ns: i64,
     /// Upper bound of the error of their difference.
     error_ns: u64,
+    /// The same, if the shortest times of both directions are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    assumed_ns: Option<u64>,
+    /// The `near_ns` of the knot up to which the rate is constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    joined_ns: Option<i64>,
 }
 
 /// The clock of another machine as the exchanges of a run show it.
@@ -31,19 +41,47 @@ impl HostClock {
     /// Takes an exchange. One whose stamps are impossible is counted as a contradiction. Exchanges must be taken in
     /// order of `t4_ns`, up to the differences between the threads that read them.
     pub fn note(&mut self, exchange: Exchange) {
-        let Some(knot) = Knot::of(exchange) else {
-            self.contradictions += 1;
-            return;
-        };
-        if self.knots.iter().any(|known| !known.agrees(&knot)) {
+        match Knot::of(exchange) {
+            Some(knot) => self.take(&[knot], CLOCK_EXCHANGES_MAX),
+            None => self.contradictions += 1,
+        }
+    }
+
+    /// Takes a window of exchanges. Windows must be taken in order.
+    pub fn note_window(&mut self, window: &Window) {
+        let [from, until] = window.ends;
+        let is_time = |ns: i64| ns.unsigned_abs() <= FAR_TIME_MAX_NS;
+        let all = [from.far_ns, from.near_ns, until.far_ns, until.near_ns];
+        if !all.into_iter().all(is_time) || from.near_ns >= until.near_ns {
             self.contradictions += 1;
             return;
         }
-        let at = self
-            .knots
-            .partition_point(|known| known.near_ns <= knot.near_ns);
-        self.knots.insert(at, knot);
-        if self.knots.len() > CLOCK_EXCHANGES_MAX {
+        let knot = |of: &Relation, joined_ns| Knot {
+            near_ns: of.near_ns,
+            far_ns: of.far_ns,
+            error_ns: of.rigorous_ns,
+            assumed_ns: of.assumed_ns,
+            joined_ns,
+        };
+        let joined = knot(&from, Some(until.near_ns));
+        self.take(&[joined, knot(&until, None)], CLOCK_KNOTS_MAX);
+    }
+
+    fn take(&mut self, knots: &[Knot], most: usize) {
+        let recent = self.knots.iter().rev().take(CLOCK_COMPARED_MAX);
+        if recent
+            .clone()
+            .any(|known| !knots.iter().all(|knot| known.agrees(knot)))
+        {
+            self.contradictions += 1;
+            return;
+        }
+        for &knot in knots {
+            let before = |known: &Knot| known.near_ns <= knot.near_ns;
+            let at = self.knots.partition_point(before);
+            self.knots.insert(at, knot);
+        }
+        if self.knots.len() > most {
             self.thin_out();
         }
     }
@@ -58,11 +96,9 @@ impl HostClock {
     /// adds noise.
     #[must_use]
     pub fn settled(&self) -> Self {
-        let best = |knot: &&Knot| {
-            let better = |other: &Knot| other.error_at(knot.near_ns) < knot.error_ns;
-            !self.knots.iter().any(better)
-        };
-        let mut knots: Vec<Knot> = self.knots.iter().filter(best).copied().collect();
+        let mut knots = unbounded_by_others(self.knots.iter());
+        knots = unbounded_by_others(knots.iter().rev());
+        knots.reverse();
         knots.dedup_by_key(|knot| knot.near_ns);
         knots.dedup_by_key(|knot| knot.far_ns);
         // A clock does not run backwards, so neither do the knots.
@@ -70,6 +106,21 @@ impl HostClock {
         Self {
             knots,
             contradictions: self.contradictions,
+        }
+    }
+
+    /// Returns the relation of a clock to itself.
+    #[must_use]
+    pub fn itself() -> Self {
+        Self {
+            knots: vec![Knot {
+                near_ns: 0,
+                far_ns: 0,
+                error_ns: 0,
+                assumed_ns: Some(0),
+                joined_ns: None,
+            }],
+            contradictions: 0,
         }
     }
 
@@ -120,13 +171,38 @@ impl HostClock {
             return None;
         }
         // Between two knots the error is at most the larger of theirs, and what the clocks drift in half the time.
-        let between = self.knots.windows(2).map(|pair| {
-            let half_ns = pair[1].near_ns.abs_diff(pair[0].near_ns) / 2;
-            pair[0].error_ns.max(pair[1].error_ns) + drift_ns(half_ns)
+        let between = self.knots_around(from_ns, to_ns).windows(2).map(|pair| {
+            let larger_ns = pair[0].error_ns.max(pair[1].error_ns);
+            larger_ns.saturating_add(pair[0].drift_to(&pair[1]))
         });
-        let ends = [(from_ns, first), (to_ns, last)];
-        let beyond = ends.map(|(ns, knot)| knot.error_at(ns));
+        let beyond = [
+            first.error_at(from_ns.min(first.near_ns)),
+            last.error_at(to_ns.max(last.near_ns)),
+        ];
         between.chain(beyond).max()
+    }
+
+    /// As [`Self::error_ns`], if the shortest times of both directions are equal, and the rates constant from window to
+    /// window. `None` if that was not estimated.
+    #[must_use]
+    pub fn assumed_ns(&self, from_ns: i64, to_ns: i64) -> Option<u64> {
+        self.error_ns(from_ns, to_ns)?;
+        let knots = self.knots_around(from_ns, to_ns);
+        let (first, last) = (knots.first()?, knots.last()?);
+        let mut all = knots.iter().map(|knot| knot.assumed_ns);
+        let largest_ns = all.try_fold(0, |largest: u64, ns| Some(largest.max(ns?)))?;
+        let before_ns = first.near_ns.saturating_sub(from_ns);
+        let beyond_ns = before_ns.max(to_ns.saturating_sub(last.near_ns));
+        let drift_ns = drift_ns(u64::try_from(beyond_ns).unwrap_or(0));
+        Some(largest_ns.saturating_add(drift_ns))
+    }
+
+    /// Returns the knots by which times between these two are converted.
+    fn knots_around(&self, from_ns: i64, to_ns: i64) -> &[Knot] {
+        let before = |ns: i64| self.knots.partition_point(|knot| knot.near_ns <= ns);
+        let from = before(from_ns).saturating_sub(1);
+        let to = (before(to_ns) + 1).min(self.knots.len());
+        &self.knots[from.min(to)..to]
     }
 }
 
@@ -137,7 +213,17 @@ impl Knot {
             near_ns: exchange.t1_ns + (exchange.t4_ns - exchange.t1_ns) / 2,
             far_ns: exchange.t2_ns + (exchange.t3_ns - exchange.t2_ns) / 2,
             error_ns: under_way_ns.div_ceil(2) + 1,
+            assumed_ns: None,
+            joined_ns: None,
         })
+    }
+
+    /// Returns by how much the clocks can drift from the line between this knot and the next one.
+    fn drift_to(&self, next: &Self) -> u64 {
+        if self.joined_ns == Some(next.near_ns) {
+            return 0;
+        }
+        drift_ns(next.near_ns.abs_diff(self.near_ns) / 2)
     }
 
     /// Upper bound of the error when this knot alone is used at another time.
@@ -153,6 +239,19 @@ impl Knot {
         apart
             <= u128::from(self.error_ns) + u128::from(other.error_ns) + u128::from(drift_ns(passed))
     }
+}
+
+/// Returns the knots that no earlier one of the same order bounds better at their own time.
+fn unbounded_by_others<'k>(knots: impl Iterator<Item = &'k Knot>) -> Vec<Knot> {
+    let mut kept: Vec<Knot> = Vec::new();
+    for knot in knots {
+        // Of all that were kept, the last one bounds best here.
+        let is_bounded = |last: &Knot| last.error_at(knot.near_ns) < knot.error_ns;
+        if !kept.last().is_some_and(is_bounded) {
+            kept.push(*knot);
+        }
+    }
+    kept
 }
 
 /// Converts by the line through the two knots around a time; beyond the first and the last, by the nearest knot alone.
@@ -186,8 +285,11 @@ const fn drift_ns(passed_ns: u64) -> u64 {
 /// The parts of a run on another machine: their clock, and when they started on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FarHost {
-    /// Its clock.
+    /// Its clock, related to that of the reference.
     pub clock: HostClock,
+    /// What is added to a time of the reference for this machine's clock; 0 if that is the reference.
+    #[serde(default)]
+    pub reference_ns: i64,
     /// The start of the schedule that its parts were given, on its own clock.
     pub start_ns: i64,
     /// The start of the schedule, on this machine's clock.
@@ -201,7 +303,7 @@ impl FarHost {
     /// is no stamp.
     #[must_use]
     pub fn to_near(&self, far_ns: i64) -> Option<i64> {
-        let near_ns = self.clock.to_near(far_ns);
+        let near_ns = self.convert(far_ns);
         let from_ns = self.near_start_ns.saturating_sub(FAR_STAMP_MARGIN_NS);
         let until_ns = self.until_ns.saturating_add(FAR_STAMP_MARGIN_NS);
         (from_ns..=until_ns).contains(&near_ns).then_some(near_ns)
@@ -212,9 +314,16 @@ impl FarHost {
     #[must_use]
     pub fn due_ns(&self, due_ns: i64) -> i64 {
         let since_ns = due_ns.saturating_sub(self.near_start_ns);
-        self.clock.to_near(self.start_ns.saturating_add(since_ns))
+        self.convert(self.start_ns.saturating_add(since_ns))
+    }
+
+    fn convert(&self, far_ns: i64) -> i64 {
+        self.clock.to_near(far_ns).saturating_add(self.reference_ns)
     }
 }
+
+/// Times beyond this, in nanoseconds, are no times since a start: 146 years.
+const FAR_TIME_MAX_NS: u64 = 1 << 62;
 
 #[cfg(test)]
 mod tests {
@@ -303,8 +412,9 @@ mod tests {
     fn a_stamp_outside_of_the_run_is_no_stamp() {
         let mut clock = HostClock::default();
         clock.note(exchange(0, 10_000, 10_000, 500 * S, 0));
-        let far = FarHost {
+        let mut far = FarHost {
             clock,
+            reference_ns: 0,
             start_ns: 501 * S,
             near_start_ns: S,
             until_ns: 9 * S,
@@ -314,6 +424,78 @@ mod tests {
             assert_eq!(far.to_near(ns), None, "{ns}");
         }
         assert_eq!(far.due_ns(3 * S), 3 * S);
+        // The clock is related to that of a third machine, which is 50 s behind.
+        (far.reference_ns, far.near_start_ns, far.until_ns) = (50 * S, 51 * S, 59 * S);
+        assert_eq!(far.to_near(505 * S), Some(55 * S));
+        assert_eq!(far.due_ns(53 * S), 53 * S);
+    }
+
+    /// A window of 300 ms whose far clock is `offset_ns` ahead and gains `ppm`.
+    fn window(at_ns: i64, offset_ns: i64, ppm: i64) -> Window {
+        let relation = |near_ns: i64| Relation {
+            near_ns,
+            far_ns: near_ns + offset_ns + near_ns / 1_000_000 * ppm,
+            rigorous_ns: 5_000,
+            assumed_ns: Some(300),
+        };
+        Window {
+            relation: relation(at_ns + 150_000_000),
+            ends: [relation(at_ns), relation(at_ns + 300_000_000)],
+            skew_ppm: (0.0, 0.0, 0.0),
+            round_trip_ns: 10_000,
+            exchanges: 128,
+        }
+    }
+
+    #[test]
+    fn windows_bound_the_clock_by_themselves_and_not_by_what_clocks_may_drift_within_them() {
+        let mut clock = HostClock::default();
+        for index in 0..30_000_i64 {
+            // Between two windows 2 ms pass, in which the clocks may drift by 200 ns from the line.
+            clock.note_window(&window(index * 302_000_000, S, 40));
+        }
+        let bounds = |clock: &HostClock, from_ns, to_ns| {
+            (
+                clock.error_ns(from_ns, to_ns),
+                clock.assumed_ns(from_ns, to_ns),
+            )
+        };
+        let whole_ns = 30_000 * 302_000_000 - 2_000_000;
+        let (error_ns, assumed_ns) = bounds(&clock, 0, whole_ns);
+        assert!(
+            (5_200..5_600).contains(&error_ns.expect("known")),
+            "{error_ns:?}"
+        );
+        assert!(assumed_ns == Some(500), "{assumed_ns:?}");
+        let near_ns = 4_567 * S;
+        let far_ns = near_ns + S + near_ns / 1_000_000 * 40;
+        assert!(clock.to_near(far_ns).abs_diff(near_ns) <= 2);
+        // A second after the last one they may have drifted by 200 us.
+        let (error_ns, assumed_ns) = bounds(&clock, 0, whole_ns + S);
+        assert!(error_ns > Some(200_000) && assumed_ns > Some(200_000));
+        assert_eq!(clock.contradictions(), 0);
+        clock.note_window(&window(whole_ns + 2_000_000, 2 * S, 40));
+        assert_eq!((clock.contradictions(), clock.assumed_ns(0, S)), (1, None));
+    }
+
+    #[test]
+    fn windows_that_lie_or_never_end_take_no_more_memory() {
+        let mut clock = HostClock::default();
+        for index in 0..CLOCK_KNOTS_MAX as i64 {
+            clock.note_window(&window(index * 302_000_000, S, 0));
+        }
+        assert!(clock.knots.len() <= CLOCK_KNOTS_MAX);
+        assert_eq!(clock.contradictions(), 0);
+        // Where knots were dropped, nothing is claimed of the rate between the rest.
+        let error_ns = clock.error_ns(0, 100 * S).expect("known");
+        assert!(error_ns > 30_000, "{error_ns}");
+        let mut hostile = HostClock::default();
+        for (near_ns, far_ns) in [(0, i64::MAX), (i64::MIN, 0), (5, i64::MIN)] {
+            let mut lie = window(0, S, 0);
+            (lie.ends[1].near_ns, lie.ends[1].far_ns) = (near_ns, far_ns);
+            hostile.note_window(&lie);
+        }
+        assert_eq!((hostile.contradictions(), hostile.is_known()), (3, false));
     }
 
     #[test]

@@ -209,3 +209,9 @@ pub const PROGRAM_RECORDS_AT_ONCE: usize = 4096;
 
 /// Time before its due time at which a message may be sent: the timers of some languages wake up this early.
 pub const SENT_EARLY_MAX_NS: i64 = 1_000_000;
+
+/// Knots kept of one machine's clock: two of each window, which is three hours. Beyond that half of them are dropped.
+pub const CLOCK_KNOTS_MAX: usize = 1 << 16;
+
+/// Earlier knots with which a new one is compared: a clock that has jumped contradicts all of them.
+pub const CLOCK_COMPARED_MAX: usize = 64;

@@ -256,7 +256,7 @@ fn probe(
             prober.run(until_ns, |exchange| windows.extend(tracker.note(exchange)));
         }
         for mut window in windows {
-            window.relation.widen(prober.stamp_error_ns());
+            window.widen(prober.stamp_error_ns());
             let one = shown(&total.host, Some(window), &prober);
             let rigorous_ns =
                 |shown: &Shown| shown.window.map(|window| window.relation.rigorous_ns);

@@ -243,7 +243,14 @@ fn latency_note(document: &ResultDocument) -> String {
         return format!("{note}.");
     };
     let error = words::duration(Duration::from_nanos(error_ns));
-    let mut note = format!("{note}; the ends have different clocks: within {error}.");
+    let assumed =
+        |(_, destination): &(&FlowResult, &DestinationResult)| destination.clock_assumed_ns;
+    let assumed = deciding(document).filter_map(|one| assumed(&one)).max();
+    let assumed = assumed.map_or(String::new(), |ns| {
+        let assumed = words::duration(Duration::from_nanos(ns));
+        format!(" (within {assumed} if both directions are alike)")
+    });
+    let mut note = format!("{note}; the ends have different clocks: within {error}{assumed}.");
     if deciding(document).any(|(flow, destination)| !destination.is_comparable(flow.deadline_ns)) {
         note += &format!(" {NOT_COMPARABLE}: that is more than the deadline.");
     }

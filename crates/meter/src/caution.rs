@@ -1,6 +1,8 @@
 //! The warnings of a run: each fact that a reader must know before trusting a number, with its stable word and its
 //! sentence.
 
+mod files;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -199,6 +201,18 @@ pub enum Caution {
         /// The load and what it reached, in words.
         load: String,
     },
+    /// Clocks that are related by the pipe, because no datagrams came back.
+    ClockByPipe {
+        /// The hosts.
+        hosts: String,
+    },
+    /// The clock of a host was set during the run.
+    HostClockSet {
+        /// The host.
+        host: String,
+        /// How often.
+        times: u64,
+    },
     /// The system's clock was set during the run.
     ClockSet {
         /// Number of messages that were under way at that moment.
@@ -290,6 +304,8 @@ impl Caution {
             Self::FarHosts { .. } => "far-hosts",
             Self::FarClock { .. } => "far-clock",
             Self::LoadMissed { .. } => "load-missed",
+            Self::ClockByPipe { .. } => "clock-by-pipe",
+            Self::HostClockSet { .. } => "host-clock-set",
             Self::CaptureCut { .. } => "capture-cut",
             Self::CaptureUnread { .. } => "capture-unread",
             Self::StampsMissing { .. } => "stamps-missing",
@@ -321,6 +337,8 @@ impl fmt::Display for Caution {
             | Self::NoCaptures { .. }
             | Self::NoTap { .. }
             | Self::FarHosts { .. }
+            | Self::ClockByPipe { .. }
+            | Self::HostClockSet { .. }
             | Self::FarClock { .. }
             | Self::LoadMissed { .. } => self.of_run(f),
             Self::SchedulingRefused { .. }
@@ -470,6 +488,14 @@ impl Caution {
                 "Disturbances were read on this machine only, and not on {hosts}: `deckwatch doctor --on` examines a far host."
             ),
             Self::LoadMissed { load } => write!(f, "A load missed its target: {load}."),
+            Self::ClockByPipe { hosts } => write!(
+                f,
+                "No datagrams relate the clock of {hosts} well: it is related by the pipe, with a larger error. Let UDP pass between the hosts (`deckwatch clock` tries it)."
+            ),
+            Self::HostClockSet { host, times } => write!(
+                f,
+                "The time of day of {host} was set {times} times during the run; latencies do not depend on it."
+            ),
             Self::FarClock {
                 host,
                 contradictions: 0,
@@ -530,67 +556,6 @@ impl Caution {
                 };
                 write!(f, "The tap on {host} lost {packets} packets{cause}.")
             }
-            _ => f.write_str(self.kind()),
-        }
-    }
-
-    /// Writes the facts that the join finds in record files and captures.
-    fn of_files(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RecordsFull { host, messages } => write!(
-                f,
-                "The consumer at {host} received {messages} messages more than it had records for."
-            ),
-            Self::NoRecords { host, reason } => write!(
-                f,
-                "The consumer at {host} left no records ({reason}); all its messages count as lost."
-            ),
-            Self::ClockSet { messages } => write!(
-                f,
-                "The system's clock was set during the run. {messages} messages were under way: they are judged, but \
-                 have no kernel stamps, and the layer is unknown if they are late."
-            ),
-            Self::NoSupplierRecords { host, reason } => write!(
-                f,
-                "The records of the supplier on {host} did not come back ({reason}): when it sent is not known."
-            ),
-            Self::ImpossibleStamps { host, stamps } => write!(
-                f,
-                "The records of {host} had {stamps} stamps at which the run did not run; they are not used."
-            ),
-            Self::CaptureCut { host } => {
-                write!(f, "The capture of {host} ends in the middle of a packet.")
-            }
-            Self::CaptureUnread {
-                flow,
-                carrier,
-                messages,
-            } => write!(
-                f,
-                "{messages} messages in the captures of {flow} over {carrier} could not be read whole."
-            ),
-            Self::StampsMissing {
-                flow,
-                carrier,
-                hosts,
-                messages,
-            } => write!(
-                f,
-                "{messages} messages of {flow} over {carrier} to {hosts} lack a kernel stamp."
-            ),
-            Self::StampsDisagree {
-                flow,
-                carrier,
-                compared,
-                beyond,
-                bound_ns,
-                most_ns,
-            } => write!(
-                f,
-                "Of {compared} stamps of {flow} over {carrier} taken by both socket and tap, {beyond} differ by more than {} microseconds, at most by {}.",
-                bound_ns / 1000,
-                most_ns / 1000
-            ),
             _ => f.write_str(self.kind()),
         }
     }

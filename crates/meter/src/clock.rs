@@ -61,40 +61,38 @@ pub struct Relation {
     pub assumed_ns: Option<u64>,
 }
 
-impl Relation {
-    /// Adds an error that both bounds have.
-    pub fn widen(&mut self, error_ns: u64) {
-        self.rigorous_ns = self.rigorous_ns.saturating_add(error_ns);
-        self.assumed_ns = self.assumed_ns.map(|ns| ns.saturating_add(error_ns));
-    }
-}
-
-/// Relates the clocks in the middle of a window of exchanges, with the skew of a longer span around it. Returns `None`
-/// for no exchanges.
+/// Relates the clocks at the first, the middle and the last moment of a window of exchanges, with the skew of a longer
+/// span around it. Returns `None` for no exchanges.
 #[must_use]
-pub fn relate(window: &[Exchange], span: &Corridor) -> Option<Relation> {
-    let (_, slope, _) = span.skews();
+pub fn relate(window: &[Exchange], span: &Corridor) -> Option<[Relation; 3]> {
+    let (least, slope, most) = span.skews();
     let (first, last) = (window.first()?, window.last()?);
-    let far_ns = first.t2_ns + (last.t3_ns - first.t2_ns) / 2;
+    let middle_ns = first.t2_ns + (last.t3_ns - first.t2_ns) / 2;
     let base = first.t1_ns - first.t2_ns;
     let along =
-        |at_ns: i64, ahead_ns: i64| (ahead_ns - base) as f64 + slope * (far_ns - at_ns) as f64;
+        |at_ns: i64, ahead_ns: i64| (ahead_ns - base) as f64 + slope * (middle_ns - at_ns) as f64;
     let back = sorted(window, |of| along(of.t3_ns, of.t4_ns - of.t3_ns));
     let out = sorted(window, |of| -along(of.t2_ns, of.t1_ns - of.t2_ns));
-    let (low, high) = span.limits(far_ns);
-    // What the assumption says and the corridor excludes is false.
-    let (least, most) = (low - base as f64, high - base as f64);
-    let ahead = ((back[0] - out[0]) / 2.0).max(least).min(most);
-    let rigorous = (most - ahead).max(ahead - least).max(0.0);
     let assumed = beyond(&back)
         .zip(beyond(&out))
         .map(|(back, out)| back.max(out) / 2.0);
-    Some(Relation {
-        far_ns,
-        near_ns: far_ns + base + ahead.round() as i64,
-        rigorous_ns: up(rigorous),
-        assumed_ns: assumed.map(|ns| up(ns).min(up(rigorous))),
-    })
+    let ahead_in_middle = (back[0] - out[0]) / 2.0;
+    let at = |far_ns: i64| {
+        let since = (far_ns - middle_ns) as f64;
+        let (low, high) = span.limits(far_ns);
+        // What the assumption says and the corridor excludes is false.
+        let (low, high) = (low - base as f64, high - base as f64);
+        let ahead = (ahead_in_middle + slope * since).max(low).min(high);
+        let rigorous = (high - ahead).max(ahead - low).max(0.0);
+        let turned = since.abs() * (most - slope).max(slope - least);
+        Relation {
+            far_ns,
+            near_ns: far_ns + base + ahead.round() as i64,
+            rigorous_ns: up(rigorous),
+            assumed_ns: assumed.map(|ns| up(ns + turned).min(up(rigorous))),
+        }
+    };
+    Some([first.t2_ns, middle_ns, last.t3_ns].map(at))
 }
 
 fn sorted(window: &[Exchange], delay: impl Fn(&Exchange) -> f64) -> Vec<f64> {

@@ -31,6 +31,8 @@ pub struct Disturbance {
     pub capture_dropped: u64,
     /// Upper bound of the error of a latency that the clocks of its two ends cause; zero if both ends read one clock.
     pub clock_error: Duration,
+    /// The same, if the shortest times of both directions between the hosts are equal; absent if that was not estimated.
+    pub clock_assumed: Option<Duration>,
     /// Processor time that processes outside the run took from threads of the run, an entry for each thread.
     pub taken: Vec<TakenTime>,
 }
@@ -149,6 +151,7 @@ impl Disturbance {
         self.udp_send_errors = sum(self.udp_send_errors, other.udp_send_errors);
         self.capture_dropped = self.capture_dropped.saturating_add(other.capture_dropped);
         self.clock_error = self.clock_error.max(other.clock_error);
+        self.clock_assumed = self.clock_assumed.max(other.clock_assumed);
         self.taken.extend_from_slice(&other.taken);
     }
 

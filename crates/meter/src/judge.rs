@@ -299,6 +299,10 @@ fn conclude(
         inter_arrival_ns: distribution(&gaps, &percentiles(&gaps, 0)),
         clock_error_ns: (!disturbance.clock_error.is_zero())
             .then(|| nanoseconds(disturbance.clock_error).unsigned_abs()),
+        clock_assumed_ns: disturbance
+            .clock_assumed
+            .filter(|_| !disturbance.clock_error.is_zero())
+            .map(|assumed| nanoseconds(assumed).unsigned_abs()),
         blame,
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),

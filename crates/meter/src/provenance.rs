@@ -68,6 +68,8 @@ mod tests {
             note: String::new(),
             conversion_error_ns: 0,
             latency_error_ns: None,
+            latency_assumed_ns: None,
+            sync: Default::default(),
         };
         let run = Run {
             version: "0.0.0".to_owned(),

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blame::Road;
 use crate::caution::Caution;
+use crate::clock::SyncState;
 use crate::sample::Layer;
 
 /// The version of this document's structure. Readers accept this version and all earlier ones.
@@ -101,6 +102,12 @@ pub struct ClockNote {
     /// are not related; then one-way latency is not claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_error_ns: Option<u64>,
+    /// The same at 95% confidence, if the shortest times of both directions between the hosts are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_assumed_ns: Option<u64>,
+    /// What keeps the clocks of the hosts right, by host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sync: BTreeMap<String, SyncState>,
 }
 
 /// Hosts and network of the run.
@@ -271,6 +278,9 @@ pub struct DestinationResult {
     /// read one clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<u64>,
+    /// The same at 95% confidence, if the shortest times of both directions between the hosts are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_assumed_ns: Option<u64>,
     /// Late messages by the layer blamed.
     pub blame: BTreeMap<String, u64>,
     /// Mean nanoseconds a late message spent in each layer, by layer in order of the road.

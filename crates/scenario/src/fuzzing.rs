@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use deckwatch_carrier::host_clock::HostClock;
 use deckwatch_carrier::limits::FAR_COUNTER_MAX;
 use deckwatch_carrier::talk::{PartEvent, Progress};
+use deckwatch_meter::clock::SERVICES;
 use deckwatch_meter::result::Warning;
 
 use crate::limits::FAR_WARNINGS_MAX;
@@ -97,10 +98,13 @@ fn check(line: Line, clock: &mut HostClock) {
         | Line::FarEnd(Some(text))
         | Line::Broken(text)
         | Line::Garbled(text) => assert!(is_plain(&text), "{text:?}"),
-        Line::Event(PartEvent::Clock(_) | PartEvent::Sync(_))
-        | Line::Load(_)
-        | Line::FarEnd(None)
-        | Line::End => {}
+        Line::Event(PartEvent::Clock(related)) => clock.note_window(&related.window),
+        Line::Event(PartEvent::Sync(state)) => {
+            assert!(state.services.len() <= SERVICES.len());
+            let mut names = state.services.iter().chain([&state.status]);
+            assert!(names.all(|name| is_plain(name)));
+        }
+        Line::Load(_) | Line::FarEnd(None) | Line::End => {}
     }
 }
 

@@ -125,3 +125,7 @@ pub const INSTALL_SIZE_MAX: u64 = 1 << 30;
 
 /// Octets a second that a copy to a far host must reach at least: half a megabit less than a satellite link.
 pub const INSTALL_RATE_MIN_BYTES_PER_S: u64 = 100_000;
+
+/// Time that a run waits for the first relation of its hosts' clocks over the network: several windows of exchanges.
+/// Without it the pipe relates them.
+pub const NETWORK_CLOCK_PATIENCE: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@
 //! the coordinator is killed, the next run removes what it leaves.
 
 mod child;
+mod clocks;
 mod conclude;
 mod crew;
 mod document;

@@ -65,15 +65,17 @@ fn probe(plan: &ClockPlan, stage: &mut Stage<impl Write>) -> Result<u64, PartErr
             let tell = tell.clone();
             scope.spawn(move || {
                 let mut tracker = Tracker::default();
-                while !is_over.load(Ordering::Relaxed) {
+                let mut is_last = false;
+                while !is_last {
+                    is_last = is_over.load(Ordering::Relaxed);
                     let until_ns = monotonic_ns() + STOP_LOOK.as_nanos() as i64;
                     let mut windows = Vec::new();
                     prober.run(until_ns, |exchange| windows.extend(tracker.note(exchange)));
+                    windows.extend(is_last.then(|| tracker.finish()).flatten());
                     for mut window in windows {
-                        window.relation.widen(prober.stamp_error_ns());
-                        let related = Related { peer, window };
+                        window.widen(prober.stamp_error_ns());
                         // Cannot fail: the receiver outlives this thread.
-                        let _ = tell.send(related);
+                        let _ = tell.send(Related { peer, window });
                     }
                 }
                 prober.counts().steps
@@ -83,7 +85,9 @@ fn probe(plan: &ClockPlan, stage: &mut Stage<impl Write>) -> Result<u64, PartErr
         attend(stage, &found);
         is_over.store(true, Ordering::Relaxed);
         let steps = probing.into_iter().map(|one| one.join().unwrap_or(0));
-        Ok(steps.max().unwrap_or(0))
+        let steps = steps.max().unwrap_or(0);
+        say_found(stage, &found);
+        Ok(steps)
     })
 }
 
@@ -97,8 +101,12 @@ fn attend(stage: &mut Stage<impl Write>, found: &Receiver<Related>) {
             | Told::Program(_)
             | Told::Nothing => {}
         }
-        for related in found.try_iter() {
-            stage.say(&PartEvent::Clock(related));
-        }
+        say_found(stage, found);
+    }
+}
+
+fn say_found(stage: &mut Stage<impl Write>, found: &Receiver<Related>) {
+    for related in found.try_iter() {
+        stage.say(&PartEvent::Clock(related));
     }
 }

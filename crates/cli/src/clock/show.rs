@@ -158,17 +158,19 @@ mod tests {
 
     #[test]
     fn a_second_is_one_line_under_its_heading() {
+        let relation = Relation {
+            far_ns: 5_000_000_000,
+            near_ns: 0,
+            rigorous_ns: 5_120,
+            assumed_ns: Some(410),
+        };
         let mut shown = Shown {
             host: "10.0.0.2".to_owned(),
             ahead_ns: Some(5_000_000_000),
             realtime_ahead_ns: Some(-12_340),
             window: Some(Window {
-                relation: Relation {
-                    far_ns: 5_000_000_000,
-                    near_ns: 0,
-                    rigorous_ns: 5_120,
-                    assumed_ns: Some(410),
-                },
+                relation,
+                ends: [relation; 2],
                 skew_ppm: (-0.5, 12.5, 13.0),
                 round_trip_ns: 10_200,
                 exchanges: 64,

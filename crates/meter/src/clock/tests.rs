@@ -95,6 +95,10 @@ fn a_known_offset_and_skew_are_found_within_1_us_under_load_in_one_direction() {
                 let windows = tracked(trial, 38 * CLOCK_WINDOW_EXCHANGES);
                 assert_eq!(windows.len(), 38);
                 for (window, error) in &windows {
+                    for at in window.ends {
+                        let error = (at.near_ns as f64 - trial.near(at.far_ns)).abs();
+                        assert!(error <= at.rigorous_ns as f64, "{error} {window:?}");
+                    }
                     let Relation {
                         rigorous_ns,
                         assumed_ns,

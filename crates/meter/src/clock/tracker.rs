@@ -12,6 +12,8 @@ use crate::limits::{CLOCK_SPAN_WINDOWS, CLOCK_WINDOW_EXCHANGES};
 pub struct Window {
     /// The relation in its middle.
     pub relation: Relation,
+    /// The relations at its two ends. Between them the rate is constant.
+    pub ends: [Relation; 2],
     /// By how much the other clock gains on this one, parts in a million: the smallest, the most likely and the largest
     /// rate that the exchanges allow.
     pub skew_ppm: (f64, f64, f64),
@@ -19,6 +21,17 @@ pub struct Window {
     pub round_trip_ns: u64,
     /// Exchanges in the window.
     pub exchanges: u32,
+}
+
+impl Window {
+    /// Adds an error that all bounds have.
+    pub fn widen(&mut self, error_ns: u64) {
+        for relation in self.ends.iter_mut().chain([&mut self.relation]) {
+            relation.rigorous_ns = relation.rigorous_ns.saturating_add(error_ns);
+            let assumed_ns = relation.assumed_ns;
+            relation.assumed_ns = assumed_ns.map(|ns| ns.saturating_add(error_ns));
+        }
+    }
 }
 
 /// Gathers exchanges in windows. The skew is that of the last [`CLOCK_SPAN_WINDOWS`] windows.
@@ -89,8 +102,10 @@ impl Tracker {
         let (least, likely, most) = corridor.skews();
         // This clock's gain on the other one, seen from the other side.
         let gain_ppm = |slope: f64| -slope / (1.0 + slope) * 1e6;
+        let [first, relation, last] = relate(&window, &corridor)?;
         Some(Window {
-            relation: relate(&window, &corridor)?,
+            relation,
+            ends: [first, last],
             skew_ppm: (gain_ppm(most), gain_ppm(likely), gain_ppm(least)),
             round_trip_ns: window.iter().filter_map(Exchange::under_way_ns).min()?,
             exchanges: window.len() as u32,

@@ -164,6 +164,8 @@ mod tests {
             note: "one kernel".to_owned(),
             conversion_error_ns: 80,
             latency_error_ns: None,
+            latency_assumed_ns: None,
+            sync: Default::default(),
         };
         // Two readings may differ, by stolen time for example.
         let readings = Readings::take();

@@ -31,6 +31,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         inter_arrival_ns: BTreeMap::new(),
         latency_intervals_ns: BTreeMap::new(),
         clock_error_ns: None,
+        clock_assumed_ns: None,
         blame: BTreeMap::new(),
         late_layers_ns: BTreeMap::new(),
         layers_ns: BTreeMap::new(),

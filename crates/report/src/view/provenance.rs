@@ -112,10 +112,20 @@ fn clock(run: &Run) -> Vec<(String, String)> {
     let clock = &run.document.provenance.clock;
     let shared = match (clock.shared, clock.latency_error_ns) {
         (true, _) => "one clock at both ends of every flow: one-way latency is exact".to_owned(),
-        (false, Some(error_ns)) => format!(
-            "the ends have different clocks, related to each other: one-way latency is within {}",
-            unit::duration(error_ns as f64)
-        ),
+        (false, Some(error_ns)) => {
+            let assumed = clock
+                .latency_assumed_ns
+                .map_or(String::new(), |assumed_ns| {
+                    format!(
+                        " (within {} if both directions are alike)",
+                        unit::duration(assumed_ns as f64)
+                    )
+                });
+            format!(
+                "the ends have different clocks, related to each other: one-way latency is within {}{assumed}",
+                unit::duration(error_ns as f64)
+            )
+        }
         (false, None) => {
             "the ends have different clocks: one-way latency is not claimed".to_owned()
         }

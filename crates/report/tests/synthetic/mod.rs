@@ -251,6 +251,8 @@ fn provenance(mission: &str) -> Provenance {
             note: "CLOCK_MONOTONIC of one kernel; kernel stamps converted by bracketed readings of both clocks".to_owned(),
             conversion_error_ns: 180,
             latency_error_ns: None,
+            latency_assumed_ns: None,
+            sync: Default::default(),
         },
     }
 }
@@ -386,6 +388,8 @@ pub(crate) fn hostile() -> (ResultDocument, Vec<Sample>) {
         note: EVIL.to_owned(),
         conversion_error_ns: 1,
         latency_error_ns: None,
+        latency_assumed_ns: None,
+        sync: Default::default(),
     };
     document
         .environment

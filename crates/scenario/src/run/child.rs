@@ -14,6 +14,7 @@ use deckwatch_carrier::host_clock::Exchange;
 use deckwatch_carrier::limits::{FAR_COUNTER_MAX, LINE_SIZE_MAX, REAL_TIME_UNBLOCKED_MAX};
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 use deckwatch_load::LoadReport;
+use deckwatch_meter::clock::SERVICES;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::namespace::kill_process_group;
 use deckwatch_os::schedule::REAL_TIME_LIMIT_SIGNAL;
@@ -41,6 +42,8 @@ pub(super) enum Role {
     Tap { host: usize },
     /// The supplier of this stream.
     Supplier { stream: usize },
+    /// Relates this host's clock to others.
+    Clock { host: usize },
 }
 
 /// A line of a process's output, with the process's index.
@@ -445,6 +448,14 @@ pub(crate) fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
         }
         Line::Event(PartEvent::Progress(progress)) => {
             Line::Event(PartEvent::Progress(bounded(progress)))
+        }
+        Line::Event(PartEvent::Sync(mut state)) => {
+            state.status = plain_text(&state.status);
+            state.services.truncate(SERVICES.len());
+            for name in &mut state.services {
+                *name = plain_text(name);
+            }
+            Line::Event(PartEvent::Sync(state))
         }
         Line::Event(PartEvent::Error { text }) => Line::Event(PartEvent::Error {
             text: plain_text(&text),

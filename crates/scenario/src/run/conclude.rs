@@ -1,10 +1,8 @@
 //! Makes the result of a run from its record files: joins, judges and writes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use deckwatch_carrier::host_clock::FarHost;
 use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
 use deckwatch_meter::caution::Caution;
@@ -16,12 +14,11 @@ use deckwatch_meter::pacing::{Extent, Schedule};
 use deckwatch_meter::result::{FlowResult, Warning};
 
 use super::child::{Child, Role};
-use super::crew::FarClock;
+use super::clocks::ClockError;
 use super::document::write;
 use super::environment::{is_loaded, missed};
 use super::observe::Phase;
 use super::plans::Planner;
-use super::station::Place;
 use super::watch::{Measured, consumer_of};
 use super::{Outcome, Run, RunError};
 use crate::stream::Stream;
@@ -44,12 +41,13 @@ impl Run<'_> {
         self.observer.phase(Phase::Judging, "Judging");
         self.gather_warnings(measured);
         disturbance.capture_dropped = self.captures_dropped();
-        self.warn_of_far_hosts();
+        self.warn_of_far_hosts(measured);
         let errors = self
             .streams
             .iter()
             .map(|stream| self.clock_error(stream, measured));
-        disturbance.clock_error = errors.max().unwrap_or_default();
+        let worst = errors.max_by_key(|error| error.rigorous);
+        set_clock_error(&mut disturbance, worst.unwrap_or_default());
         let mut judged = Vec::new();
         for stream in self.streams {
             let index = usize::from(stream.plan.flow);
@@ -57,11 +55,11 @@ impl Run<'_> {
                 .taken
                 .iter()
                 .filter(|taken| taken.stream == Some(index));
-            let disturbance = Disturbance {
+            let mut disturbance = Disturbance {
                 taken: of_stream.map(|taken| taken.time.clone()).collect(),
-                clock_error: self.clock_error(stream, measured),
                 ..disturbance.clone()
             };
+            set_clock_error(&mut disturbance, self.clock_error(stream, measured));
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
@@ -158,27 +156,6 @@ impl Run<'_> {
             }
             self.warnings.push(Caution::LoadMissed { load }.into());
         }
-    }
-
-    /// Adds the warnings on far hosts: what was not read there, and clocks that cannot be trusted.
-    fn warn_of_far_hosts(&mut self) {
-        let name = |host: usize| self.planner.host(host).name.clone();
-        let hosts: Vec<String> = self.crew.clocks.keys().map(|&host| name(host)).collect();
-        if hosts.is_empty() {
-            return;
-        }
-        let jumped = self.crew.clocks.iter().filter_map(|(&host, far)| {
-            let contradictions = far.clock.contradictions();
-            let is_bad = contradictions > 0 || !far.clock.is_known();
-            is_bad.then(|| Caution::FarClock {
-                host: name(host),
-                contradictions,
-            })
-        });
-        let hosts = hosts.join(", ");
-        let cautions: Vec<Caution> = jumped.chain([Caution::FarHosts { hosts }]).collect();
-        self.warnings
-            .extend(cautions.into_iter().map(Warning::from));
     }
 
     fn captures_dropped(&self) -> u64 {
@@ -297,47 +274,12 @@ impl Run<'_> {
             channel_endpoint: channel.and_then(listening),
             destinations: destinations.collect(),
             captures: self.captures(),
-            far: self.far_hosts(measured),
+            far: measured
+                .far
+                .iter()
+                .map(|(&host, far)| (self.planner.host(host).name.clone(), far.clone()))
+                .collect(),
         }
-    }
-
-    /// Returns the far hosts with what is known of their clocks.
-    fn far_hosts(&self, measured: &Measured) -> BTreeMap<String, FarHost> {
-        let host = |(&host, far): (&usize, &FarClock)| {
-            let name = self.planner.host(host).name.clone();
-            let far = FarHost {
-                clock: far.clock.settled(),
-                start_ns: far.start_ns,
-                near_start_ns: measured.start_ns,
-                until_ns: measured.until_ns,
-            };
-            (name, far)
-        };
-        self.crew.clocks.iter().map(host).collect()
-    }
-
-    /// Returns the upper bound of the error of a latency between the two ends of a stream; zero if they read one
-    /// clock.
-    fn clock_error(&self, stream: &Stream, measured: &Measured) -> Duration {
-        let flow = self.planner.flow(stream);
-        let machine = |host: usize| match &self.planner.host(host).place {
-            Place::Far(_) => Some(host),
-            Place::Emulated(_) | Place::Here => None,
-        };
-        let of_host = |host: usize| {
-            let Some(far) = self.crew.clocks.get(&host) else {
-                return Duration::ZERO;
-            };
-            let clock = far.clock.settled();
-            let error_ns = clock.error_ns(measured.start_ns, measured.until_ns);
-            error_ns.map_or(CLOCK_UNKNOWN, Duration::from_nanos)
-        };
-        let others = flow
-            .to
-            .iter()
-            .filter(|&&to| machine(to) != machine(flow.from));
-        let error = others.map(|&to| of_host(to) + of_host(flow.from)).max();
-        error.unwrap_or_default()
     }
 
     fn captures(&self) -> Vec<CaptureAt> {
@@ -375,6 +317,11 @@ impl Run<'_> {
     }
 }
 
+fn set_clock_error(disturbance: &mut Disturbance, error: ClockError) {
+    disturbance.clock_error = error.rigorous;
+    disturbance.clock_assumed = error.assumed;
+}
+
 fn to_be_judged(joined: &mut JoinedDestination) -> Destination<'_> {
     Destination {
         index: joined.index,
@@ -397,11 +344,10 @@ fn cut(schedule: &mut Schedule, cut_ns: i64) {
     };
 }
 
-/// The error of a clock that nothing bounds.
-const CLOCK_UNKNOWN: Duration = Duration::from_secs(3600);
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use deckwatch_meter::pacing::Arrivals;
 
     use super::*;

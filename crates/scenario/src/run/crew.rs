@@ -1,36 +1,24 @@
 //! The processes of a run.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::host_clock::HostClock;
 use deckwatch_carrier::talk::PartCommand;
 
-use super::child::{Child, Common, Line, Role, Task, Told};
+use super::child::{Child, Common, Role, Task, Told};
+use super::clocks::Clocks;
 use super::station::Station;
 use super::{Interrupt, RunError};
-use crate::limits::{
-    FAR_SILENCE_MAX, FIRST_PINGS, LINES_WAITING_MAX, RETURN_PATIENCE, TURN_PATIENCE,
-};
+use crate::limits::{FAR_SILENCE_MAX, LINES_WAITING_MAX, RETURN_PATIENCE, TURN_PATIENCE};
 
 /// All processes of a run. They are killed when this is dropped.
 pub(super) struct Crew {
     pub(super) children: Vec<Child>,
-    /// The clocks of far hosts, by host.
-    pub(super) clocks: BTreeMap<usize, FarClock>,
+    /// What is known of the hosts' clocks.
+    pub(super) clocks: Clocks,
     common: Common,
     told: Receiver<Told>,
     tell: SyncSender<Told>,
-}
-
-/// The clock of a far host.
-#[derive(Debug, Default)]
-pub(super) struct FarClock {
-    pub(super) clock: HostClock,
-    exchanges: u32,
-    /// The start of the schedule on that clock, which its parts were given.
-    pub(super) start_ns: i64,
 }
 
 impl Crew {
@@ -38,7 +26,7 @@ impl Crew {
         let (tell, told) = sync_channel(LINES_WAITING_MAX);
         Self {
             children: Vec::new(),
-            clocks: BTreeMap::new(),
+            clocks: Clocks::default(),
             common,
             told,
             tell,
@@ -49,7 +37,7 @@ impl Crew {
     pub(super) fn start(&mut self, task: Task, station: &Station) -> Result<usize, RunError> {
         let index = self.children.len();
         if station.is_far() {
-            self.clocks.entry(task.host).or_default();
+            self.clocks.far.entry(task.host).or_default();
         }
         let tell = (index, self.tell.clone());
         let child = Child::start(&self.common, task, station, tell)?;
@@ -69,12 +57,7 @@ impl Crew {
             // `Disconnected` does not occur, because the crew keeps a sender.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
         };
-        if let (Line::Exchange(exchange), Some(far)) =
-            (&line, self.clocks.get_mut(&self.children[index].host))
-        {
-            far.clock.note(*exchange);
-            far.exchanges += 1;
-        }
+        self.clocks.hear(self.children[index].host, &line);
         self.children[index].hear(line);
         Some(index)
     }
@@ -97,10 +80,8 @@ impl Crew {
     ) -> Result<(), RunError> {
         let until = Instant::now() + patience;
         loop {
-            let unknown = self.clocks.iter().find_map(|(&host, far)| {
-                let enough = far.clock.is_known() && far.exchanges >= FIRST_PINGS;
-                (!enough).then_some(host)
-            });
+            let mut clocks = self.clocks.far.iter();
+            let unknown = clocks.find_map(|(&host, far)| (!far.is_known()).then_some(host));
             let Some(host) = unknown else { return Ok(()) };
             if let Some(signal) = interrupt.received() {
                 return Err(RunError::Interrupted { signal });
@@ -120,12 +101,10 @@ impl Crew {
 
     /// Writes the start of the schedule to these processes, to each on its own host's clock.
     pub(super) fn go(&mut self, whom: &[usize], start_ns: i64) {
-        for far in self.clocks.values_mut() {
-            far.start_ns = far.clock.settled().to_far(start_ns);
-        }
+        self.clocks.set_start(start_ns);
         for &index in whom {
             let child = &mut self.children[index];
-            let far = self.clocks.get(&child.host);
+            let far = self.clocks.far.get(&child.host);
             let start_ns = far.map_or(start_ns, |far| far.start_ns);
             child.tell(PartCommand::Go { start_ns });
         }

@@ -95,13 +95,20 @@ impl Run<'_> {
 
     /// Describes the clocks of the hosts.
     fn clock_note(&self, disturbance: &Disturbance, conversion_error_ns: u64) -> ClockNote {
-        let error_ns = u64::try_from(disturbance.clock_error.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds =
+            |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let error_ns = nanoseconds(disturbance.clock_error);
         let shared = error_ns == 0;
         ClockNote {
             shared,
             note: if shared { CLOCK_NOTE } else { FAR_CLOCK_NOTE }.to_owned(),
             conversion_error_ns,
             latency_error_ns: (!shared).then_some(error_ns),
+            latency_assumed_ns: disturbance
+                .clock_assumed
+                .filter(|_| !shared)
+                .map(nanoseconds),
+            sync: self.sync_states(),
         }
     }
 
@@ -204,6 +211,6 @@ pub(super) fn write(
 const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
     The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";
 
-const FAR_CLOCK_NOTE: &str = "Far hosts read clocks of their own. Their times are converted by exchanges of four stamps over the pipe to each of their parts: \
-    the error of a conversion is at most half of the smallest round trip, and 200 millionths of the time since. It assumes nothing on the two directions of the pipe. \
+const FAR_CLOCK_NOTE: &str = "Far hosts read clocks of their own. Their times are converted by exchanges of four stamps: of both kernels over the network, or over the pipe to each part where a warning says so. \
+    The error of a conversion is at most half of the smallest round trip, and 200 millionths of the time since. It assumes nothing on the two directions. \
     The kernel's own stamps are CLOCK_REALTIME, converted on each host by bracketed readings of both clocks.";

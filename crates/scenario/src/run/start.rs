@@ -1,4 +1,4 @@
-//! Starts the processes of a run in this order: loads, naming services, event channels, consumers, packet taps,
+//! Starts the processes of a run in this order: loads, clock parts, naming services, event channels, consumers, packet taps,
 //! suppliers. Each group must be ready before the next one starts.
 
 use std::time::Duration;
@@ -55,16 +55,18 @@ impl Run<'_> {
     /// Starts all processes, and returns when all are ready.
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
         self.start_loads()?;
+        self.start_clocks()?;
         self.start_services()?;
         self.start_brokers()?;
         let consumers = self.start_consumers()?;
         self.start_taps()?;
         self.start_suppliers(&consumers)?;
-        self.crew.relate_clocks(READY_PATIENCE, self.interrupt)
+        self.crew.relate_clocks(READY_PATIENCE, self.interrupt)?;
+        self.await_network_clocks()
     }
 
     /// Starts one process and notifies the observer.
-    fn start(
+    pub(super) fn start(
         &mut self,
         role: Role,
         label: String,
@@ -274,11 +276,11 @@ impl Run<'_> {
     }
 }
 
-fn of_part(plan: PartPlan) -> ProcessPlan {
+pub(super) fn of_part(plan: PartPlan) -> ProcessPlan {
     ProcessPlan::Part(Box::new(plan))
 }
 
 /// Returns the maximum time until `count` processes are ready, when they start at the same time.
-fn patience(count: usize) -> Duration {
+pub(super) fn patience(count: usize) -> Duration {
     READY_PATIENCE + READY_PATIENCE_EACH * count as u32
 }

@@ -1,7 +1,9 @@
 //! The measuring part of a run: from `go` until every process has stopped.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::host_clock::FarHost;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
@@ -23,6 +25,10 @@ pub(super) struct Measured {
     pub(super) start_ns: i64,
     /// When every process had stopped, on the same clock.
     pub(super) until_ns: i64,
+    /// When the last message had had its time, on the same clock.
+    pub(super) drained_ns: i64,
+    /// The far hosts, as their times are converted.
+    pub(super) far: BTreeMap<usize, FarHost>,
     /// Time of an interruption. Messages due later are not judged.
     pub(super) cut_ns: Option<i64>,
     /// The cause of the interruption.
@@ -41,6 +47,8 @@ impl Run<'_> {
         let mut measured = Measured {
             start_ns,
             until_ns: start_ns,
+            drained_ns: start_ns,
+            far: BTreeMap::new(),
             cut_ns: None,
             interrupted_by: None,
             deaths: Vec::new(),
@@ -83,10 +91,13 @@ impl Run<'_> {
             }
         }
         self.drain(drain, &mut measured, &mut watch);
+        measured.drained_ns = monotonic_ns();
         measured.taken = watch.end();
         self.report(start_ns, longest);
         self.stop_all();
         measured.until_ns = monotonic_ns();
+        let judged = (start_ns, measured.drained_ns);
+        measured.far = self.crew.clocks.far_hosts(judged, measured.until_ns);
         // Adds processes that died before the start, and those that did not stop.
         for index in 0..self.crew.children.len() {
             self.note_death(index, &mut measured);
@@ -103,16 +114,17 @@ impl Run<'_> {
         start_ns
     }
 
-    /// Stops every process: loads first and taps last, so that the taps capture every packet.
+    /// Stops every process: loads first, then those whose packets the taps capture, and the clock parts last.
     fn stop_all(&mut self) {
         self.observer.phase(Phase::Stopping, "Stopping");
-        let orders: [fn(Role) -> bool; 5] = [
+        let orders: [fn(Role) -> bool; 6] = [
             |role| matches!(role, Role::Load { .. }),
             |role| matches!(role, Role::Supplier { .. }),
             // A consumer may fail if it loses its broker.
             |role| matches!(role, Role::Consumer { .. }),
             |role| matches!(role, Role::Channel { .. } | Role::Names { .. }),
             |role| matches!(role, Role::Tap { .. }),
+            |role| matches!(role, Role::Clock { .. }),
         ];
         for order in orders {
             let whom = self.crew.with(order);
@@ -186,7 +198,7 @@ impl Run<'_> {
         let strictest = self.streams.iter().map(|stream| stream.plan.deadline).min();
         let watched = |child: &Child| {
             let (stream, destination) = match child.role {
-                Role::Load { .. } => return None,
+                Role::Load { .. } | Role::Clock { .. } => return None,
                 Role::Names { .. } | Role::Tap { .. } => (None, None),
                 Role::Channel { stream } | Role::Supplier { stream } => (Some(stream), None),
                 Role::Consumer {

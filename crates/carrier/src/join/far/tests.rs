@@ -29,6 +29,7 @@ fn far(ahead_ns: i64) -> FarHost {
         });
     }
     FarHost {
+        reference_ns: 0,
         clock,
         start_ns: 10 * MS + ahead_ns,
         near_start_ns: 10 * MS,

@@ -54,6 +54,8 @@ impl Session<'_> {
                 note: clock.to_owned(),
                 conversion_error_ns: 0,
                 latency_error_ns: None,
+                latency_assumed_ns: None,
+                sync: Default::default(),
             },
         };
         ExperimentDocument {

@@ -123,15 +123,22 @@ pub enum LoadWork {
     Net {
         /// Index of the host that takes them.
         to: usize,
-        /// How messages are carried.
-        protocol: Protocol,
-        /// Octets of a message.
-        size_octets: u32,
-        /// How many messages.
-        pace: Pace,
-        /// When they are due.
-        pattern: Pattern,
+        /// The messages.
+        messages: Messages,
     },
+}
+
+/// The messages of a load on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Messages {
+    /// How they are carried.
+    pub protocol: Protocol,
+    /// Octets of one.
+    pub size_octets: u32,
+    /// How many.
+    pub pace: Pace,
+    /// When they are due.
+    pub pattern: Pattern,
 }
 
 impl Load {

@@ -19,7 +19,7 @@ use deckwatch_testbed::Testbed;
 
 use super::station::Station;
 use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE, READY_PATIENCE};
-use crate::mission::{Flow, LoadWork, Mission};
+use crate::mission::{Flow, LoadWork, Messages, Mission};
 use crate::stream::Stream;
 
 /// Makes plans for the processes of one run.
@@ -119,40 +119,35 @@ impl<'r> Planner<'r> {
                     LoadPlan { work, lifetime },
                 )]
             }
-            LoadWork::Net {
-                to,
-                protocol,
-                size_octets,
-                pace,
-                pattern,
-            } => {
+            LoadWork::Net { to, ref messages } => {
                 let port = SINK_PORT + u16::try_from(index).unwrap_or(0);
                 let at = SocketAddr::new(self.address(to), port);
-                let sink = Work::Sink(SinkPlan { at });
-                let source = Work::Net(NetPlan {
-                    to: at,
-                    protocol,
-                    size_octets,
-                    pace,
-                    pattern,
-                    link: self.mission.network.link(),
-                    buffer: if pace == Pace::Flood {
-                        Buffer::Max
-                    } else {
-                        Buffer::Default
-                    },
-                    interface: None,
-                    patience: READY_PATIENCE,
-                });
                 let plan = |work| LoadPlan { work, lifetime };
                 let label = format!("sink at {} of the load of {here}", name(to));
-                let source = (
-                    format!("load of {here} to {}", name(to)),
-                    load.host,
-                    plan(source),
-                );
-                vec![(label, to, plan(sink)), source]
+                let sink = (label, to, plan(Work::Sink(SinkPlan { at })));
+                let label = format!("load of {here} to {}", name(to));
+                let source = Work::Net(self.source(at, messages));
+                vec![sink, (label, load.host, plan(source))]
             }
+        }
+    }
+
+    /// Returns the plan of a load that sends messages.
+    fn source(&self, to: SocketAddr, messages: &Messages) -> NetPlan {
+        NetPlan {
+            to,
+            protocol: messages.protocol,
+            size_octets: messages.size_octets,
+            pace: messages.pace,
+            pattern: messages.pattern,
+            link: self.mission.network.link(),
+            buffer: if messages.pace == Pace::Flood {
+                Buffer::Max
+            } else {
+                Buffer::Default
+            },
+            interface: None,
+            patience: READY_PATIENCE,
         }
     }
 

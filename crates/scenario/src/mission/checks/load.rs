@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::Checks;
 use crate::mission::file::{Arrivals, Load as Table, LoadProtocol};
-use crate::mission::{Load, LoadWork};
+use crate::mission::{Load, LoadWork, Messages};
 
 impl<'m> Checks<'m> {
     pub(super) fn loads(&mut self) -> Vec<Load> {
@@ -158,10 +158,12 @@ impl<'m> Checks<'m> {
         };
         Some(LoadWork::Net {
             to: to_host,
-            protocol: table.over.unwrap_or(LoadProtocol::Udp).into(),
-            size_octets: octets,
-            pace,
-            pattern: pattern(table),
+            messages: Messages {
+                protocol: table.over.unwrap_or(LoadProtocol::Udp).into(),
+                size_octets: octets,
+                pace,
+                pattern: pattern(table),
+            },
         })
     }
 

@@ -176,8 +176,8 @@ fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
     assert_eq!(far_folders(), Vec::<PathBuf>::new());
 }
 
-/// No datagram comes back, and each line through the pipe takes 5 ms: the clocks are known within some milliseconds, and
-/// the deadline is less.
+/// No datagram comes back, and each line to the far end takes 5 ms: its clock seems to be half of that behind, and so its
+/// messages seem late. They need not be.
 #[test]
 fn clocks_that_only_a_slow_pipe_relates_make_the_verdict_invalid_and_the_latency_not_comparable() {
     if let Some(reason) = Testbed::obstacle() {
@@ -209,8 +209,8 @@ fn clocks_that_only_a_slow_pipe_relates_make_the_verdict_invalid_and_the_latency
         Machine::new("B", &slow, &b.address().to_string()).line(),
         flow(
             "f",
-            "A",
             "B",
+            "A",
             "octets = 64\ncarrier = \"tcp\"\ncount = 100\ndeadline = \"2ms\""
         ),
     );

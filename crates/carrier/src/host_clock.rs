@@ -490,12 +490,12 @@ mod tests {
         let error_ns = clock.error_ns(0, 100 * S).expect("known");
         assert!(error_ns > 30_000, "{error_ns}");
         let mut hostile = HostClock::default();
-        for (near_ns, far_ns) in [(0, i64::MAX), (i64::MIN, 0), (5, i64::MIN)] {
+        for (near_ns, far_ns) in [(0, i64::MAX), (i64::MIN, 0), (5, i64::MIN), (-1, S)] {
             let mut lie = window(0, S, 0);
             (lie.ends[1].near_ns, lie.ends[1].far_ns) = (near_ns, far_ns);
             hostile.note_window(&lie);
         }
-        assert_eq!((hostile.contradictions(), hostile.is_known()), (3, false));
+        assert_eq!((hostile.contradictions(), hostile.is_known()), (4, false));
     }
 
     #[test]

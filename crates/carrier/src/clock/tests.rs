@@ -177,6 +177,22 @@ fn answers_without_the_nonce_for_no_question_or_twice_are_ignored() {
 }
 
 #[test]
+fn an_answer_without_the_nonce_is_no_answer() {
+    let far = loopback();
+    let to = far.local_addr().expect("bound");
+    let lie = |question: &Datagram| {
+        let mut other_nonce = question.answer(None, WireSync::default());
+        other_nonce.nonce = (question.nonce.get() ^ 1).into();
+        vec![other_nonce.as_bytes().to_vec()]
+    };
+    let mut prober = Prober::connect(to, None).expect("connected");
+    let enough = |counts: &Counts, _: &[Exchange]| counts.ignored + counts.answered >= 20;
+    against(lying(&far, lie), || probe(&mut prober, enough));
+    assert_eq!(prober.counts().answered, 0);
+    assert_eq!(prober.far_sync(), None);
+}
+
+#[test]
 fn stamps_that_lie_make_no_relation_of_the_clocks() {
     let far = loopback();
     let to = far.local_addr().expect("bound");

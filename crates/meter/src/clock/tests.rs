@@ -75,6 +75,7 @@ fn tracked(trial: Trial, count: usize) -> Vec<(Window, f64)> {
     let windows = trial.exchanges(count).into_iter();
     let windows: Vec<Window> = windows.filter_map(|one| tracker.note(one)).collect();
     assert_eq!((tracker.impossible(), tracker.breaks()), (0, 0));
+    assert!(tracker.kept() <= (CLOCK_SPAN_WINDOWS + 1) * CLOCK_WINDOW_EXCHANGES);
     let error = |window: &Window| {
         let at = window.relation;
         (at.near_ns as f64 - trial.near(at.far_ns)).abs()

@@ -2,6 +2,7 @@
 
 mod bench_tables;
 mod figure_tables;
+mod grid_tables;
 mod progress;
 
 use std::io::{self, Write as _};
@@ -220,6 +221,8 @@ impl Destination {
 fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io::Result<()> {
     if found.experiment.starts_with("bench ") {
         bench_tables::print(out, found)?;
+    } else if found.experiment == "grid" {
+        grid_tables::print(out, found)?;
     } else {
         figure_tables::print(out, found)?;
     }

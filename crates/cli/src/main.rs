@@ -27,6 +27,7 @@ mod clock;
 mod costs;
 mod doctor;
 mod events;
+mod grid;
 mod idl;
 mod invert;
 mod invoke;
@@ -116,6 +117,7 @@ subcommands! {
         Bench => bench,
         Sweep => sweep,
         Overhead => overhead,
+        Grid => grid,
         Invert => invert,
         Costs => costs,
         Invoke => invoke,

@@ -236,6 +236,7 @@ impl Method {
             axes,
             sizes,
             messages: self.messages,
+            every: Duration::ZERO,
             seed: self.seed,
             adaptive,
             waits: self.full == Full::Wait,

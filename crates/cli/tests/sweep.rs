@@ -623,3 +623,48 @@ fn other_instruments_run_beside_and_agree_within_reason() {
     }
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn a_grid_has_all_nine_states_and_goes_on_behind_a_finished_one() {
+    let folder = folder("grid");
+    let grid = |place: &str| {
+        let words = "--carriers udp --sizes 64 --iterations 1 --messages 40";
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+        command.arg("grid").arg(place).arg(&folder);
+        command.args(words.split(' ')).output().expect("it runs")
+    };
+    let output = grid("--output");
+    let said = complaints(&output);
+    if said.contains("processors") && output.status.code() == Some(2) {
+        deckwatch_testkit::skip("processors", "each end needs a processor of its own");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let first = document(&folder);
+    let states: Vec<(u64, u64)> = (first.measurements.iter())
+        .map(|one| {
+            let of = |factor: &str| one.factors[factor] as u64;
+            (of("client_state"), of("server_state"))
+        })
+        .collect();
+    let wanted: Vec<(u64, u64)> = (0..9).map(|state| (state / 3, state % 3)).collect();
+    assert_eq!(states, wanted);
+    assert_eq!(first.figures.len(), 3);
+    let table = std::fs::read_to_string(folder.join("grid.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 1 + wanted.len());
+    // The last state is taken back: only it is measured again.
+    let journal = folder.join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).expect("a journal");
+    let kept: Vec<&str> = text.lines().take(1 + 8).collect();
+    std::fs::write(&journal, kept.join("\n") + "\n").expect("writable");
+    std::fs::remove_file(folder.join("state-2-2.jsonl")).expect("there");
+    let again = grid("--resume");
+    assert!(again.status.success(), "{}", complaints(&again));
+    let second = document(&folder);
+    assert_eq!(second.measurements.len(), wanted.len());
+    for (one, other) in first.measurements.iter().zip(&second.measurements) {
+        let is_last = one.group == "client 67-100%, server 67-100%";
+        assert_eq!(one.histogram == other.histogram, !is_last, "{}", one.group);
+    }
+    drop(std::fs::remove_dir_all(&folder));
+}

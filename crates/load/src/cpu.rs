@@ -51,6 +51,8 @@ pub enum CpuWork {
         /// One of them.
         of: CountPlan,
     },
+    /// Nothing: the processors are only watched.
+    Nothing,
 }
 
 impl CpuPlan {
@@ -75,6 +77,7 @@ impl CpuPlan {
                 }
                 of.check()?;
             }
+            CpuWork::Nothing => {}
         }
         Ok(())
     }
@@ -82,7 +85,7 @@ impl CpuPlan {
     const fn target(&self) -> Option<f64> {
         match self.work {
             CpuWork::Share { share } => Some(share),
-            CpuWork::Loops { .. } => None,
+            CpuWork::Loops { .. } | CpuWork::Nothing => None,
         }
     }
 
@@ -188,6 +191,7 @@ fn start<'s>(
     let places: Vec<Option<usize>> = match plan.work {
         CpuWork::Share { .. } => (0..processors.len()).map(Some).collect(),
         CpuWork::Loops { loops, .. } => (0..loops).map(|_| None).collect(),
+        CpuWork::Nothing => Vec::new(),
     };
     let mut threads = Vec::new();
     for place in places {
@@ -201,6 +205,7 @@ fn start<'s>(
             match (&plan.work, place) {
                 _ if !may_run => None,
                 (CpuWork::Loops { of, .. }, _) => Some(count::run(of, over, end)),
+                (CpuWork::Nothing, _) => None,
                 (CpuWork::Share { .. }, place) => {
                     let place = place.unwrap_or(0);
                     let blocks_after = 1.0 / plan.own_max() - 1.0;

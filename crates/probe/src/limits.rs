@@ -120,5 +120,8 @@ pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
 /// Largest journal that a sweep resumes, octets. One point takes about ten kilobytes.
 pub const SWEEP_JOURNAL_SIZE_MAX: u64 = 1 << 30;
 
+/// Bins of a distribution of `grid`, of a millisecond each, as in the thesis. The last one has what is longer.
+pub const GRID_BINS: usize = 100;
+
 /// Sizes of which `overhead` draws the distributions. The others stand in the result.
 pub const OVERHEAD_SIZES_DRAWN_MAX: usize = 8;

@@ -11,6 +11,7 @@ pub(crate) mod end;
 mod far;
 mod figures;
 mod flow;
+mod grid;
 mod hosts;
 mod journal;
 mod layers;
@@ -37,6 +38,7 @@ use beside::{Others, add_ratios, ratio_notes, run_beside};
 use deckwatch_testbed::{NetworkSpec, Testbed};
 use far::FarClock;
 pub use far::FarEnd;
+pub use grid::{GRID_CSV, STATES, grid};
 pub use hosts::Network;
 use hosts::{Pairs, start};
 pub use journal::JOURNAL_FILE;
@@ -68,6 +70,8 @@ pub struct Sweep {
     pub sizes: Vec<u32>,
     /// NUM_MESSAGES.
     pub messages: u64,
+    /// Least time between two transactions; zero for none.
+    pub every: Duration,
     /// Chooses the order of the sizes.
     pub seed: u64,
     /// A datagram waits for room in a full send buffer. Otherwise it is a sendto error.
@@ -160,7 +164,8 @@ impl Sweep {
 
     /// The planned time of one iteration. Only the proportions matter: the display learns the pace.
     fn planned(&self, size: u32) -> Duration {
-        let a_message = Duration::from_micros(100) + Duration::from_nanos(u64::from(size));
+        let a_message =
+            self.every + Duration::from_micros(100) + Duration::from_nanos(u64::from(size));
         a_message * u32::try_from(self.messages).unwrap_or(u32::MAX)
     }
 }
@@ -361,7 +366,7 @@ fn measure(
         let Some(pair) = started.get_mut(name) else {
             return Ok(false);
         };
-        let iteration = pair.iterate(size, asked.messages, clock)?;
+        let iteration = pair.iterate(size, (asked.messages, asked.every), clock)?;
         session.spend(asked.planned(size));
         if iteration.is_some() {
             let variant = group.variants[turn.system];

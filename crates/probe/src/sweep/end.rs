@@ -84,9 +84,13 @@ impl End {
                 flow.expect(*first, *messages, *passes_on);
                 Ok(Answer::Done)
             }
-            Order::Transact { first, messages } => {
-                flow.transact(*first, *messages).map(Answer::Transactions)
-            }
+            Order::Transact {
+                first,
+                messages,
+                every,
+            } => flow
+                .transact(*first, *messages, *every)
+                .map(Answer::Transactions),
             Order::Stream { first, messages } => {
                 flow.stream(*first, *messages).map(Answer::Streamed)
             }

@@ -192,15 +192,27 @@ impl Flow {
     }
 
     /// Sends each message when the answer to the one before has arrived.
-    pub(super) fn transact(&self, first: u64, messages: u64) -> Result<Vec<(i64, i64)>, String> {
+    pub(super) fn transact(
+        &self,
+        first: u64,
+        messages: u64,
+        every: Duration,
+    ) -> Result<Vec<(i64, i64)>, String> {
         self.expect(first, messages, false);
-        if self.listen.carrier.road() == Road::RAW {
+        if every.is_zero() && self.listen.carrier.road() == Road::RAW {
             return self.ping_pong(first, messages);
         }
+        let every_ns = i64::try_from(every.as_nanos()).unwrap_or(i64::MAX);
+        let mut due_ns = clock::monotonic_ns();
         let mut times = Vec::with_capacity(usize::try_from(messages).unwrap_or_default());
         let patience = self.patience();
         let mut missing = 0;
         for sequence in first..first + messages {
+            if every_ns > 0 {
+                clock::sleep_until(due_ns);
+                // Not from the due time: a late message would be followed by the next without a pause.
+                due_ns = clock::monotonic_ns().saturating_add(every_ns);
+            }
             let mut outgoing = lock(&self.outgoing);
             outgoing.body.set_sequence(sequence);
             let start_ns = clock::monotonic_ns();

@@ -197,10 +197,10 @@ impl Rings {
     pub(super) fn iterate(
         &mut self,
         size_octets: u32,
-        messages: u64,
+        (messages, every): (u64, Duration),
         clock: &mut FarClock,
     ) -> Result<Option<Iteration>, LaboratoryError> {
-        let Some(mut answered) = self.transact(messages)? else {
+        let Some(mut answered) = self.transact(messages, every)? else {
             return Ok(None);
         };
         let Some(mut streams) = self.stream(messages)? else {
@@ -215,11 +215,19 @@ impl Rings {
     }
 
     /// All clients send each message when they have the answer to the one before.
-    fn transact(&mut self, messages: u64) -> Result<Option<Vec<Answered>>, LaboratoryError> {
+    fn transact(
+        &mut self,
+        messages: u64,
+        every: Duration,
+    ) -> Result<Option<Vec<Answered>>, LaboratoryError> {
         let Some(first) = self.begin(messages, true)? else {
             return Ok(None);
         };
-        let order = Order::Transact { first, messages };
+        let order = Order::Transact {
+            first,
+            messages,
+            every,
+        };
         let Some(answers) = self.clients(&order, messages)? else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! What the coordinator and an end of a sweep write to each other: one line of JSON each.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use deckwatch_carrier::carrier::{ChannelAt, SocketSettings};
 use deckwatch_carrier::carriers::CarrierRef;
@@ -36,6 +37,8 @@ pub(crate) enum Order {
         first: u64,
         /// NUM_MESSAGES.
         messages: u64,
+        /// Least time between two messages; zero for none.
+        every: Duration,
     },
     /// Sends messages without pause.
     Stream {

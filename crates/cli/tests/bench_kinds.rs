@@ -144,8 +144,8 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
             let to = format!("at the channel, {event} to 35 consumers{who}");
             let counted = of(&format!("system calls {to}"));
             match counted.ours {
-                // An event is read and written at least once.
-                Some(calls) => assert!(calls.median >= 2.0, "{counted:?}"),
+                // An event is read and written once; a channel that was late reads several at once.
+                Some(calls) => assert!(calls.median >= 1.0, "{counted:?}"),
                 None => deckwatch_testkit::skip("perf events", "the kernel counts nothing here"),
             }
             // A machine that takes the processor away lets a few more events be alive at once, and pools grow. One

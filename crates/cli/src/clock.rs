@@ -24,7 +24,7 @@ use crate::version::BUILD;
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct Args {
-    /// ADDRESS[:PORT] of a machine on which `deckwatch clock --serve` runs; with --reach, an address of the machine
+    /// ADDRESS or ADDRESS:PORT of a machine on which `deckwatch clock --serve` runs; with --reach, of the machine reached
     #[arg(value_name = "HOST", required_unless_present = "serve")]
     hosts: Vec<String>,
     /// Answer at this address, until Ctrl-C

@@ -135,7 +135,7 @@ impl Plan {
         u8::try_from(unsafe { ffi::dwr_dscp(self.0) }).ok()
     }
 
-    /// Returns the octets of the consumer's receive buffer, if the flow says so.
+    /// Returns the size of the consumer's receive buffer in octets, if the flow has one.
     #[must_use]
     pub fn receive_buffer_bytes(self) -> Option<u32> {
         let octets = u32::try_from(unsafe { ffi::dwr_receive_buffer_bytes(self.0) }).ok()?;

@@ -46,7 +46,7 @@ fn open(plan: Plan, listen: &[String], connect: &[String]) -> Result<Session, St
         ("listen/exit_on_failure", "true".to_owned()),
         ("scouting/multicast/enabled", "false".to_owned()),
         ("scouting/gossip/enabled", "false".to_owned()),
-        // A consumer that has stopped is tried again soon after it runs again.
+        // Zenoh connects again within 0.5 s after a stopped consumer runs again.
         (
             "connect/retry",
             "{ period_init_ms: 50, period_max_ms: 500, period_increase_factor: 2 }".to_owned(),
@@ -78,7 +78,7 @@ fn open(plan: Plan, listen: &[String], connect: &[String]) -> Result<Session, St
 }
 
 fn report(plan: Plan) {
-    // A message that finds no room in time is dropped. TCP's buffers are the only history.
+    // Zenoh drops a message if its queue stays full. It has no setting for history: only TCP's buffers keep messages.
     if plan.is_reliable() {
         ignored(c"reliability");
     } else {

@@ -287,7 +287,7 @@ const fn drift_ns(passed_ns: u64) -> u64 {
 pub struct FarHost {
     /// Its clock, related to that of the reference.
     pub clock: HostClock,
-    /// What is added to a time of the reference for this machine's clock; 0 if that is the reference.
+    /// Nanoseconds to add to a time of the reference for this machine's clock; 0 if this machine is the reference.
     #[serde(default)]
     pub reference_ns: i64,
     /// The start of the schedule that its parts were given, on its own clock.

@@ -34,8 +34,8 @@ impl Stamper {
         is_set
     }
 
-    /// Converts a stamp that was taken between the last two readings, or before if no step was found since. Returns
-    /// `None` outside of them.
+    /// Converts a stamp of CLOCK_REALTIME to CLOCK_MONOTONIC. Returns `None` for a stamp from before the last step of
+    /// CLOCK_REALTIME, or from after the last reading.
     pub(super) fn convert(&self, realtime_ns: i64) -> Option<i64> {
         self.clock.eras().last()?.to_monotonic(realtime_ns)
     }

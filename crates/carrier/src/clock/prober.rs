@@ -133,7 +133,8 @@ impl Prober {
                 return;
             }
             if now_ns >= self.next_ns {
-                // At random times, so that no period of the load decides what is seen. What is late is not made up for.
+                // The intervals are random: a periodic load must not meet each question at the same phase. After a
+                // delay no question is sent in addition.
                 let interval = (-self.even().ln()).min(INTERVALS_MAX);
                 self.next_ns = now_ns + (interval * CLOCK_INTERVAL_NS as f64) as i64;
                 self.ask(false);
@@ -263,8 +264,8 @@ impl Prober {
         }
         self.heard = Some(answer.sync);
         if again {
-            // The first question leaves a processor that did something else, and that takes microseconds longer. The
-            // second leaves one that has just received, as each answer does: both directions are alike.
+            // Before the first question the processor did something else, which adds microseconds to the delay of that
+            // question. The second question, like each answer, leaves a processor that has just received.
             self.ask(true);
         }
         self.complete(answer).into_iter().for_each(note);

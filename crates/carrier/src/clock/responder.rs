@@ -161,7 +161,7 @@ impl Responder {
         });
     }
 
-    /// Reads the clocks again. After a step of CLOCK_REALTIME, says so to all probers.
+    /// Reads the clocks again. Returns true after a step of CLOCK_REALTIME; all further answers report it.
     fn stepped(&mut self) -> bool {
         let stepped = self.stamper.renew();
         if stepped {

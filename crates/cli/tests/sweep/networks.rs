@@ -1,0 +1,99 @@
+//! Sweeps over an emulated network: what is lost on it, and what a full send buffer refuses.
+
+use deckwatch_meter::experiment::ExperimentDocument;
+
+use super::{check_point, complaints, document, sweep};
+use crate::measuring::folder;
+
+/// Sweeps over an emulated Fast Ethernet. `None` without the privileges for it.
+fn on_network(test: &str, more: &[&str]) -> Option<ExperimentDocument> {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return None;
+    }
+    let folder = folder(test);
+    let mut command = sweep(&folder, &["--network=fast-ethernet", "--carriers=udp"]);
+    let output = command.args(more).output().expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder);
+    std::fs::remove_dir_all(folder).expect("removed");
+    Some(found)
+}
+
+#[test]
+fn the_percent_of_data_received_is_what_an_injected_loss_leaves() {
+    let more = [
+        "--sizes=100",
+        "--iterations=1",
+        "--messages=50",
+        "--lose-every=5",
+    ];
+    let Some(found) = on_network("sweep-loss", &more) else {
+        return;
+    };
+    let [point] = &found.measurements[..] else {
+        panic!("one point")
+    };
+    check_point(point, 50.0);
+    // Every fifth frame to the server is dropped. A frame of another protocol may be among them.
+    let network = point.values["ledger_network"];
+    assert!((9.0..=11.0).contains(&network), "{:?}", point.values);
+    assert_eq!(point.values["received_mean_share"], (50.0 - network) / 50.0);
+    let lost = point.values["transactions_lost"];
+    assert!((9.0..=11.0).contains(&lost), "{lost}");
+    assert!(found.parameters["network"].contains("every 5th frame to SERVER is dropped"));
+}
+
+#[test]
+fn a_full_send_buffer_is_a_sendto_error_or_is_waited_for() {
+    for full in ["error", "wait"] {
+        let full_is = format!("--full={full}");
+        let more = [
+            "--sizes=1472",
+            "--iterations=1",
+            "--messages=1000",
+            "--buffers=own",
+            &full_is,
+        ];
+        let Some(found) = on_network(&format!("sweep-full-{full}"), &more) else {
+            return;
+        };
+        let [point] = &found.measurements[..] else {
+            panic!("one point")
+        };
+        check_point(point, 1_000.0);
+        // A megabyte and a half in a buffer of a quarter, at 12 octets a microsecond.
+        let errors = point.values["sendto_errors_mean"];
+        assert_eq!(errors > 0.0, full == "error", "{:?}", point.values);
+        assert_eq!(
+            point.values["ledger_received"],
+            1_000.0 - errors,
+            "{:?}",
+            point.values
+        );
+        // No more than the line carries; a burst at the beginning passes unshaped.
+        let line = point.values["end_to_end_line_mean_bit_s"];
+        assert!(line < 1.15e8, "{line}");
+    }
+}
+
+#[test]
+fn a_smaller_send_buffer_is_full_sooner() {
+    let more = [
+        "--sizes=1472",
+        "--iterations=1",
+        "--messages=100",
+        "--full=error",
+        "--buffers=8K,own",
+    ];
+    let Some(found) = on_network("sweep-buffers", &more) else {
+        return;
+    };
+    let errors = found
+        .measurements
+        .iter()
+        .map(|one| one.values["sendto_errors_mean"]);
+    let errors: Vec<f64> = errors.collect();
+    // Our own buffer holds a hundred messages, and that of 8 KiB some ten.
+    assert!(errors[0] > 0.0 && errors[1] == 0.0, "{errors:?}");
+}

@@ -31,6 +31,7 @@ mod events;
 mod examples;
 mod lanes;
 mod times;
+mod tls;
 mod types;
 mod values;
 mod values_mapped;

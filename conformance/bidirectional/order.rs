@@ -177,7 +177,7 @@ fn a_caller_gets_its_reply_past_oneways_that_come_back_over_its_connection() {
         tell(wire.hear().expect("a reply"));
     });
     assert_eq!(ping(&peer.seen_by(&opener.orb, 2)), Ok(()));
-    assert_eq!(opener.probe.notes(), []);
+    assert!(opener.probe.notes().is_empty());
     opener.probe.gate.open();
     // The reply to the request after the one-ways comes after them.
     let answered = peer.heard().reply();
@@ -332,5 +332,5 @@ fn what_waits_at_the_end_of_the_orb_is_not_served() {
     wire.expect_end();
     // `destroy` waits for the threads of the lanes to end, so nothing is served later.
     server.world.orb.destroy().expect("once");
-    assert_eq!(server.served(), []);
+    assert!(server.served().is_empty());
 }

@@ -197,7 +197,7 @@ fn listen(over: Over) -> (Address, Connections) {
         }
         Over::Shared => {
             let path = fresh_path();
-            let listener = SharedListener::listen(Path::new(&path), 8, None, usize::MAX);
+            let listener = SharedListener::listen(Path::new(&path), 8, None);
             let listener = listener.expect("a free path");
             let accept = move || {
                 let connected = loop {

@@ -94,11 +94,11 @@ fn said(asked: &Received) -> Option<Vec<(u32, u64, u64)>> {
         let mut value = Cursor::encapsulated(&r.sequence());
         let (time, low, high) = (value.u64(), value.u32(), value.u16());
         value.u16();
-        assert_eq!(value.rest(), &[]);
+        assert!(value.rest().is_empty());
         (kind, time, u64::from(high) << 32 | u64::from(low))
     });
     let policies = policies.collect();
-    assert_eq!(r.rest(), &[]);
+    assert!(r.rest().is_empty());
     Some(policies)
 }
 
@@ -191,13 +191,13 @@ over_each! {
         assert_eq!(early.ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
         assert_eq!(world.dial().ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
         assert_eq!(world.orb.counters().read(Counter::RequestsEarly), 2);
-        assert_eq!(world.probe.notes(), []);
+        assert!(world.probe.notes().is_empty());
         // The start time of this request comes while the thread waits.
         let start = time(0) + 500_000;
         let soon = timed(world.request((2, Order::Big), "ping"), Order::Big, &[(REQUEST_START, start)]);
         assert_eq!(early.ask(&soon.bare()).reply().status, NO_EXCEPTION);
         assert!(time(0) >= start, "it was served before its start");
-        assert_eq!(world.probe.notes(), []);
+        assert!(world.probe.notes().is_empty());
     }
 
     fn one_ways_of_a_connection_that_waited_for_their_start_do_not_overlap(over) {
@@ -216,7 +216,7 @@ over_each! {
         // had to pass over the second one-way.
         assert_eq!(other.ask(&at(start + 2 * apart, "ping", SYNC_WITH_TARGET).bare()).reply().status, NO_EXCEPTION);
         world.probe.gate.wait_for_arrivals(1);
-        assert_eq!(world.probe.notes(), []);
+        assert!(world.probe.notes().is_empty());
         world.probe.gate.open();
         wait_for(|| world.probe.notes() == [7]);
     }

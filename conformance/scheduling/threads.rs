@@ -29,7 +29,7 @@ pub(super) fn said(asked: &Received) -> Option<([u8; 16], Option<i16>)> {
     r.u64();
     r.u64();
     r.u64();
-    assert_eq!(r.rest(), &[]);
+    assert!(r.rest().is_empty());
     Some((id, (flags & 2 != 0).then_some(importance)))
 }
 

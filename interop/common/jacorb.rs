@@ -13,8 +13,14 @@ pub(crate) struct JavaProgram {
 impl JavaProgram {
     /// The command that runs its class `Main`.
     pub(crate) fn command(&self) -> Command {
+        self.command_with(&[])
+    }
+
+    /// The same with options of the virtual machine.
+    pub(crate) fn command_with(&self, options: &[String]) -> Command {
         let mut command = Command::new("java");
-        command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
+        command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+        command.args(options).arg("-cp");
         command.args([&self.class_path, "Main"]);
         command
     }

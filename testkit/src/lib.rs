@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+pub mod certificates;
 
 pub use alone::{alone, alone_with};
 

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use deckwatch_carrier::{
+use deckwatch_adapter::{
     Arrivals, Carrier, Plan, STOP_LOOK, Sent, announce, honoured, ignored, linger, stopped,
 };
 use iceoryx2::config::Config;
@@ -267,5 +267,5 @@ impl Carrier for Iceoryx2 {
 }
 
 fn main() -> ExitCode {
-    deckwatch_carrier::run::<Iceoryx2>()
+    deckwatch_adapter::run::<Iceoryx2>()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::{
+use deckwatch_adapter::{
     Arrivals, Carrier, Plan, STOP_LOOK, Sent, announce, honoured, ignored, stopped,
 };
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
@@ -238,5 +238,5 @@ impl Carrier for Zenoh {
 }
 
 fn main() -> ExitCode {
-    deckwatch_carrier::run::<Zenoh>()
+    deckwatch_adapter::run::<Zenoh>()
 }

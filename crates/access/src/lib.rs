@@ -18,15 +18,45 @@ pub use network::{Network, NetworkError};
 pub use ranges::{Range, Ranges};
 
 /// A peer that asks, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Subject {
-    /// An address. IPv4 addresses are not written as IPv6.
-    Address(IpAddr),
-    /// A user of this host.
-    User(u32),
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Subject<'n> {
+    /// Its address. IPv4 addresses are not written as IPv6.
+    pub address: Option<IpAddr>,
+    /// The user that it runs as, if it is a process of this host over a unix socket or shared memory.
+    pub user: Option<u32>,
+    /// The name in its certificate.
+    pub name: Option<&'n str>,
+    /// Its address is one of this host's own. A loopback address always is.
+    pub is_this_host: bool,
+}
+
+impl Subject<'_> {
     /// A peer of which nothing is known. Rules for anyone permit it.
-    Unknown,
+    pub const UNKNOWN: Self = Self {
+        address: None,
+        user: None,
+        name: None,
+        is_this_host: false,
+    };
+
+    /// A peer at an address.
+    #[must_use]
+    pub fn at(address: IpAddr) -> Self {
+        Self {
+            address: Some(address),
+            is_this_host: address.is_loopback(),
+            ..Self::UNKNOWN
+        }
+    }
+
+    /// A user of this host.
+    #[must_use]
+    pub const fn user(uid: u32) -> Self {
+        Self {
+            user: Some(uid),
+            ..Self::UNKNOWN
+        }
+    }
 }
 
 /// What a rule permits.
@@ -34,22 +64,28 @@ pub enum Subject {
 #[non_exhaustive]
 pub enum Action {
     /// Connect as a supplier, and push.
-    Supply = 1,
+    Supply,
     /// Connect as a consumer, and get events.
-    Consume = 2,
+    Consume,
     /// Look at counts, subscriptions and publications.
-    Observe = 4,
-    /// Create and destroy channels.
-    Administer = 8,
+    Observe,
+    /// Create and destroy channels; destroy the root of names, sweep names.
+    Administer,
+    /// Resolve and list names.
+    Resolve,
+    /// Bind and unbind names, make and destroy contexts.
+    Bind,
 }
 
 impl Action {
     /// All actions, with the words of a file.
-    pub const ALL: [(Self, &'static str); 4] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::Supply, "supply"),
         (Self::Consume, "consume"),
         (Self::Observe, "observe"),
         (Self::Administer, "administer"),
+        (Self::Resolve, "resolve"),
+        (Self::Bind, "bind"),
     ];
 }
 
@@ -61,25 +97,44 @@ impl fmt::Display for Action {
 }
 
 /// The peers of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every peer.
     Anyone,
+    /// Programs of this host: at a loopback address, or at an address of the host's own. Over unix sockets and shared
+    /// memory the user counts instead.
+    ThisHost,
     /// The addresses of a network.
     Network(Network),
     /// A user of this host, over unix sockets and shared memory.
     User(u32),
+    /// The name in a certificate, in any case of its letters.
+    Name(String),
 }
 
 impl Who {
-    fn is(&self, subject: Subject) -> bool {
-        match (self, subject) {
-            (Self::Anyone, _) => true,
-            (Self::Network(network), Subject::Address(address)) => network.contains(address),
-            (Self::User(user), Subject::User(uid)) => *user == uid,
-            _ => false,
+    fn is(&self, subject: Subject<'_>) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::ThisHost => subject.is_this_host,
+            Self::Network(network) => subject.address.is_some_and(|it| network.contains(it)),
+            Self::User(user) => subject.user == Some(*user),
+            Self::Name(name) => subject.name.is_some_and(|it| it.eq_ignore_ascii_case(name)),
         }
     }
+}
+
+/// A request, as far as rules look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// What it needs in the words of the service. `None` for an adapter without such words.
+    pub action: Option<Action>,
+    /// Its operation.
+    pub operation: &'a [u8],
+    /// The name of its object.
+    pub object: Option<&'a str>,
+    /// The events that it is about. `None`: some events of the rule suffice.
+    pub events: Option<Events>,
 }
 
 /// The events that a peer asks for. `None` is any: it needs one rule that permits all.
@@ -100,13 +155,15 @@ impl Events {
 }
 
 /// One permission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Its peers.
     pub who: Vec<Who>,
     /// What they may do.
     pub may: Vec<Action>,
-    /// The names of the objects; `None` for all.
+    /// Operations that they may call; `*` for all. They stand beside the actions: one of both suffices.
+    pub operations: Vec<String>,
+    /// The names of the objects; `None` for all. A name that ends in `/` is for all objects whose names begin with it.
     pub on: Option<Vec<String>>,
     /// Types of events; `None` for all.
     pub types: Option<Ranges>,
@@ -115,16 +172,30 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn is_for(&self, subject: Subject, action: Action, object: Option<&str>) -> bool {
+    fn permits(&self, subject: Subject<'_>, asked: &Asked<'_>) -> bool {
         let is_on = |names: &Vec<String>| {
-            object.is_some_and(|object| names.iter().any(|name| name == object))
+            let is = |name: &String, object: &str| {
+                name == object || name.ends_with('/') && object.starts_with(name.as_str())
+            };
+            asked
+                .object
+                .is_some_and(|object| names.iter().any(|name| is(name, object)))
         };
-        self.may.contains(&action)
+        self.covers(asked)
             && self.who.iter().any(|who| who.is(subject))
             && self.on.as_ref().is_none_or(is_on)
+            && asked.events.is_none_or(|events| self.covers_events(events))
     }
 
-    fn permits_events(&self, events: Events) -> bool {
+    fn covers(&self, asked: &Asked<'_>) -> bool {
+        let is_called = |name: &String| name == ANY || name.as_bytes() == asked.operation;
+        asked
+            .action
+            .is_some_and(|action| self.may.contains(&action))
+            || self.operations.iter().any(is_called)
+    }
+
+    fn covers_events(&self, events: Events) -> bool {
         let is_in = |ranges: &Option<Ranges>, asked: Option<i32>| {
             ranges
                 .as_ref()
@@ -133,6 +204,9 @@ impl Rule {
         is_in(&self.types, events.event_type) && is_in(&self.sources, events.source)
     }
 }
+
+/// All operations, in a rule.
+const ANY: &str = "*";
 
 /// The rules of one service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,25 +221,28 @@ impl Table {
         Self { rules }
     }
 
-    /// Returns true if a rule permits the action on the object with all of these events. Does not allocate.
+    /// The table of a server that was given none: this host, and processes of the server's own user, may do everything.
+    /// Others may read: resolve and list names, consume events, look at counts.
     #[must_use]
-    pub fn permits(
-        &self,
-        subject: Subject,
-        action: Action,
-        object: Option<&str>,
-        events: Events,
-    ) -> bool {
-        self.rules
-            .iter()
-            .any(|rule| rule.is_for(subject, action, object) && rule.permits_events(events))
+    pub fn local(own_user: u32) -> Self {
+        Self::new(vec![
+            Rule {
+                who: vec![Who::ThisHost, Who::User(own_user)],
+                may: Action::ALL.iter().map(|(action, _)| *action).collect(),
+                operations: vec![ANY.to_owned()],
+                ..Rule::default()
+            },
+            Rule {
+                who: vec![Who::Anyone],
+                may: vec![Action::Resolve, Action::Consume, Action::Observe],
+                ..Rule::default()
+            },
+        ])
     }
 
-    /// Returns true if a rule permits the action on the object with some events. Does not allocate.
+    /// Returns true if a rule permits a request. Does not allocate.
     #[must_use]
-    pub fn permits_some(&self, subject: Subject, action: Action, object: Option<&str>) -> bool {
-        self.rules
-            .iter()
-            .any(|rule| rule.is_for(subject, action, object))
+    pub fn permits(&self, subject: Subject<'_>, asked: &Asked<'_>) -> bool {
+        self.rules.iter().any(|rule| rule.permits(subject, asked))
     }
 }

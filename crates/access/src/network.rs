@@ -24,6 +24,23 @@ pub enum NetworkError {
 }
 
 impl Network {
+    /// Returns the network that an address is in, with a prefix of this length; `None` if the address is shorter.
+    #[must_use]
+    pub fn around(address: IpAddr, prefix: u8) -> Option<Self> {
+        let max = if address.is_ipv4() { 32 } else { 128 };
+        (prefix <= max).then(|| Self::first(masked(address, prefix), address.is_ipv4(), prefix))
+    }
+
+    /// The network whose first address has these bits, at the upper end.
+    fn first(bits: u128, is_ipv4: bool, prefix: u8) -> Self {
+        let address = if is_ipv4 {
+            IpAddr::V4(((bits >> 96) as u32).into())
+        } else {
+            IpAddr::V6(bits.into())
+        };
+        Self { address, prefix }
+    }
+
     /// Returns true if an address has the prefix.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -67,11 +84,11 @@ impl FromStr for Network {
         if first == bits(address) {
             return Ok(Self { address, prefix });
         }
-        let address = match address {
-            IpAddr::V4(_) => IpAddr::V4(((first >> 96) as u32).into()),
-            IpAddr::V6(_) => IpAddr::V6(first.into()),
-        };
-        Err(NetworkError::HostBits(Self { address, prefix }))
+        Err(NetworkError::HostBits(Self::first(
+            first,
+            address.is_ipv4(),
+            prefix,
+        )))
     }
 }
 

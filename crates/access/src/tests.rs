@@ -34,6 +34,7 @@ proptest! {
         let naive = digits(other).starts_with(&digits(base)[..of_both]);
         prop_assert_eq!(network.contains(other), naive);
         prop_assert!(network.contains(base));
+        prop_assert_eq!(Network::around(base, prefix), Some(network));
         prop_assert_eq!(network.to_string().parse(), Ok(network));
     }
 
@@ -55,8 +56,8 @@ proptest! {
 
     #[test]
     fn table_permits_what_one_rule_permits(
-        rules in prop::collection::vec((0..3_u32, 0..4_usize, 0..3_usize, 0..4_i32), 0..5),
-        asked in (0..3_u32, 0..4_usize, 0..3_usize, 0..4_i32),
+        rules in prop::collection::vec((0..3_u32, 0..6_usize, 0..3_usize, 0..4_i32), 0..5),
+        asked in (0..3_u32, 0..6_usize, 0..3_usize, 0..4_i32),
     ) {
         let names = [None, Some("NAV"), Some("LOG")];
         let made = rules.iter().map(|(user, action, on, event)| Rule {
@@ -64,7 +65,7 @@ proptest! {
             may: vec![Action::ALL[*action].0],
             on: names[*on].map(|name| vec![name.to_owned()]),
             types: (*event > 0).then(|| Ranges::new(vec![Range { first: *event, last: *event }])),
-            sources: None,
+            ..Rule::default()
         });
         let (user, action, object, event) = asked;
         let naive = rules.iter().any(|(of, may, on, types)| {
@@ -75,40 +76,124 @@ proptest! {
         });
         let events = Events { event_type: (event > 0).then_some(event), source: None };
         let table = Table::new(made.collect());
-        let action = Action::ALL[action].0;
-        prop_assert_eq!(
-            table.permits(Subject::User(user), action, names[object], events),
-            naive
-        );
-        prop_assert!(!naive || table.permits_some(Subject::User(user), action, names[object]));
+        let asked = Asked {
+            action: Some(Action::ALL[action].0),
+            operation: b"push",
+            object: names[object],
+            events: Some(events),
+        };
+        prop_assert_eq!(table.permits(Subject::user(user), &asked), naive);
+        let of_some = Asked { events: None, ..asked };
+        prop_assert!(!naive || table.permits(Subject::user(user), &of_some));
+    }
+}
+
+fn consume(events: Option<Events>) -> Asked<'static> {
+    Asked {
+        action: Some(Action::Consume),
+        operation: b"connect_push_consumer",
+        object: None,
+        events,
     }
 }
 
 #[test]
 fn what_no_rule_permits_is_refused() {
-    let anyone = Subject::Unknown;
-    assert!(!Table::default().permits_some(anyone, Action::Consume, None));
+    let anyone = Subject::UNKNOWN;
+    assert!(!Table::default().permits(anyone, &consume(None)));
     let network = Who::Network("10.0.0.0/8".parse().unwrap());
     let table = Table::new(vec![Rule {
         who: vec![network, Who::User(7)],
         may: vec![Action::Consume],
-        on: None,
-        types: None,
         sources: Some(Ranges::new(vec![Range { first: 1, last: 9 }])),
+        ..Rule::default()
     }]);
-    let peer = Subject::Address(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)));
+    let peer = Subject::at(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)));
     let of = |source| Events {
         event_type: None,
         source,
     };
-    let may = |subject, source| table.permits(subject, Action::Consume, None, of(source));
-    assert!(may(peer, Some(9)) && may(Subject::User(7), Some(1)));
+    let may = |subject, source| table.permits(subject, &consume(Some(of(source))));
+    assert!(may(peer, Some(9)) && may(Subject::user(7), Some(1)));
     assert!(
         !may(peer, Some(10)) && !may(peer, None),
         "any source needs a rule for all"
     );
-    assert!(!may(anyone, Some(9)) && !may(Subject::User(8), Some(9)));
-    assert!(!table.permits_some(peer, Action::Supply, None));
+    assert!(!may(anyone, Some(9)) && !may(Subject::user(8), Some(9)));
+    let supply = Asked {
+        action: Some(Action::Supply),
+        ..consume(None)
+    };
+    assert!(!table.permits(peer, &supply));
+}
+
+#[test]
+fn name_of_a_certificate_is_a_peer_of_its_own() {
+    let table = Table::new(vec![Rule {
+        who: vec![Who::Name("rts.ship".to_owned())],
+        may: vec![Action::Consume],
+        ..Rule::default()
+    }]);
+    let named = |name| Subject {
+        name: Some(name),
+        ..Subject::at(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    };
+    assert!(table.permits(named("rts.ship"), &consume(None)));
+    assert!(table.permits(named("RTS.Ship"), &consume(None)));
+    assert!(!table.permits(named("rts.ship.evil"), &consume(None)));
+    assert!(!table.permits(Subject::at(IpAddr::V4(Ipv4Addr::LOCALHOST)), &consume(None)));
+}
+
+#[test]
+fn operations_of_an_adapter_are_permitted_by_name_and_object() {
+    let table = Table::new(vec![Rule {
+        who: vec![Who::Anyone],
+        operations: vec!["heading".to_owned()],
+        on: Some(vec!["ship/nav/".to_owned(), "rudder".to_owned()]),
+        ..Rule::default()
+    }]);
+    let may = |operation: &str, object| {
+        let asked = Asked {
+            action: None,
+            operation: operation.as_bytes(),
+            object,
+            events: None,
+        };
+        table.permits(Subject::UNKNOWN, &asked)
+    };
+    assert!(may("heading", Some("ship/nav/gyro")) && may("heading", Some("rudder")));
+    assert!(!may("set_heading", Some("rudder")), "another operation");
+    assert!(!may("heading", Some("ship/navy")) && !may("heading", Some("rudder2")));
+    assert!(!may("heading", None), "an object without a name");
+}
+
+#[test]
+fn without_a_table_this_host_does_everything_and_others_read() {
+    let table = Table::local(1000);
+    let may = |subject, action| {
+        let asked = Asked {
+            action: Some(action),
+            ..consume(None)
+        };
+        table.permits(subject, &asked)
+    };
+    let far = Subject::at(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
+    let own_address = Subject {
+        is_this_host: true,
+        ..far
+    };
+    let here = [
+        Subject::at(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        own_address,
+        Subject::user(1000),
+    ];
+    for (action, _) in Action::ALL {
+        assert!(here.iter().all(|subject| may(*subject, action)), "{action}");
+        let reads = matches!(action, Action::Resolve | Action::Consume | Action::Observe);
+        for stranger in [far, Subject::user(1001), Subject::UNKNOWN] {
+            assert_eq!(may(stranger, action), reads, "{action}");
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,20 @@ use crate::talk::Progress;
 pub trait Handler: Send {
     /// Handles one message.
     fn handle(&mut self, arrival: Arrival);
+
+    /// Handles messages that one system call has received, without stamps of the kernel. The first one has the time when
+    /// the call returned, and the others the time when all were found in its octets.
+    fn handle_all(&mut self, sequences: &[u64], (returned_ns, found_ns): (i64, i64)) {
+        let times = std::iter::once(returned_ns).chain(std::iter::repeat(found_ns));
+        for (&sequence, received_ns) in sequences.iter().zip(times) {
+            self.handle(Arrival {
+                sequence,
+                kernel_receive_realtime_ns: None,
+                shared_stamp: false,
+                received_ns,
+            });
+        }
+    }
 }
 
 /// One message that arrived at its consumer.
@@ -38,6 +52,9 @@ pub struct Shared {
     pub start_ns: AtomicI64,
     /// Tells the part to finish.
     pub stop: AtomicBool,
+    /// Messages come in bulk: a raw receiver without stamps takes many with one system call, and reads the clock twice
+    /// for all of them ([`Handler::handle_all`]).
+    pub in_bulk: AtomicBool,
     /// See [`Progress`].
     pub sent: AtomicU64,
     /// See [`Progress`].
@@ -65,6 +82,12 @@ impl Shared {
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if messages come in bulk.
+    #[must_use]
+    pub fn is_bulk(&self) -> bool {
+        self.in_bulk.load(Ordering::Relaxed)
     }
 
     /// Returns the counts for a progress line.

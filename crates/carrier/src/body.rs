@@ -212,22 +212,31 @@ impl Body {
 
     /// Writes the sequence number to its place. A number above [`Body::sequence_max`] is truncated.
     pub fn set_sequence(&mut self, sequence: u64) {
-        let Place { at, size } = self.shape.place;
-        let number = &mut self.frame[FRAME_HEADER_SIZE..][at..at + size];
+        let mut frame = std::mem::take(&mut self.frame);
+        self.put_sequence(&mut frame[FRAME_HEADER_SIZE..], sequence);
+        self.frame = frame;
         match &self.shape.path {
             None => {
-                number.copy_from_slice(&sequence.to_be_bytes());
                 if let Value::Octets(octets) = &mut self.value {
                     octets[..SEQUENCE_SIZE].copy_from_slice(&sequence.to_be_bytes());
                 }
             }
             Some(path) => {
-                number.copy_from_slice(&sequence.to_le_bytes()[..size]);
                 if let Some(slot) = path.slot(&mut self.value) {
                     // Cannot fail: numbers beyond the member's range are rejected before the run.
                     let _ = slot.set_number(sequence.cast_signed());
                 }
             }
+        }
+    }
+
+    /// Writes a sequence number to its place in a copy of [`Body::octets`].
+    pub(crate) fn put_sequence(&self, octets: &mut [u8], sequence: u64) {
+        let Place { at, size } = self.shape.place;
+        let number = &mut octets[at..at + size];
+        match self.shape.path {
+            None => number.copy_from_slice(&sequence.to_be_bytes()),
+            Some(_) => number.copy_from_slice(&sequence.to_le_bytes()[..size]),
         }
     }
 

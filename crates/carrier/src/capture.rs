@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ pub struct CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// Creates the file at `path` for packets of these interfaces. The file must not exist.
+    /// Creates the file at `path` for packets of these interfaces. The file must not exist. Only its user can open it: it
+    /// holds what others said.
     ///
     /// # Errors
     /// [`CaptureError`] if the file cannot be created or written.
@@ -45,6 +47,7 @@ impl CaptureWriter {
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)
             .map_err(unmade)?;
         let mut writer = PcapNgWriter::new(BufWriter::new(file))
@@ -272,6 +275,11 @@ mod tests {
             b"de",
         );
         writer.flush();
+        let mode = std::fs::metadata(&path).expect("there").permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o600
+        );
         let (packets, whole) = read_all(&path);
         assert!(whole);
         let seen: Vec<_> = packets

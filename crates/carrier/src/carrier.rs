@@ -50,6 +50,11 @@ pub trait Carrier: Sync {
         true
     }
 
+    /// Whether a connection can carry answers too ([`crate::receiver::Receiver::answering`], [`Sender::answers`]).
+    fn carries_answers(&self) -> bool {
+        false
+    }
+
     /// What the carrier needs in addition to a sender and its receivers.
     fn needs(&self) -> Needs {
         Needs::default()

@@ -1,13 +1,16 @@
 //! The contract of every carrier, checked over its parts: each part is a process, as in a run.
 //!
-//! It is a library, so that whoever writes a carrier runs the same cases (`deckwatch carriers check NAME`).
+//! It is a library, so that whoever writes a carrier runs the same cases (`deckwatch carriers check NAME`). [`record`] runs one
+//! stream in the same way, for instruments that compare carriers.
 
 mod process;
+mod recorded;
 mod trial;
 
 use std::time::Duration;
 
-pub use process::Launcher;
+pub use process::{Launcher, Spot};
+pub use recorded::{Recorded, StreamOrder, record};
 use trial::{Traffic, Trial};
 
 use crate::carrier::Delivery;

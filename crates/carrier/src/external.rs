@@ -7,6 +7,7 @@ mod manifest;
 mod search;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use deckwatch_meter::blame::Road;
 
@@ -15,6 +16,7 @@ pub use search::{Adapter, Adapters, FOLDERS_VARIABLE, Unusable, folders, search}
 
 use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
 use crate::error::PartError;
+use crate::limits::PROGRAM_READY_MAX;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 
@@ -25,6 +27,7 @@ pub struct External {
     summary: &'static str,
     manifest: Manifest,
     program: PathBuf,
+    ready_max: Duration,
 }
 
 impl External {
@@ -32,11 +35,21 @@ impl External {
     /// [`ADAPTERS_MAX`](crate::limits::ADAPTERS_MAX).
     #[must_use]
     pub fn leak(manifest: Manifest, program: PathBuf) -> &'static Self {
+        Self::leak_ready_within(manifest, program, PROGRAM_READY_MAX)
+    }
+
+    /// As [`External::leak`], with another bound of the time until the program is ready.
+    pub(crate) fn leak_ready_within(
+        manifest: Manifest,
+        program: PathBuf,
+        ready_max: Duration,
+    ) -> &'static Self {
         Box::leak(Box::new(Self {
             name: Box::leak(manifest.name.clone().into_boxed_str()),
             summary: Box::leak(manifest.summary.clone().into_boxed_str()),
             manifest,
             program,
+            ready_max,
         }))
     }
 
@@ -44,6 +57,11 @@ impl External {
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Returns the time within which the program must be ready.
+    pub(crate) const fn ready_max(&self) -> Duration {
+        self.ready_max
     }
 
     /// Returns the path of the program.

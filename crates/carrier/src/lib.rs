@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+mod batch;
 pub mod body;
 pub mod capture;
 pub mod carrier;

@@ -43,6 +43,10 @@ pub const SEND_BUFFER_BYTES: u32 = 256 << 10;
 /// more. If the backlog is full, messages are lost.
 pub const BACKLOG_BYTES_MAX: usize = 256 << 10;
 
+/// Octets that a raw supplier writes with one system call if it sends many messages at once, and that a raw consumer
+/// reads then: as much as the usual write of a program that only transfers, and no more than fits in a processor's cache.
+pub const BATCH_BYTES: usize = 128 << 10;
+
 /// Messages that wait for their transmit stamps. If there are more, the oldest stay without stamps.
 pub const PENDING_STAMPS_MAX: usize = 4096;
 

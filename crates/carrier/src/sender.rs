@@ -1,9 +1,12 @@
 //! The supplier's side of every carrier.
 
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use crate::body::Body;
+use crate::carrier::ReceiverSettings;
+use crate::receiver::Receiver;
 
 /// Sends one stream to one destination, or to the channel. Used by one thread.
 pub trait Sender: Send {
@@ -14,6 +17,23 @@ pub trait Sender: Send {
     /// [`SendError`] if the local side or the middleware refuses the message. The message is lost; the schedule
     /// continues.
     fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError>;
+
+    /// Sends the first of these messages, or as many as one system call takes. Each is a message of its own, as if sent
+    /// alone. Returns how many were accepted, or why the first was refused. A rest of the last one may be in the backlog.
+    ///
+    /// # Errors
+    /// As [`Sender::send`].
+    fn send_many(&mut self, sequences: Range<u64>, body: &mut Body) -> Result<u64, SendError> {
+        body.set_sequence(sequences.start);
+        self.send(sequences.start, body).map(|_| 1)
+    }
+
+    /// Returns a receiver of what the peer sends back over this sender's connection, for a carrier with
+    /// [`crate::carrier::Carrier::carries_answers`].
+    fn answers(&self, settings: ReceiverSettings, body: &Body) -> Option<Box<dyn Receiver>> {
+        let _ = (settings, body);
+        None
+    }
 
     /// Passes the kernel stamps of earlier messages to `stamps`. Does not block, and takes a fraction of a millisecond
     /// at most. Returns true if there may be more.

@@ -163,6 +163,8 @@ pub enum PartCommand {
         /// The start time.
         start_ns: i64,
     },
+    /// Write the progress at once. Only channels do.
+    Count,
     /// Finish and write `done`.
     Stop,
 }
@@ -171,6 +173,7 @@ impl fmt::Display for PartCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Go { start_ns } => write!(f, "go {start_ns}"),
+            Self::Count => f.write_str("count"),
             Self::Stop => f.write_str("stop"),
         }
     }
@@ -183,6 +186,7 @@ impl FromStr for PartCommand {
         let mut words = line.split_ascii_whitespace();
         let command = match (words.next(), words.next()) {
             (Some("stop"), None) => Some(Self::Stop),
+            (Some("count"), None) => Some(Self::Count),
             (Some("go"), Some(start)) => start.parse().ok().map(|start_ns| Self::Go { start_ns }),
             _ => None,
         };
@@ -193,9 +197,9 @@ impl FromStr for PartCommand {
     }
 }
 
-/// A line that is neither `go START_NS` nor `stop`.
+/// A line that is none of `go START_NS`, `count` and `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A part understands `go START_NS` and `stop`.")]
+#[error("A part understands `go START_NS`, `count` and `stop`.")]
 pub struct UnknownCommand;
 
 #[cfg(test)]
@@ -204,7 +208,11 @@ mod tests {
 
     #[test]
     fn commands_are_read_as_they_are_written() {
-        for command in [PartCommand::Stop, PartCommand::Go { start_ns: 12_345 }] {
+        for command in [
+            PartCommand::Stop,
+            PartCommand::Count,
+            PartCommand::Go { start_ns: 12_345 },
+        ] {
             assert_eq!(command.to_string().parse(), Ok(command));
         }
         for line in ["", "go", "go soon", "go 1 2", "stop now", "halt"] {

@@ -83,15 +83,65 @@ pub const fn state<'m>(name: &'m str, type_code: &'m TypeCode, is_public: bool) 
     }
 }
 
-/// Implements `Write` and `Parse` for a struct or an exception: its members in order. `fixed` are those whose
-/// members need no
-/// heap: they can be marshalled within a window too. Items behind `write` and `parse` are added to the impls.
+/// Returns the sum of sizes; the largest number if it exceeds that.
+#[must_use]
+pub const fn sum(mut sizes: &[usize]) -> usize {
+    let mut sum = 0_usize;
+    while let [size, rest @ ..] = sizes {
+        sum = sum.saturating_add(*size);
+        sizes = rest;
+    }
+    sum
+}
+
+/// Implements `Write` and `Parse` for a struct or an exception: its members in order. The members of `fixed` ones need
+/// no heap: they can be marshalled within a window too. `plain` ones are fixed, and have the same octets in CDR and in
+/// memory. Items behind the members are added to `Write`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! record {
-    (fixed $name:ident { $($field:ident: $ty:ty),+ } write { $($write:item)* } parse { $($parse:item)* }) => {
+    (plain $name:ident { $($field:ident: $ty:ty),+ $(,)? }) => {
+        impl $crate::plain::Plain for $name {
+            const LEAD: usize = [$(<$ty as $crate::plain::Plain>::LEAD),+][0];
+            const ALIGNMENT: usize = $crate::plain::largest(&[$(<$ty as $crate::plain::Plain>::ALIGNMENT),+]);
+        }
+
+        $crate::record! {
+            @fixed $name { $($field: $ty),+ }
+            write {
+                #[inline]
+                fn laid_out<'s>(
+                    slice: &'s [Self],
+                    w: &mut $crate::Writer<'_>,
+                ) -> ::std::result::Result<::std::option::Option<&'s [u8]>, $crate::EncodeError> {
+                    $crate::plain::laid_out(slice, w)
+                }
+            }
+            parse 'a {
+                #[inline]
+                fn parse_vec(
+                    r: &mut $crate::Reader<'a>,
+                    count: usize,
+                ) -> ::std::result::Result<::std::vec::Vec<Self>, $crate::DecodeError> {
+                    $crate::plain::parse_vec(r, count)
+                }
+
+                #[inline]
+                fn parse_cow(
+                    r: &mut $crate::Reader<'a>,
+                    count: usize,
+                ) -> ::std::result::Result<::std::borrow::Cow<'a, [Self]>, $crate::DecodeError> {
+                    $crate::plain::parse_cow(r, count)
+                }
+            }
+        }
+    };
+    (fixed $name:ident { $($field:ident: $ty:ty),+ $(,)? } $($write:item)*) => {
+        $crate::record! { @fixed $name { $($field: $ty),+ } write { $($write)* } parse 'a {} }
+    };
+    (@fixed $name:ident { $($field:ident: $ty:ty),+ } write { $($write:item)* } parse $a:lifetime { $($parse:item)* }) => {
         impl $crate::Write for $name {
-            const SIZE_MAX: usize = 0_usize$(.saturating_add(<$ty as $crate::Write>::SIZE_MAX))+;
+            const SIZE_MAX: usize = $crate::generated::sum(&[$(<$ty as $crate::Write>::SIZE_MAX),+]);
 
             #[inline(always)]
             fn write_within(&self, w: &mut $crate::WriteWindow<'_>) {
@@ -102,19 +152,19 @@ macro_rules! record {
             $($write)*
         }
 
-        impl<'a> $crate::Parse<'a> for $name {
-            const SIZE_MAX: usize = 0_usize$(.saturating_add(<$ty as $crate::Parse<'a>>::SIZE_MAX))+;
+        impl<$a> $crate::Parse<$a> for $name {
+            const SIZE_MAX: usize = $crate::generated::sum(&[$(<$ty as $crate::Parse<$a>>::SIZE_MAX),+]);
 
             #[inline(always)]
             fn parse_within(r: &mut $crate::ReadWindow<'_>) -> Self {
-                Self { $($field: <$ty as $crate::Parse<'a>>::parse_within(r)),+ }
+                Self { $($field: <$ty as $crate::Parse<$a>>::parse_within(r)),+ }
             }
 
-            $crate::record! { @parse 'a $($field: $ty),+ }
+            $crate::record! { @parse $a $($field: $ty),+ }
             $($parse)*
         }
     };
-    ($name:ident { $($field:ident: $ty:ty),+ } write { $($write:item)* } parse { $($parse:item)* }) => {
+    ($name:ident { $($field:ident: $ty:ty),+ $(,)? } $($write:item)*) => {
         impl $crate::Write for $name {
             $crate::record! { @write $($field)+ }
             $($write)*
@@ -122,10 +172,9 @@ macro_rules! record {
 
         impl<'a> $crate::Parse<'a> for $name {
             $crate::record! { @parse 'a $($field: $ty),+ }
-            $($parse)*
         }
     };
-    ($name:ident {} write {} parse {}) => {
+    ($name:ident {}) => {
         impl $crate::Write for $name {
             #[inline]
             fn write(&self, _: &mut $crate::Writer<'_>) -> ::std::result::Result<(), $crate::EncodeError> {
@@ -150,7 +199,7 @@ macro_rules! record {
         }
     };
     (@parse $a:lifetime $($field:ident: $ty:ty),+) => {
-        const SIZE_MIN: usize = 0 $(+ <$ty as $crate::Parse<$a>>::SIZE_MIN)+;
+        const SIZE_MIN: usize = $crate::generated::sum(&[$(<$ty as $crate::Parse<$a>>::SIZE_MIN),+]);
 
         #[inline]
         fn parse(r: &mut $crate::Reader<$a>) -> ::std::result::Result<Self, $crate::DecodeError> {

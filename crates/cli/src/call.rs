@@ -19,6 +19,7 @@ use crate::exit;
 use crate::idl_args::IdlArgs;
 use crate::mission_args::duration;
 use crate::output::err;
+use crate::tls::TlsArgs;
 use signature::Signature;
 pub(crate) use world::Surroundings;
 
@@ -31,6 +32,7 @@ Examples:
   deckwatch call corbaloc::localhost:2809/NameService resolve '[{id: ships, kind: \"\"}]' --idl idl/omg/CosNaming.idl
   deckwatch call echo.ior calls --idl idl/deckwatch/echo.idl                      read an attribute
   deckwatch call exchange.ior fee 12.5 --idl idl/deckwatch/asynchronous.idl       write one
+  deckwatch call corbaloc:ssliop:ship:2810/NameService _non_existent --tls-authorities ship.pem  over TLS
   deckwatch call corbaname::localhost:2809#fleet/alpha.ship _non_existent         needs no IDL
   deckwatch call --list --idl idl/omg/CosNaming.idl                               what can be called
   deckwatch call echo.ior echo_any '{type: \"sequence<long>\", value: [1, 2]}' --idl idl/deckwatch/echo.idl --dry-run
@@ -81,6 +83,8 @@ pub(crate) struct Args {
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -96,7 +100,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn orb(args: &Args) -> anyhow::Result<Orb> {
-    let mut builder = Orb::builder()
+    let mut builder = args
+        .tls
+        .over(Orb::builder())?
         .connect_timeout(args.connect_timeout)
         .round_trip_timeout(args.timeout);
     for text in &args.init_ref {

@@ -3,7 +3,6 @@
 mod federation;
 mod group;
 mod real_time;
-mod refusals;
 mod scheduled;
 mod served;
 mod stored;
@@ -11,17 +10,18 @@ mod typed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_event::{
-    Access, ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
+    ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
 };
 use deckwatch_naming::user::{Existing, bind_with_contexts};
+use deckwatch_orb::Orb;
 use deckwatch_orb::cos_naming::NamingContextRef;
 
-use crate::serve::ServeArgs;
+use crate::guarded::{GuardArgs, Refusals};
+use crate::serve::{ReachArgs, ServeArgs};
 use real_time::Started;
 use served::Served;
 
@@ -29,9 +29,9 @@ use served::Served;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  deckwatch channel --listen 0.0.0.0:0 --ior-file nav.ior
+  deckwatch channel --ior-file nav.ior
   deckwatch channel --bind deckwatch/NAV --names corbaloc::ship:2809/NameService
-  deckwatch channel --factory --listen 0.0.0.0:11169 --bind EventChannelFactory \\
+  deckwatch channel --factory --listen 0.0.0.0:11169 --access ship-access.toml --bind EventChannelFactory \\
       --names corbaloc::ship:2809/NameService
   eventc -n NAV corbaloc::ship:11169/omniEvents
   deckwatch channel --queue 1000 --when-full disconnect:30 --memory 64
@@ -40,11 +40,12 @@ Examples:
   deckwatch channel --real-time --scheduler corbaloc::ship:10015/ScheduleService --lane-priorities 10:30
   deckwatch channel --real-time --dispatching lanes:10000,20000 --order deadline
   deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
-  deckwatch channel --real-time --listen 0.0.0.0:0 --bind NAV --names corbaloc::shore:2809/NameService \\
+  deckwatch channel --real-time --listen 0.0.0.0:0 --access shore-access.toml --bind NAV --names corbaloc::shore:2809/NameService \\
       --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
   deckwatch channel --real-time --group ship1:7000,ship2:7000 --listen ship1:7000 --ior-file nav.ior
   deckwatch channel --real-time --listen 0.0.0.0:0 --access nav-access.toml --bind NAV \\
       --names corbaloc::ship:2809/NameService
+  deckwatch channel --listen 10.1.0.5:7000 --reach 10.2.0.0/16 --ior-file nav.ior
   deckwatch channel --typed ship.idl --interface IDL:Ship/Nav:1.0 --ior-file nav.ior
 
 A COS channel has the push and the pull model on both sides.
@@ -55,7 +56,8 @@ IDL:Ship/PullNav:1.0: for each operation `o` with `in` parameters it has `void o
 
 A factory has the interfaces of omniEvents': `eventc` and any client of CosLifeCycle::GenericFactory create channels.
 
-An access file has rules such as these; `deckwatch schema access` prints its schema:
+Without --access, this host may do everything, and others may consume events and look at counts. An access file has rules
+such as these; `deckwatch schema access` prints its schema:
   [[allow]]
   who = [\"10.1.0.0/16\", \"uid:1000\"]
   may = [\"supply\"]
@@ -65,6 +67,8 @@ A channel ends with SIGINT or SIGTERM, or when a client destroys it; a factory e
 pub(crate) struct Args {
     #[command(flatten)]
     serve: ServeArgs,
+    #[command(flatten)]
+    reach: ReachArgs,
     /// Bind the channel or the factory to this name; contexts on the way are made
     #[arg(long, value_name = "NAME", requires = "names")]
     bind: Option<String>,
@@ -116,10 +120,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     share_per_peer: u8,
-    /// Who may supply, consume, observe and administer, by address or user: what no rule of this file allows is
-    /// refused. Without it, everybody on the addresses that the channel listens at
-    #[arg(long, value_name = "FILE")]
-    access: Option<PathBuf>,
+    #[command(flatten)]
+    guard: GuardArgs,
     #[command(flatten)]
     real_time: real_time::RealTimeArgs,
     #[command(flatten)]
@@ -140,15 +142,19 @@ fn when_full(text: &str) -> Result<WhenFull, String> {
     }
 }
 
-/// The rules of `--access`.
-fn access(args: &Args) -> anyhow::Result<Option<Access>> {
-    let Some(file) = &args.access else {
-        return Ok(None);
-    };
-    Ok(Some(Access {
-        table: Arc::new(deckwatch_scenario::access::load(file)?),
-        name: args.bind.clone(),
-    }))
+/// Binds what is served to the name of `--bind`.
+fn bind(args: &Args, orb: &Orb, served: &Served) -> anyhow::Result<()> {
+    if let (Some(name), Some(names)) = (&args.bind, &args.names) {
+        let names = crate::reference::target(orb, names)?;
+        bind_with_contexts(
+            &NamingContextRef::unchecked_narrow(names),
+            name,
+            served.reference(),
+            Existing::Replace,
+        )
+        .with_context(|| format!("cannot bind {name}"))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
@@ -156,12 +162,13 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         Ok(interfaces) => interfaces,
         Err(status) => return Ok(status),
     };
-    let access = access(&args)?;
+    let access = args.guard.access(args.bind.clone())?;
     let store = match &args.store {
         Some(file) => Some(stored::open(file, &mut args.serve.listen)?),
         None => None,
     };
-    let orb = args.serve.orb()?;
+    let audit = args.guard.audit()?;
+    let orb = args.serve.orb(audit.as_ref(), Some(&args.reach))?;
     if let Some(store) = &store {
         stored::keep_port(store, &orb)?;
     }
@@ -172,7 +179,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         push_timeout: Duration::from_secs(args.push_timeout),
         pull_period: Duration::from_millis(args.pull_period),
         share_percent: args.share_per_peer,
-        access,
+        access: Some(access),
     };
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
     let mut served = if args.real_time.is_asked() {
@@ -197,24 +204,18 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     } else {
         Served::Channel(EventChannel::start(&orb, options).with_context(out_of_bounds)?)
     };
-    if let (Some(name), Some(names)) = (&args.bind, &args.names) {
-        let names = crate::reference::target(&orb, names)?;
-        bind_with_contexts(
-            &NamingContextRef::unchecked_narrow(names),
-            name,
-            served.reference(),
-            Existing::Replace,
-        )
-        .with_context(|| format!("cannot bind {name}"))?;
-    }
-    let refusals = refusals::Refusals::default();
+    bind(&args, &orb, &served)?;
+    let refusals = Refusals::default();
     args.serve.serve_until(&orb, served.reference(), || {
-        refusals.look(&served);
+        refusals.look(|| served.take_refusals());
         served.has_ended()
     })?;
-    refusals.print(&served);
+    refusals.print(served.take_refusals());
     served.close();
     orb.shutdown(true)?;
+    if let Some(audit) = &audit {
+        audit.close();
+    }
     served.print_counts();
     served.check_end()?;
     Ok(ExitCode::SUCCESS)

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use deckwatch_carrier::carriers::built_in_names;
 use deckwatch_probe::sweep::{Axes, grid};
 
-use crate::sweep::{Method, carriers, sizes};
+use crate::mission_args::ALL;
+use crate::sweep::{Method, sizes};
 
 /// Measure transactions in nine processor states, three at each end, by size
 #[derive(clap::Args)]
@@ -37,7 +39,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let compared = (carriers(&args.carriers)?, Axes::default());
+    let mut carriers = args.method.carriers(&args.carriers)?;
+    if args.carriers.iter().any(|name| name == ALL) {
+        carriers.leave_out_adapters(ANSWERS_NOTHING);
+    }
+    let mut named = carriers.carriers.iter();
+    if let Some(adapter) = named.find(|carrier| carrier.external().is_some()) {
+        anyhow::bail!(
+            "{adapter} cannot be measured: {ANSWERS_NOTHING}. Name some of {}.",
+            built_in_names()
+        );
+    }
+    let compared = (carriers, Axes::default());
     let sizes = (sizes(&args.sizes)?, None);
     args.method.carry_out("grid", compared, sizes, grid)
 }
+
+/// Why the states leave out a carrier in another language.
+const ANSWERS_NOTHING: &str =
+    "its program answers nothing, and the states are compared by transactions";

@@ -225,6 +225,7 @@ fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io::Result<()>
         grid_tables::print(out, found)?;
     } else {
         figure_tables::print(out, found)?;
+        bench_tables::print_standings(out, &found.standings)?;
     }
     for skip in &found.skipped {
         writeln!(out, "skipped: {}: {}", skip.what, skip.reason)?;

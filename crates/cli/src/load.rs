@@ -2,6 +2,7 @@
 
 mod cpu;
 mod net;
+mod stress;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) struct Args {
 enum What {
     Cpu(cpu::Args),
     Net(Box<net::Args>),
+    Memory(stress::MemoryArgs),
+    Disk(stress::DiskArgs),
 }
 
 /// The options of every load.
@@ -53,6 +56,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.what {
         What::Cpu(args) => cpu::run(&args),
         What::Net(args) => net::run(&args),
+        What::Memory(args) => stress::memory(&args),
+        What::Disk(args) => stress::disk(args),
     }
 }
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod guarded;
 mod idl_args;
 mod laboratory;
 mod live;
@@ -46,6 +47,7 @@ mod scheduler;
 mod schema;
 mod sweep;
 mod testbed;
+mod tls;
 mod verdicts;
 mod version;
 

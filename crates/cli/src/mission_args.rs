@@ -99,17 +99,7 @@ impl MissionArgs {
     /// Returns the adapters that `all` does not include, each with the reason.
     fn left_out(&self) -> Option<Vec<LeftOut>> {
         let is_all = self.carriers.iter().flatten().any(|name| name == ALL);
-        let adapters = &carriers::found().adapters;
-        let unbuilt = adapters.adapters.iter().filter_map(|adapter| {
-            let reason = adapter.program.clone().err()?;
-            let carrier = adapter.manifest.name.clone();
-            Some(LeftOut { carrier, reason })
-        });
-        let unusable = adapters.unusable.iter().map(|one| LeftOut {
-            carrier: one.folder.display().to_string(),
-            reason: one.reason.clone(),
-        });
-        is_all.then(|| unbuilt.chain(unusable).collect())
+        is_all.then(|| left_out().collect())
     }
 
     fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
@@ -132,8 +122,23 @@ impl MissionArgs {
     }
 }
 
+/// Returns the adapters of this machine that cannot be used, each with the reason.
+pub(crate) fn left_out() -> impl Iterator<Item = LeftOut> {
+    let adapters = &carriers::found().adapters;
+    let unbuilt = adapters.adapters.iter().filter_map(|adapter| {
+        let reason = adapter.program.clone().err()?;
+        let carrier = adapter.manifest.name.clone();
+        Some(LeftOut { carrier, reason })
+    });
+    let unusable = adapters.unusable.iter().map(|one| LeftOut {
+        carrier: one.folder.display().to_string(),
+        reason: one.reason.clone(),
+    });
+    unbuilt.chain(unusable)
+}
+
 /// The word that stands for all variants of a file, and for all carriers.
-const ALL: &str = "all";
+pub(crate) const ALL: &str = "all";
 
 /// Parses a duration greater than zero, such as `20s` or `500ms`.
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {

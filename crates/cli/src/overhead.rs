@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::carriers::{CarrierRef, found};
 use deckwatch_probe::sweep::{Axes, TRANSPORTS, overhead};
 
 use crate::sweep::{Method, carriers, sizes};
@@ -12,16 +12,18 @@ use crate::sweep::{Method, carriers, sizes};
 #[command(after_help = "\
 A sweep over udp, tcp and the carriers. At each size they take turns, iteration by iteration, and each iteration is \
 compared with the transport's iteration beside it: the result is the median of the pairs with its quartiles. The table \
-of percentages of samples against time is table 3.4-1 of Pallack's thesis. A folder of `sweep` can be resumed if it has \
+of percentages of samples against time is table 3.4-1 of Pallack's thesis. Adapters answer nothing: they are compared by \
+one-way latency and throughput between a supplier and a consumer, and so are all others then (see `sweep --help`). A folder of `sweep` can be resumed if it has \
 udp or tcp, and the same options.
 
 Examples:
   deckwatch overhead
   deckwatch overhead --carriers corba --sizes 256,1024,8192
+  deckwatch overhead --carriers corba,omniorb,cyclonedds --sizes 64,1024 --iterations 5
   deckwatch overhead --iterations 3 --messages 500 --json
   deckwatch overhead --resume results/overhead-1")]
 pub(crate) struct Args {
-    /// Carriers that are compared with udp and tcp: corba, corba-oneway, event, rt-event, or `all`
+    /// Carriers that are compared with udp and tcp: corba, corba-oneway, event, rt-event, adapters, or `all` of this machine
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["all"])]
     carriers: Vec<String>,
     /// Message sizes in octets, as for `sweep`
@@ -36,15 +38,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let transports = TRANSPORTS.map(str::to_owned);
-    let mut compared = carriers(&transports)?;
-    let named = carriers(&args.carriers)?;
-    compared.extend(named);
-    // In the order of the table of carriers, which is that of the colours.
-    let in_order: Vec<CarrierRef> = CarrierRef::all()
-        .filter(|carrier| compared.contains(carrier))
-        .collect();
     let method = &args.method;
-    let compared = (in_order, Axes::default());
+    let mut compared = method.carriers(&args.carriers)?;
+    let transports = carriers(&TRANSPORTS.map(str::to_owned))?;
+    // In the order of the table of carriers, which is that of the colours.
+    let all = CarrierRef::all().chain(found().carriers());
+    compared.carriers = all
+        .filter(|carrier| transports.contains(carrier) || compared.carriers.contains(carrier))
+        .collect();
+    let compared = (compared, Axes::default());
     method.carry_out("overhead", compared, (sizes(&args.sizes)?, None), overhead)
 }

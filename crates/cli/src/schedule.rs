@@ -18,6 +18,7 @@ use deckwatch_sched::{Measurements, Strategy, in_words};
 use crate::exit::INFEASIBLE;
 use crate::output::{errln, outln};
 use crate::serve::client_orb;
+use crate::tls::TlsArgs;
 
 /// Compute the priorities of operations, and whether each meets its deadline
 #[derive(clap::Args)]
@@ -100,7 +101,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Returns what consumers have reported to a scheduling service of the operations of a file. Operations that the file
 /// does not have are named on standard error.
 fn measurements(file: &ScheduleFile, reference: &str) -> anyhow::Result<Measurements> {
-    let orb = client_orb(false)?;
+    let orb = client_orb(false, &TlsArgs::default())?;
     let scheduler = crate::reference::target(&orb, reference)?;
     let all = reported(&scheduler).with_context(|| {
         format!("`{reference}` returns no measured execution times; only a scheduling service of Deckwatch has them")

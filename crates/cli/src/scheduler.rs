@@ -17,7 +17,7 @@ use crate::serve::ServeArgs;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  deckwatch scheduler --listen 0.0.0.0:10015 --names corbaloc::ship:2809/NameService
+  deckwatch scheduler --listen 10.1.0.5:10015 --names corbaloc::ship:2809/NameService
   deckwatch scheduler --strategy muf --overhead 20us --admit --ior-file scheduler.ior
   deckwatch call --idl idl/rtec/RtecScheduler.idl corbaloc::ship:10015/ScheduleService \\
       RtecScheduler::Scheduler::get_rt_info_set
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let orb = args.serve.orb()?;
+    let orb = args.serve.orb(None, None)?;
     let options = SchedulerOptions {
         settings: Settings {
             strategy: Strategy::named(&args.strategy).unwrap_or_default(),

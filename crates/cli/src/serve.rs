@@ -3,12 +3,15 @@
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_audit::{Audit, Event, Record};
+use deckwatch_orb::{ObjectRef, Orb, Reach, Tls};
 
-use crate::output::{outln, write_whole};
+use crate::output::{errln, outln, write_whole};
+use crate::tls::TlsArgs;
 
 /// Interval at which a serving process checks whether it must end.
 const END_CHECK: Duration = Duration::from_millis(100);
@@ -16,20 +19,65 @@ const END_CHECK: Duration = Duration::from_millis(100);
 /// Where a server listens and what it tells of itself.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen at (port 0 for any free one), or unix:/path, or shm:/path
+    /// Address and port to listen at (port 0 for any free one), or tls:HOST:PORT, or unix:/path, or shm:/path
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     pub(crate) listen: String,
     /// Write the reference to this file as well as to standard output
     #[arg(long, value_name = "FILE")]
     ior_file: Option<PathBuf>,
+    /// Listen at this address over TLS too, beside `--listen`
+    #[arg(long, value_name = "HOST:PORT", requires = "tls_certificate")]
+    tls_listen: Option<String>,
+    #[command(flatten)]
+    tls: TlsArgs,
+    /// What the options of TLS have loaded.
+    #[arg(skip)]
+    loaded: OnceLock<Tls>,
+    /// Is told when the certificates are read again.
+    #[arg(skip)]
+    audit: OnceLock<Audit>,
+}
+
+/// Where a service that calls what its clients name may be led.
+#[derive(clap::Args)]
+pub(crate) struct ReachArgs {
+    /// Call objects in these networks too for clients on other hosts: 10.2.0.0/16,fd00::/8 or any (all but loopback)
+    ///
+    /// A client on another host gives references, and the service calls them: its consumers, its naming contexts. They
+    /// lead only to the networks in which the service listens and to these; never to unix sockets, and to loopback only
+    /// if a network here contains it. Clients on this host give any address.
+    #[arg(long, value_name = "NETWORKS")]
+    reach: Option<Reach>,
 }
 
 impl ServeArgs {
     /// Returns an ORB that listens at that address, with its root POA active.
-    pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
+    /// `audit` is told who connects and what is refused; a service that calls what its clients name has a reach.
+    pub(crate) fn orb(
+        &self,
+        audit: Option<&Audit>,
+        reach: Option<&ReachArgs>,
+    ) -> anyhow::Result<Orb> {
         // Each client needs a file descriptor. If the limit cannot be raised, the present limit is used.
         let _may_open = deckwatch_os::process::raise_open_files();
-        let orb = Orb::builder().listen(&self.listen)?.build();
+        let mut builder = Orb::builder();
+        if let Some(reach) = reach {
+            builder = builder.reach(reach.reach.clone().unwrap_or_default());
+        }
+        builder = builder.listen(&self.tls.listen_at(&self.listen))?;
+        if let Some(also) = &self.tls_listen {
+            builder = builder.listen(&format!("tls:{also}"))?;
+        }
+        if let Some(tls) = self.tls.load()? {
+            builder = builder.tls(&tls);
+            // An ORB is made once.
+            let _ = self.loaded.set(tls);
+        }
+        if let Some(audit) = audit {
+            builder = builder.access_log(Arc::new(audit.clone()));
+            let _ = self.audit.set(audit.clone()); // An ORB is made once.
+        }
+        let orb = builder.build();
         let orb = orb.with_context(|| match TcpListener::bind(&self.listen) {
             Err(error) if error.kind() == ErrorKind::AddrNotAvailable => format!(
                 "cannot listen at {}: no interface of this host has that address",
@@ -41,7 +89,8 @@ impl ServeArgs {
         Ok(orb)
     }
 
-    /// Prints the reference, then serves until SIGINT, SIGTERM or `ended`. Sends CloseConnection on open connections
+    /// Prints the reference, then serves until SIGINT, SIGTERM or `ended`. With TLS, SIGHUP reads the certificates again;
+    /// without, it ends the server too. Sends CloseConnection on open connections
     /// before it returns.
     pub(crate) fn serve(
         &self,
@@ -61,12 +110,32 @@ impl ServeArgs {
         ended: impl Fn() -> bool,
     ) -> anyhow::Result<()> {
         deckwatch_os::signal::catch_ending()?;
+        let tls = self.loaded.get();
+        if tls.is_some() {
+            deckwatch_os::signal::catch_reload()?;
+        }
         let ior = orb.object_to_string(reference);
         if let Some(file) = &self.ior_file {
             write_whole(file, &format!("{ior}\n"))?;
         }
         outln!("{ior}")?;
         while deckwatch_os::signal::ending().is_none() && !ended() {
+            if let Some(tls) = tls
+                && deckwatch_os::signal::take_reload()
+            {
+                match tls.reload() {
+                    Ok(()) => {
+                        errln!("SIGHUP: the certificates are read again.");
+                        if let Some(audit) = self.audit.get() {
+                            audit.record(Record {
+                                about: Some("certificates".to_owned()),
+                                ..Record::new(Event::Reloaded)
+                            });
+                        }
+                    }
+                    Err(error) => errln!("SIGHUP: {error}. Those in use stay in use."),
+                }
+            }
             std::thread::sleep(END_CHECK);
         }
         Ok(())
@@ -74,8 +143,9 @@ impl ServeArgs {
 }
 
 /// Returns an ORB for a client. With `trace`, it prints its messages on standard error.
-pub(crate) fn client_orb(trace: bool) -> anyhow::Result<Orb> {
-    let mut builder = Orb::builder()
+pub(crate) fn client_orb(trace: bool, tls: &TlsArgs) -> anyhow::Result<Orb> {
+    let mut builder = tls
+        .over(Orb::builder())?
         .connect_timeout(Duration::from_secs(5))
         .round_trip_timeout(Duration::from_secs(30));
     if trace {

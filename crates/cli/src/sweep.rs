@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_carrier::carrier::BufferSize;
-use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::carriers::{CarrierRef, find_in, found};
 use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
 use deckwatch_probe::laboratory::{Inserted, LaboratoryError, Progress, Setup};
@@ -23,13 +23,14 @@ use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
 
 use crate::laboratory::{Destination, Where, version};
-use crate::mission_args::network;
+use crate::mission_args::{ALL, duration, left_out, network};
 
 /// Measure transactions, latency and throughput over message sizes and carriers
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Args {
-    /// Carriers to compare, which take turns at each size: udp, tcp, corba, corba-oneway, event, rt-event, or `all`
+    /// Carriers to compare, which take turns at each size: udp, tcp, corba, corba-oneway, event, rt-event, adapters, or
+    /// `all` of this machine
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["udp", "tcp"])]
     carriers: Vec<String>,
     /// Message sizes in octets: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000), or `nttcp` (16 octets to
@@ -110,6 +111,19 @@ fn buffer(text: &str) -> Result<BufferSize, String> {
 /// The largest socket buffer. Larger ones hide every loss.
 const SOCKET_BUFFER_MAX: u32 = 64 << 20;
 
+/// Parses an interval between transactions.
+fn interval(text: &str) -> anyhow::Result<Duration> {
+    let interval = duration(text)?;
+    anyhow::ensure!(
+        interval <= INTERVAL_MAX,
+        "Transactions begin at least every {INTERVAL_MAX:?}; write for example 1ms or 20ms."
+    );
+    Ok(interval)
+}
+
+/// A longer silence of an end counts as its failure.
+const INTERVAL_MAX: Duration = Duration::from_millis(500);
+
 /// TCP_NODELAY.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum NoDelay {
@@ -128,6 +142,10 @@ pub(crate) struct Method {
     /// NUM_MESSAGES: transactions, and messages of the stream, in an iteration
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=SWEEP_MESSAGES_MAX))]
     messages: u64,
+    /// Begin transactions at this interval, such as 1ms, not as soon as the one before is answered. An interval that was
+    /// not kept is a warning
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Duration>,
     /// Run these instruments for a second beside each iteration of udp and tcp on loopback, and give ours over theirs
     #[arg(
         long,
@@ -143,6 +161,9 @@ pub(crate) struct Method {
     /// What a datagram does that finds the send buffer full
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Full::Wait)]
     full: Full,
+    /// How the messages of a stream are sent
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Sends::Each)]
+    sends: Sends,
     /// Emulate this network between the ends, which are two hosts then: fast-ethernet,
     /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
@@ -174,6 +195,9 @@ pub(crate) struct Method {
     /// Processors and scheduling class of both ends
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Where::Default)]
     condition: Where,
+    /// Search this folder too for carriers in other languages
+    #[arg(long, value_name = "FOLDER")]
+    adapters: Vec<PathBuf>,
     /// Go on with the sweep in this folder, after its last finished point. Give the same options
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     resume: Option<PathBuf>,
@@ -182,6 +206,18 @@ pub(crate) struct Method {
 }
 
 impl Method {
+    /// The carriers of these names, each once; and of `all`, those that cannot be used, each with the reason.
+    pub(crate) fn carriers(&self, names: &[String]) -> anyhow::Result<Carriers> {
+        find_in(&self.adapters);
+        let left_out = if names.iter().any(|name| name == ALL) {
+            left_out().map(|one| (one.carrier, one.reason)).collect()
+        } else {
+            Vec::new()
+        };
+        let carriers = carriers(names)?;
+        Ok(Carriers { carriers, left_out })
+    }
+
     pub(crate) const fn iterations(&self) -> u16 {
         self.iterations
     }
@@ -217,7 +253,7 @@ impl Method {
     pub(crate) fn carry_out(
         &self,
         name: &str,
-        (carriers, axes): (Vec<CarrierRef>, Axes),
+        (Carriers { carriers, left_out }, axes): (Carriers, Axes),
         (sizes, adaptive): (Vec<u32>, Option<usize>),
         measure: Measure,
     ) -> anyhow::Result<ExitCode> {
@@ -233,10 +269,12 @@ impl Method {
             setup,
             condition: self.condition.into(),
             carriers,
+            left_out,
             axes,
             sizes,
             messages: self.messages,
-            every: Duration::ZERO,
+            every: self.interval.unwrap_or_default(),
+            in_bulk: self.sends == Sends::Bulk,
             seed: self.seed,
             adaptive,
             waits: self.full == Full::Wait,
@@ -269,6 +307,27 @@ impl Method {
     }
 }
 
+/// The carriers of a sweep.
+pub(crate) struct Carriers {
+    pub(crate) carriers: Vec<CarrierRef>,
+    /// Those that cannot be used, each with the reason.
+    left_out: Vec<(String, String)>,
+}
+
+impl Carriers {
+    /// Leaves out the carriers in other languages.
+    pub(crate) fn leave_out_adapters(&mut self, reason: &str) {
+        self.carriers.retain(|carrier| {
+            let is_adapter = carrier.external().is_some();
+            if is_adapter {
+                let left_out = (carrier.name().to_owned(), reason.to_owned());
+                self.left_out.push(left_out);
+            }
+            !is_adapter
+        });
+    }
+}
+
 /// A function of `probe` that measures a sweep.
 type Measure = fn(&Sweep, &mut dyn FnMut(&Progress)) -> Result<ExperimentDocument, LaboratoryError>;
 
@@ -279,6 +338,10 @@ enum Beside {
     Sockperf,
     /// Its received throughput
     Iperf3,
+    /// The median of its round trips of datagrams, one in a millisecond
+    Irtt,
+    /// Its received throughput
+    Nuttcp,
 }
 
 impl From<Beside> for Instrument {
@@ -286,8 +349,19 @@ impl From<Beside> for Instrument {
         match of {
             Beside::Sockperf => Self::Sockperf,
             Beside::Iperf3 => Self::Iperf3,
+            Beside::Irtt => Self::Irtt,
+            Beside::Nuttcp => Self::Nuttcp,
         }
     }
+}
+
+/// How the messages of a stream are sent.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sends {
+    /// Each with a system call of its own, as a program sends that has one message at a time
+    Each,
+    /// As many with one system call as udp and tcp can: 64 datagrams, or 128 KiB of a stream
+    Bulk,
 }
 
 /// What happens to a datagram when the send buffer is full.
@@ -319,6 +393,12 @@ Metrics, by the equations of Irey, Harrison and Marlow:
         );
     }
     text += "\
+An adapter (`deckwatch carriers`) is a program that sends by a schedule and answers nothing: it has no transaction time \
+and no one-way latency back. Each of its iterations runs a supplier and a consumer, as `deckwatch run` does, twice: with a \
+message every millisecond (at most 500), for the one-way latency, and without pause (at most 10,000), for end-to-end \
+throughput and data received. The built-in carriers are then measured in the same way beside it. Messages have at least 8 \
+octets. An adapter that fails is left out with its reason, and the others go on. Buffers, streams and hops are not varied.
+
 A point has mean, variance, standard deviation (EQ 13 to 15), minimum, maximum, and of times the percentiles that the \
 sample supports.
 
@@ -326,13 +406,16 @@ Examples:
   deckwatch sweep --carriers udp,tcp --sizes 16..1024:16 --iterations 5 --messages 200
   deckwatch sweep --sizes ffi --carriers tcp,corba
   deckwatch sweep --carriers all --adaptive
+  deckwatch sweep --carriers udp,tcp,zeromq,cyclonedds --sizes 64,1024,8192 --iterations 5
   deckwatch sweep --output results/night
   deckwatch sweep --resume results/night
   deckwatch sweep --carriers udp --sizes 1024,8192 --full error --json
   deckwatch sweep --carriers tcp --buffers 1K,8K,128K,default --no-delay on,off --sizes 64,1024,8192
   deckwatch sweep --carriers udp,corba --streams 1..4 --servants 1,100 --sizes 64,1024
   deckwatch sweep --carriers tcp --hops 1..3 --network fast-ethernet --sizes 64..4096:64
-  deckwatch sweep --sizes 64,1472,8192 --beside sockperf,iperf3
+  deckwatch sweep --sizes 64,1472,8192 --beside sockperf --condition pinned
+  deckwatch sweep --sizes 64,1024 --carriers udp --interval 1ms --beside irtt
+  deckwatch sweep --sizes 64,1472,8192 --beside iperf3,nuttcp --condition two-cores --sends bulk
   deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500
   deckwatch sweep --hosts two-machines.toml --from RTS --to SONAR --sizes 64,1024,8192";
     text
@@ -340,24 +423,19 @@ Examples:
 
 /// The carriers of these names, each once.
 pub(crate) fn carriers(names: &[String]) -> anyhow::Result<Vec<CarrierRef>> {
-    let mut carriers: Vec<CarrierRef> = Vec::new();
+    let mut all: Vec<CarrierRef> = Vec::new();
     for name in names {
         let named = match name.as_str() {
-            "all" => CarrierRef::all().collect(),
+            ALL => CarrierRef::all().chain(found().carriers()).collect(),
             name => vec![name.parse()?],
         };
         for carrier in named {
-            anyhow::ensure!(
-                carrier.external().is_none(),
-                "{carrier} is a program of its own, which a sweep cannot measure. Compare it by: deckwatch run FILE \
-                 --carriers udp,{carrier}"
-            );
-            if !carriers.contains(&carrier) {
-                carriers.push(carrier);
+            if !all.contains(&carrier) {
+                all.push(carrier);
             }
         }
     }
-    Ok(carriers)
+    Ok(all)
 }
 
 /// The sizes of an option.
@@ -376,7 +454,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         0 => (sizes.len() / 10).max(17),
         points => points,
     });
-    let carriers = carriers(&args.carriers)?;
+    let carriers = args.method.carriers(&args.carriers)?;
     let method = &args.method;
     let axes = Axes {
         buffers: args.buffers,

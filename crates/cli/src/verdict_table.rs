@@ -43,7 +43,7 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
     for note in notes(document) {
         writeln!(out, "{note}")?;
     }
-    print_warnings(out, &document.warnings)?;
+    print_warnings(out, &document.folded_warnings())?;
     print_verdict(out, document.verdict.kind)?;
     for reason in &document.verdict.reasons {
         writeln!(out, "  {reason}")?;

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::result::ResultDocument;
 
 struct Folder(PathBuf);
@@ -113,4 +114,94 @@ fn a_carrier_that_is_named_must_start() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(words), "{carriers}: {said}");
     }
+}
+
+/// The adapter of the C template moves messages over TCP; another one does not start, and a third is not built.
+#[test]
+fn overhead_compares_adapters_between_parts_and_leaves_out_those_that_fail() {
+    let folder = Folder::new("overhead");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let built = Command::new("make")
+        .args(["-s", "-C", "adapters/template"])
+        .current_dir(root)
+        .env("DECKWATCH_ADAPTER_OUT", folder.0.join("template"))
+        .output();
+    match built {
+        Ok(built) => assert!(built.status.success(), "{}", text(&built.stderr)),
+        Err(error) => {
+            deckwatch_testkit::skip("template", &format!("make cannot be run: {error}"));
+            return;
+        }
+    }
+    let manifest = std::fs::read_to_string(folder.0.join("template/carrier.toml")).expect("built");
+    let name = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("name = "));
+    let name = name.expect("a name").trim_matches('"').to_owned();
+    let result = folder.0.join("result");
+    let carriers = format!("--carriers=all,{name}");
+    let words = [
+        "overhead",
+        &carriers,
+        "--sizes=8,2000",
+        "--iterations=2",
+        "--messages=60",
+    ];
+    let output = folder.deckwatch(&[&words[..], &["--output", &result.to_string_lossy()]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = ExperimentDocument::load(&result.join("result.json")).expect("a document");
+    let of = |system: &str| {
+        let points = document.measurements.iter();
+        points
+            .filter(|point| point.system == system)
+            .collect::<Vec<_>>()
+    };
+    for point in of(&name) {
+        // No answer comes back: transactions are not measured, and not computed from something else.
+        assert!(
+            !point
+                .values
+                .keys()
+                .any(|key| key.starts_with("transaction")),
+            "{point:?}"
+        );
+        assert_eq!(point.values["parts_one_way_samples"], 120.0, "{point:?}");
+        assert_eq!(point.values["parts_ledger_received"], 120.0, "{point:?}");
+        assert!(point.values["parts_one_way_mean_ns"] > 0.0);
+        assert!(
+            point.runs.contains_key("parts_added_to_tcp_ns"),
+            "{point:?}"
+        );
+        assert!(
+            point
+                .runs
+                .contains_key("parts_throughput_lost_against_udp_share")
+        );
+    }
+    assert_eq!(of(&name).len(), 2, "a point for each size");
+    for system in ["udp", "tcp", "corba", "event"] {
+        for point in of(system) {
+            assert!(point.values["transaction_mean_ns"] > 0.0, "{system}");
+            assert!(point.values["parts_one_way_mean_ns"] > 0.0, "{system}");
+        }
+        assert_eq!(of(system).len(), 2, "{system}");
+    }
+    let reason = |system: &str| {
+        let skip = document.skipped.iter().find(|skip| skip.what == system);
+        skip.unwrap_or_else(|| panic!("{system}: {:?}", document.skipped))
+            .reason
+            .clone()
+    };
+    assert!(
+        reason("failing").contains("the bus is gone"),
+        "{}",
+        reason("failing")
+    );
+    assert!(reason("unbuilt").contains("./dev adapters unbuilt"));
+    assert!(of("failing").is_empty());
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("One-way latency added to TCP between parts"),
+        "{printed}"
+    );
 }

@@ -12,11 +12,10 @@ use std::process::{Command, Output, Stdio};
 
 use deckwatch_meter::result::{ResultDocument, VerdictKind};
 use deckwatch_meter::sample::NO_STAMP;
-use deckwatch_testbed::{HostSpec, Testbed, preset};
 use rustix::process::Signal;
 
 use crate::watched::{Folder, WatchedRun, signal};
-use hosts::{DECKWATCH, Machine, far_folders, is_alive};
+use hosts::{DECKWATCH, Machine, TwoMachines, far_folders, is_alive};
 
 /// The lock of this machine as a far host, which takes part in one run at a time.
 pub(super) fn one_run_at_a_time() -> File {
@@ -82,26 +81,12 @@ pub(super) fn words(output: &Output) -> String {
 /// converted, and so is the start of the schedule that it is given.
 #[test]
 fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
-    if let Some(reason) = Testbed::obstacle() {
-        deckwatch_testkit::skip("namespaces", &reason);
+    let Some(machines) = TwoMachines::make() else {
         return;
-    }
-    let _alone = one_run_at_a_time();
-    let network = preset("gigabit-ethernet").expect("a preset");
-    let specs = [HostSpec::new("A"), HostSpec::new("B")];
-    let testbed = Testbed::create(&network, &specs).expect("namespaces");
-    let [a, b] = [0, 1].map(|index| &testbed.hosts()[index]);
-    let inside = |host: &deckwatch_testbed::Host| {
-        let name = host.namespace_name().expect("a namespace").to_owned();
-        ["ip", "netns", "exec", &name].map(str::to_owned).to_vec()
     };
-    let mut ahead = inside(b);
-    ahead.extend(["unshare", "-T", "--monotonic", "500000"].map(str::to_owned));
-    let hosts = format!(
-        "name = \"two machines\"\nhosts = [{}, {}]\n",
-        Machine::new("A", &inside(a), &a.address().to_string()).line(),
-        Machine::new("B", &ahead, &b.address().to_string()).line(),
-    );
+    let _alone = one_run_at_a_time();
+    let hosts = machines.hosts([&machines.inside(0), &machines.inside_ahead(1)]);
+    let hosts = format!("name = \"two machines\"\n{hosts}\n");
     let count = "count = 60\ndeadline = \"100ms\"";
     let flows = ["udp", "corba", "event"].map(|carrier| {
         let rest = format!("{}carrier = \"{carrier}\"\n{count}", nav());
@@ -180,21 +165,12 @@ fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
 /// messages seem late. They need not be.
 #[test]
 fn clocks_that_only_a_slow_pipe_relates_make_the_verdict_invalid_and_the_latency_not_comparable() {
-    if let Some(reason) = Testbed::obstacle() {
-        deckwatch_testkit::skip("namespaces", &reason);
+    let Some(machines) = TwoMachines::make() else {
         return;
-    }
-    let _alone = one_run_at_a_time();
-    let network = preset("gigabit-ethernet").expect("a preset");
-    let specs = [HostSpec::new("A"), HostSpec::new("B")];
-    let testbed = Testbed::create(&network, &specs).expect("namespaces");
-    let [a, b] = [0, 1].map(|index| &testbed.hosts()[index]);
-    let inside = |host: &deckwatch_testbed::Host| {
-        let name = host.namespace_name().expect("a namespace").to_owned();
-        ["ip", "netns", "exec", &name].map(str::to_owned).to_vec()
     };
+    let _alone = one_run_at_a_time();
     let rules = "add table inet closed; add chain inet closed in { type filter hook input priority 0; }; add rule inet closed in meta l4proto udp drop";
-    let in_b = inside(b);
+    let in_b = machines.inside(1);
     let closed = Command::new(&in_b[0])
         .args(&in_b[1..])
         .args(["nft", rules])
@@ -204,9 +180,8 @@ fn clocks_that_only_a_slow_pipe_relates_make_the_verdict_invalid_and_the_latency
     let mut slow = ["sh", "-c", slowly, "sh"].map(str::to_owned).to_vec();
     slow.extend(in_b);
     let mission = format!(
-        "name = \"slow\"\nhosts = [{}, {}]\n{}",
-        Machine::new("A", &inside(a), &a.address().to_string()).line(),
-        Machine::new("B", &slow, &b.address().to_string()).line(),
+        "name = \"slow\"\n{}\n{}",
+        machines.hosts([&machines.inside(0), &slow]),
         flow(
             "f",
             "B",
@@ -230,6 +205,28 @@ fn clocks_that_only_a_slow_pipe_relates_make_the_verdict_invalid_and_the_latency
     assert!(printed.contains(noted), "{printed}");
     // Once in the table, and once in the note.
     assert!(printed.matches("NOT COMPARABLE").count() > 1, "{printed}");
+}
+
+/// What a hypervisor takes from a far machine withholds processor time from the flow, as if it were this machine.
+#[test]
+fn stolen_time_of_a_far_machine_is_read_and_warned_of_with_its_name() {
+    let _alone = one_run_at_a_time();
+    // The far end reports its readings in its last line. No hypervisor here takes so much: the line is changed.
+    let steals = "LC_ALL=C; export LC_ALL; \"$@\" | sed -u 's/\"stolen_ns\":[0-9]*/\"stolen_ns\":999999999999/'";
+    let reach = ["sh", "-c", steals, "sh"].map(str::to_owned);
+    let rest = "octets = 64\ncarrier = \"udp\"\ndeadline = \"100ms\"\ncount = 10";
+    let mission = format!(
+        "name = \"stolen\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}]\n{}",
+        Machine::new("FAR", &reach, "127.0.0.1").line(),
+        flow("f", "HERE", "FAR", rest)
+    );
+    let (output, document) = run(&Folder::new("far-stolen"), &mission, &[]);
+    let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
+    let of_far = |kind: &str| {
+        let mut warnings = document.warnings.iter();
+        warnings.any(|one| one.kind == kind && one.text.starts_with("On FAR: "))
+    };
+    assert!(of_far("stolen-cpu"), "{:?}", document.warnings);
 }
 
 #[test]
@@ -387,6 +384,38 @@ fn hosts_that_cannot_be_reached_or_have_another_program_are_refused_with_what_to
         other.contains("it is deckwatch 0.0.1 (old) release, and this is"),
         "{other}"
     );
+}
+
+/// A carrier in another language that this machine has, and the far host has not.
+#[test]
+fn a_far_host_without_the_program_of_an_adapter_is_refused_with_what_to_copy() {
+    let _alone = one_run_at_a_time();
+    let folder = Folder::new("far-adapter");
+    let adapter = folder.path().join("adapters/mine");
+    std::fs::create_dir_all(&adapter).expect("writable");
+    let manifest =
+        "name = \"mine\"\nsummary = \"s\"\nfamily = \"f\"\nprogram = \"mine\"\nprotocol = 1\n";
+    std::fs::write(adapter.join("carrier.toml"), manifest).expect("writable");
+    std::fs::copy("/bin/true", adapter.join("mine")).expect("a program");
+    let reach = ["env", "-u", "DECKWATCH_ADAPTERS"].map(str::to_owned);
+    let mission = |carriers: &str| {
+        let rest = format!("octets = 64\n{carriers}\ndeadline = \"100ms\"\ncount = 10");
+        format!(
+            "name = \"adapter\"\nhosts = [{{ name = \"HERE\", address = \"127.0.0.1\" }}, {}]\n{}",
+            Machine::new("FAR", &reach, "127.0.0.1").line(),
+            flow("f", "HERE", "FAR", &rest)
+        )
+    };
+    let adapters = folder.path().join("adapters");
+    let adapters = adapters.to_str().expect("text");
+    let one = mission("carrier = \"udp\"");
+    let more = ["--adapters", adapters, "--carriers", "mine"];
+    let (output, document) = run(&Folder::new("far-adapter-one"), &one, &more);
+    let said = words(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let wanted = "FAR cannot use the carrier mine: it has no adapter of this name. Build it there, or copy the folder ";
+    assert!(said.contains(wanted), "{said}");
+    assert!(document.is_none());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod measuring;
 mod watched;
 
+mod access;
 mod bench;
 mod bench_kinds;
 mod call;
@@ -20,11 +21,13 @@ mod idl;
 mod load;
 mod names;
 mod output;
+mod reach;
 mod real_time_channel;
 mod run;
 mod schedule;
 mod stored_channel;
 mod sweep;
 mod testbed;
+mod tls;
 mod unprivileged;
 mod verdicts;

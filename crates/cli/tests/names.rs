@@ -1,6 +1,8 @@
 //! `deckwatch names` as a user sees it: each command on a service of its own, and the content of a store after its
 //! service was killed.
 
+mod lying;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -340,5 +342,81 @@ fn what_was_acknowledged_survives_a_service_that_is_killed_at_any_moment() {
         "{listed}"
     );
     drop(service);
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn a_store_is_checked_exported_and_made_anew_from_its_export() {
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("exports-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let (store, copy, export) = (path("a.redb"), path("b.redb"), path("a.jsonl"));
+    let done = |arguments: &[&str]| {
+        let (status, text) = said(&run(arguments));
+        assert_eq!(status, Some(0), "{arguments:?}: {text}");
+        text
+    };
+    let refused = |arguments: &[&str]| {
+        let (status, text) = said(&run(arguments));
+        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+        text
+    };
+    {
+        let service = Service::start("127.0.0.1:0", Some(Path::new(&store)));
+        service.done(&["bind", "fleet/alpha.ship", THING, "--contexts"]);
+        assert!(refused(&["check", &store]).contains("already open"));
+    }
+    let whole = format!("{store} is whole: 2 contexts, 2 names");
+    assert_eq!(done(&["check", &store]), whole);
+    let counted = "2 contexts and 2 names exported";
+    assert_eq!(done(&["export", "--store", &store, &export]), counted);
+    let text = std::fs::read_to_string(&export).expect("an export");
+    assert!(done(&["export", "--store", &store]).starts_with(text.trim_end()));
+    done(&["import", "--store", &copy, &export]);
+    assert!(refused(&["import", "--store", &copy, &export]).contains("--merge"));
+    assert_eq!(
+        done(&["import", "--store", &copy, "--merge", &export]),
+        "0 contexts made, 0 names bound, 2 bound already, 0 left out: their contexts are gone"
+    );
+    {
+        let service = Service::start("127.0.0.1:0", Some(Path::new(&copy)));
+        assert_eq!(
+            service.done(&["list", "-r"]),
+            "fleet/\nfleet/alpha.ship",
+            "with the names of the first"
+        );
+    }
+    {
+        let service = Service::start("127.0.0.1:0", Some(Path::new(&copy)));
+        service.done(&["new-context", "lost"]);
+        service.done(&["unbind", "lost"]);
+        service.done(&["bind", "fleet/beta", THING]);
+    }
+    assert!(done(&["gc", "--store", &copy]).starts_with("0 contexts that no name leads to"));
+    let listed = done(&["gc", "--store", &copy, "--older", "1ns"]);
+    assert!(listed.starts_with("context 2: 0 names, made "), "{listed}");
+    assert!(listed.contains("by 127.0.0.1, no longer bound"), "{listed}");
+    let swept = done(&["gc", "--store", &copy, "--older", "1ns", "--sweep"]);
+    assert!(swept.ends_with("1 contexts destroyed"), "{swept}");
+    assert_eq!(
+        done(&["check", &copy]),
+        format!("{copy} is whole: 2 contexts, 3 names")
+    );
+    let mut octets = std::fs::read(&store).expect("a store");
+    octets.truncate(octets.len() / 2);
+    std::fs::write(&store, octets).expect("a store");
+    for told in [
+        refused(&["check", &store]),
+        refused(&["serve", "--store", &store]),
+    ] {
+        assert!(told.contains(&store), "{told}");
+        assert!(told.contains("deckwatch names import --store"), "{told}");
+    }
+    std::fs::write(&export, text.replace("\"in\":0", "\"in\":7")).expect("an export");
+    let none = path("none.redb");
+    let told = refused(&["import", "--store", &none, &export]);
+    assert!(told.contains("line 3: context 7 has no line"), "{told}");
+    assert!(!Path::new(&none).exists(), "nothing is left behind");
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }

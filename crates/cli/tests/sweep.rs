@@ -1,5 +1,6 @@
 //! `deckwatch sweep`: its metrics over carriers, and how it goes on after a stop.
 
+mod failures;
 mod networks;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ fn check_point(point: &Measurement, messages: f64) {
         "send_errors",
         "queue_drops",
         "hops",
+        "channel_drops",
+        "network_queue_drops",
         "receive_overflows",
         "network",
         "received",
@@ -88,7 +91,7 @@ fn every_point_has_every_metric_over_each_carrier() {
     let output = sweep(
         &folder,
         &[
-            "--carriers=all",
+            "--carriers=udp,tcp,corba,corba-oneway,event,rt-event",
             "--sizes=16..64:24,3000",
             "--iterations=2",
             "--messages=40",

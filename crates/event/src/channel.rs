@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, Servant, SystemException};
+use deckwatch_orb::{Orb, Refusal, Servant, SystemException};
 
 use crate::admin::{Channel, Consumers, Suppliers};
 use crate::cos::PullPermits;
@@ -11,7 +11,7 @@ use crate::cos_event_channel_admin::{
     SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
-use crate::gate::{Gate, Refusal};
+use crate::gate::Gate;
 use crate::home::{Fixed, Home};
 use crate::limits;
 use crate::omni_events::EventChannelSkeleton as MonitoredSkeleton;

@@ -20,6 +20,7 @@ use crate::channel_group::{Change, Changes, ProxyKind, ProxyRecord};
 use crate::gate::Gate;
 use crate::group::{Profiles, Replication};
 use crate::raise::system;
+use crate::restore::client_text;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulate};
 
 /// Numbers of proxies and administrations, unique in the process.
@@ -42,6 +43,8 @@ pub(crate) struct Home {
     profiles: Profiles,
     pub(crate) gate: Arc<Gate>,
     ledger: Option<Ledger>,
+    /// The adapter is this channel's alone, and ends with it.
+    owns_poa: bool,
 }
 
 /// The records of a channel with a store.
@@ -82,13 +85,16 @@ pub(crate) struct Client<'a, Q> {
 pub(crate) type NoQos = bool;
 
 impl Home {
-    /// The objects are those of the ORB's root adapter, and end with it.
+    /// The objects end with the channel. They are those of the ORB's root adapter, or of one of their own if an access
+    /// table is asked about them.
     pub(crate) fn transient(orb: &Orb, gate: Arc<Gate>) -> Result<Self, SystemException> {
+        let owns_poa = gate.has_table();
         Ok(Self {
-            poa: orb.root_poa()?,
+            poa: guarded_poa(orb, &gate)?,
             gate,
             ledger: None,
             profiles: Profiles::default(),
+            owns_poa,
         })
     }
 
@@ -104,12 +110,15 @@ impl Home {
         // Requests wait until the clients are connected: the manager is a new one.
         let root = orb.root_poa()?;
         let poa = root.create_poa(ADAPTER, None, &Policies::persistent());
+        let poa = poa.map_err(system)?;
+        gate.protect(&poa)?;
         let ledger = Ledger::new(store, epoch, &records, None)?;
         let home = Self {
-            poa: poa.map_err(system)?,
+            poa,
             gate,
             ledger: Some(ledger),
             profiles: Profiles::default(),
+            owns_poa: false,
         };
         Ok((home, records))
     }
@@ -149,6 +158,7 @@ impl Home {
             gate,
             ledger: Some(ledger),
             profiles,
+            owns_poa: false,
         })
     }
 
@@ -191,13 +201,12 @@ impl Home {
         }
     }
 
-    /// Activates the object of a number. The access table is asked before each of its requests.
+    /// Activates the object of a number.
     pub(crate) fn activate(
         &self,
         number: u64,
         servant: Arc<dyn Servant>,
     ) -> Result<(ObjectId, ObjectRef), SystemException> {
-        let servant = self.gate.guard(servant);
         let id = if self.is_stored() {
             let id = number.to_be_bytes();
             let activated = self.poa.activate_object_with_id(&id, servant);
@@ -233,9 +242,7 @@ impl Home {
                 let record = ProxyRecord {
                     number: client.number,
                     kind: client.kind,
-                    client: client
-                        .reference
-                        .map_or_else(String::new, ToString::to_string),
+                    client: client.reference.map_or_else(String::new, client_text),
                     qos: client.qos.map(encapsulate).transpose()?.unwrap_or_default(),
                     is_suspended: client.is_suspended,
                 };
@@ -319,6 +326,20 @@ impl Home {
     }
 }
 
+/// The root adapter, or a child of it whose objects a table is asked about.
+pub(crate) fn guarded_poa(orb: &Orb, gate: &Gate) -> Result<Poa, SystemException> {
+    let root = orb.root_poa()?;
+    if !gate.has_table() {
+        return Ok(root);
+    }
+    let name = format!("{ADAPTER} {}", NUMBERS.fetch_add(1, Relaxed));
+    let manager = root.the_poa_manager();
+    let poa = root.create_poa(&name, Some(manager), &Policies::default());
+    let poa = poa.map_err(system)?;
+    gate.protect(&poa)?;
+    Ok(poa)
+}
+
 impl Drop for Home {
     fn drop(&mut self) {
         if let Some(ledger) = &self.ledger {
@@ -327,6 +348,9 @@ impl Drop for Home {
                 // What cannot be written now is found once more in the next life.
                 let _ = ledger.put(&waiting);
             }
+        }
+        if self.owns_poa {
+            let _ = self.poa.destroy(false, false); // The ORB may have ended.
         }
     }
 }

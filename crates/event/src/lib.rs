@@ -45,7 +45,7 @@ pub use cos::{
 };
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
-pub use gate::{Access, Refusal};
+pub use deckwatch_orb::{Access, Refusal};
 pub use group::{GroupCounts, GroupOptions, RtGroupMember, Standing};
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;

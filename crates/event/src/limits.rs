@@ -3,17 +3,22 @@
 use std::time::Duration;
 
 /// Consumers of one channel. An idle one takes less than 4 KiB and no thread.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served,
+/// crates/event/tests/realtime/shares.rs::stranger_that_takes_its_share_of_a_channel_leaves_others_served
 pub const CONSUMERS_MAX: usize = 16_384;
 
 /// Percent of the places of each kind that one peer may hold: an address, or a user of this host. A stranger that takes
 /// its share leaves three quarters to the others. One host may still have 4,096 consumers and 1,024 suppliers.
 pub const SHARE_PERCENT_DEFAULT: u8 = 25;
 
-/// Refusals that a channel keeps until they are taken for a log: the first of a burst. All are counted.
-pub const REFUSALS_KEPT_MAX: usize = 16;
-
 /// Suppliers of one channel; each is an active object of some hundred octets. At this limit, a new supplier replaces
 /// one that is gone.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
+/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served,
+/// crates/event/tests/realtime/shares.rs::suppliers_whose_connection_is_closed_give_way_at_the_share_of_their_peer
 pub const SUPPLIERS_MAX: usize = 4_096;
 
 /// Time without a push after which a supplier may be replaced by a new one. A supplier that pushes less often should
@@ -30,6 +35,9 @@ pub const SUPPLIER_ASK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Proxies of one channel without a connected client. Beyond it the oldest is retired, so that a client that obtains
 /// proxies and forgets them does not exhaust the channel. No more clients than this are expected to connect at the same
 /// moment.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: its own oldest proxy is retired | test:
+/// crates/event/tests/shares.rs::proxies_that_a_stranger_obtains_do_not_displace_those_of_others
 pub const PROXIES_WAITING_MAX: usize = 1_024;
 
 /// Octets of the events queued for one consumer, whatever their number: four of the largest messages that an ORB accepts
@@ -38,6 +46,11 @@ pub const QUEUE_SIZE_MAX: usize = 64 << 20;
 
 /// Default bound on the octets of all events of one channel that are alive: queued for any consumer, kept in a
 /// conjunction, or being written to one. All consumers share an event's octets.
+///
+/// Share: a quarter for the queue of one consumer | seen: the oldest event goes first, from the queues of the slowest
+/// consumers; `displaced` counts it | test:
+/// crates/event/tests/slow.rs::events_of_hundreds_of_silent_consumers_stay_within_the_channels_bound,
+/// crates/event/tests/slow.rs::events_that_are_written_in_part_are_given_up_at_the_bound
 pub const CHANNEL_SIZE_DEFAULT: usize = 256 << 20;
 
 /// The part of that bound that all conjunctions of a channel may take together, and all consumers of one kind that
@@ -89,6 +102,9 @@ pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
 /// Consumers of one channel that pull; each has a queue. At this limit a new one replaces the one that has been quiet
 /// longest.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: its own quiet consumer gives way, or IMP_LIMIT | test:
+/// crates/event/tests/shares.rs::quiet_clients_of_a_peer_at_its_share_give_way_to_others_of_that_peer
 pub const PULLERS_MAX: usize = 512;
 
 /// Time without a call after which a consumer that pulls may be replaced by a new one: the reason of
@@ -108,6 +124,9 @@ pub const PULL_WAIT: Duration = Duration::from_secs(30);
 pub const PULL_SLICE: Duration = Duration::from_millis(250);
 
 /// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
+/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
 pub const SOURCES_MAX: usize = 1_024;
 
 /// Default time between two `try_pull` calls to a supplier that had no event. It bounds the age of an event that the

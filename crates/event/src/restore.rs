@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::peers::Peer;
+use deckwatch_orb::{ObjectRef, Orb, Origin};
 
 use crate::admin::{ConsumerProxy, SupplierProxy, Undecoded};
 use crate::channel_group::{ProxyKind, ProxyRecord};
@@ -42,7 +43,34 @@ pub(crate) fn reference(
         return Ok(None);
     }
     let damaged = |_| ChannelStoreError::Damaged("a client's reference cannot be read");
-    orb.string_to_object(&record.client).map_err(damaged)
+    let (origin, ior) = given(&record.client);
+    orb.string_to_object_of(ior, origin).map_err(damaged)
+}
+
+/// The words before the reference of a client that is no peer of the network.
+const OWN: &str = "own ";
+const HOST: &str = "host ";
+
+/// A client's reference for its record, with where it may lead.
+pub(crate) fn client_text(reference: &ObjectRef) -> String {
+    let word = match reference.origin() {
+        Origin::Own => OWN,
+        Origin::Host => HOST,
+        Origin::Network(_) => "",
+    };
+    format!("{word}{reference}")
+}
+
+/// The origin and the reference of a record.
+fn given(client: &str) -> (Origin, &str) {
+    let after = |word| client.strip_prefix(word);
+    if let Some(ior) = after(OWN) {
+        (Origin::Own, ior)
+    } else if let Some(ior) = after(HOST) {
+        (Origin::Host, ior)
+    } else {
+        (Origin::Network(Peer::Unknown), client)
+    }
 }
 
 /// Returns false if the client was refused.
@@ -82,4 +110,20 @@ fn restore_one(
             proxy.connect_pull_supplier(client.as_ref()).is_ok()
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_of_a_client_keeps_where_its_reference_may_lead() {
+        let orb = Orb::builder().build().expect("an ORB");
+        for origin in [Origin::Own, Origin::Host, Origin::Network(Peer::Unknown)] {
+            let object = orb.string_to_object_of("corbaloc::127.0.0.1:9/x", origin);
+            let object = object.expect("sound").expect("not nil");
+            let text = client_text(&object);
+            assert_eq!(given(&text), (origin, object.to_string().as_str()));
+        }
+    }
 }

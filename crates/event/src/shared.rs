@@ -9,7 +9,9 @@ use std::time::Duration;
 use deckwatch_cdr::Any;
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
 use deckwatch_orb::transport::{Instant64, Transport};
-use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    Access, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
+};
 
 use crate::channel::Built;
 use crate::channel_group::ProxyKind;
@@ -18,7 +20,6 @@ use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls, notif
 use crate::cos_event_comm::{PullConsumerRef, PushSupplierRef};
 use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
-use crate::gate::Access;
 use crate::home::{Client, Home, NoQos};
 use crate::kept::{Kept, Share};
 use crate::limits;

@@ -130,17 +130,18 @@ impl ChannelStore {
 
     /// All proxies with connected clients.
     pub(crate) fn proxies(&self) -> Result<Vec<ProxyRecord>, ChannelStoreError> {
-        let read = self.0.read()?;
-        let table = read.open_table(PROXIES)?;
-        let mut proxies = Vec::new();
-        for row in table.iter()? {
-            let (number, octets) = row?;
-            let record = encapsulated(octets.value())
-                .filter(|record: &ProxyRecord| record.number == number.value())
-                .ok_or(ChannelStoreError::Damaged("a proxy cannot be read"))?;
-            proxies.push(record);
-        }
-        Ok(proxies)
+        self.0.look(|read| {
+            let table = read.open_table(PROXIES)?;
+            let mut proxies = Vec::new();
+            for row in table.iter()? {
+                let (number, octets) = row?;
+                let record = encapsulated(octets.value())
+                    .filter(|record: &ProxyRecord| record.number == number.value())
+                    .ok_or(ChannelStoreError::Damaged("a proxy cannot be read"))?;
+                proxies.push(record);
+            }
+            Ok(proxies)
+        })
     }
 
     /// Writes encapsulated [`ProxyRecord`]s and removes proxies, in one transaction.
@@ -169,24 +170,22 @@ impl ChannelStore {
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>, ChannelStoreError> {
-        let read = self.0.read()?;
-        let table = match read.open_table(NUMBERS) {
-            Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => {
-                return Ok(None);
-            }
-            table => table?,
-        };
-        Ok(table.get(name)?.map(|number| number.value()))
+        self.0.look(|read| {
+            let table = match read.open_table(NUMBERS) {
+                Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => {
+                    return Ok(None);
+                }
+                table => table?,
+            };
+            Ok(table.get(name)?.map(|number| number.value()))
+        })
     }
 
     fn change(
         &self,
         change: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), ChannelStoreError> {
-        let write = self.0.write()?;
-        change(&write)?;
-        write.commit()?;
-        Ok(())
+        Ok(self.0.change(change)?)
     }
 }
 

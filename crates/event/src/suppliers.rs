@@ -125,7 +125,7 @@ impl SupplierList {
         if !is_full && full.is_none() {
             return None;
         }
-        let may_go = |supplier: &Supplier| full.is_none_or(|peer| supplier.place.peer == peer);
+        let may_go = |supplier: &Supplier| full.is_none_or(|peer| supplier.place.peer() == peer);
         let mut quiet = Quiet::default();
         for _ in 0..suppliers.len() {
             let mut supplier = suppliers.pop_front()?;
@@ -192,7 +192,7 @@ mod tests {
     /// A full list of suppliers without a reference, connected at `now`.
     fn full(now: Instant64) -> (SupplierList, Vec<Activity>) {
         let list = SupplierList::default();
-        let places = Places::new(limits::SUPPLIERS_MAX);
+        let places = Places::new(limits::SUPPLIERS_MAX, own_minor::SUPPLIER_SHARE_FULL);
         let admit = || places.take(Peer::Unknown);
         let connect = |proxy| list.connect(proxy, None, now, admit).expect("room");
         let all = (0..limits::SUPPLIERS_MAX as u64).map(connect).collect();

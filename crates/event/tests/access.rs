@@ -1,7 +1,6 @@
 //! Access tables: who may supply, consume, observe and administer.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 use crate::shares::stranger;
 use crate::support::{PATIENCE, World, number, pushed, seen_by};
@@ -18,15 +17,12 @@ pub(crate) fn rule(address: &str, may: &[Action], types: Option<(i32, i32)>) -> 
         may: may.to_vec(),
         on: Some(vec!["NAV".to_owned()]),
         types: types.map(|(first, last)| Ranges::new(vec![Range { first, last }])),
-        sources: None,
+        ..Rule::default()
     }
 }
 
 pub(crate) fn access(rules: Vec<Rule>) -> Option<Access> {
-    Some(Access {
-        table: Arc::new(Table::new(rules)),
-        name: Some("NAV".to_owned()),
-    })
+    Some(Access::new(Table::new(rules)).named(Some("NAV".to_owned())))
 }
 
 const HOME: &str = "127.0.0.1";
@@ -86,7 +82,10 @@ fn stranger_does_what_the_table_permits_and_nothing_else() {
 
     assert_eq!(world.served.counts().denied, 3);
     let refusals = world.served.take_refusals();
-    let actions: Vec<_> = refusals.iter().map(|refusal| refusal.action).collect();
+    let actions: Vec<_> = refusals
+        .iter()
+        .filter_map(|refusal| refusal.action)
+        .collect();
     assert_eq!(
         actions,
         [Action::Administer, Action::Supply, Action::Supply]

@@ -4,6 +4,8 @@
 mod around;
 #[path = "../../orb/tests/support/counting.rs"]
 mod counting;
+#[path = "../../orb/tests/support/masked.rs"]
+mod masked;
 #[path = "../../../sim"]
 mod sim {
     mod dispatching;
@@ -34,12 +36,14 @@ mod pull_protocol;
 mod pulled_suppliers;
 mod pulling;
 mod raw;
+mod reach;
 mod realtime;
 mod scheduler;
 mod serving;
 mod shares;
 mod slow;
 mod suppliers;
+mod tls;
 mod typed;
 mod unwritten;
 mod ways;

@@ -35,6 +35,10 @@ struct Train {
     octets: Vec<u8>,
     /// Where each fragment with octets ended; empty in GIOP 1.2.
     ends: Vec<u32>,
+    /// The number of the request, once it has been found.
+    request_id: Option<u32>,
+    /// Octets that have been searched for it, repeatedly.
+    searched: usize,
 }
 
 impl Train {
@@ -42,15 +46,18 @@ impl Train {
         self.octets.len() + self.ends.len() * size_of::<u32>()
     }
 
-    /// The number of the request, if that has come yet.
-    fn request_id(&self) -> Option<u32> {
-        if self.id.is_some() {
-            return self.id;
+    /// The number of the request, if that has come yet. In GIOP 1.1 it stands behind the service contexts. A peer may
+    /// send many of those and then cancel without end, so all searches together read at most twice the octets of the
+    /// message; beyond that the number stays unknown until as much has come again.
+    fn request_id(&mut self) -> Option<u32> {
+        if self.request_id.is_none() && self.searched <= self.octets.len() {
+            self.searched += self.octets.len();
+            let joined = Divided::new(&self.octets, &self.ends);
+            let mut r = Reader::of_divided(&joined, self.order, HEADER_SIZE);
+            let number = ServiceContexts::parse(&mut r).and_then(|_| r.read_u32());
+            self.request_id = number.ok();
         }
-        let joined = Divided::new(&self.octets, &self.ends);
-        let mut r = Reader::of_divided(&joined, self.order, HEADER_SIZE);
-        ServiceContexts::parse(&mut r).ok()?;
-        r.read_u32().ok()
+        self.request_id
     }
 }
 
@@ -98,7 +105,8 @@ impl Assembly {
     /// Drops the unfinished message of a request that was cancelled. Returns whether there was one.
     pub fn cancel(&mut self, id: u32) -> bool {
         let before = self.trains.len();
-        self.trains.retain(|train| train.request_id() != Some(id));
+        self.trains
+            .retain_mut(|train| train.request_id() != Some(id));
         self.trains.len() < before
     }
 
@@ -155,6 +163,8 @@ impl Assembly {
             id,
             octets,
             ends,
+            request_id: id,
+            searched: 0,
         });
         Ok(())
     }
@@ -213,4 +223,36 @@ fn request_id(header: &Header, message: &[u8]) -> Result<Option<u32>, ProtocolEr
     Ok(Some(u32::parse(
         &mut Reader::new(message, header.order).at_position(HEADER_SIZE),
     )?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first fragment of a request of GIOP 1.1: service contexts without data, and then `rest`.
+    fn request_with_contexts(count: u32, rest: &[u8]) -> Vec<u8> {
+        let mut body = count.to_be_bytes().to_vec();
+        body.resize(body.len() + 8 * count as usize, 0);
+        body.extend(rest);
+        let mut message = b"GIOP\x01\x01\x02\x00".to_vec();
+        message.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+        message.extend(body);
+        message
+    }
+
+    #[test]
+    fn cancels_without_end_search_an_unfinished_message_at_most_twice() {
+        const ID: u32 = 7;
+        for rest in [&[][..], &ID.to_be_bytes()] {
+            let mut assembly = Assembly::default();
+            let message = request_with_contexts(100_000, rest);
+            assert_eq!(assembly.accept(&message), Ok(None));
+            for id in 100..4_196 {
+                assert!(!assembly.cancel(id));
+            }
+            let train = &assembly.trains[0];
+            assert!(train.searched != 0 && train.searched <= 2 * train.octets.len());
+            assert_eq!(assembly.cancel(ID), !rest.is_empty());
+        }
+    }
 }

@@ -28,6 +28,8 @@ pub mod context_id {
     /// The distributable thread of a request: TAO's number, which no standard assigns to it (fault tolerance uses the
     /// same number).
     pub const SCHEDULING_INFO: u32 = 30;
+    /// How many services have passed the request on (ours: an encapsulation of one octet).
+    pub const DECKWATCH_HOPS: u32 = 0x4457_0003;
 }
 
 /// The service contexts of a message, read on demand.

@@ -5,6 +5,7 @@ mod explain;
 mod iiop;
 mod lanes;
 pub mod policies;
+pub mod security;
 mod text;
 mod view;
 
@@ -42,6 +43,12 @@ pub mod component_tag {
     pub const ALTERNATE_IIOP_ADDRESS: u32 = 3;
     /// SSL port and options.
     pub const SSL_SEC_TRANS: u32 = 20;
+    /// The mechanisms of CSIv2 by which the server may be called.
+    pub const CSI_SEC_MECH_LIST: u32 = 33;
+    /// Within a mechanism: no protected transport.
+    pub const NULL_TAG: u32 = 34;
+    /// Within a mechanism: TLS, its options and addresses.
+    pub const TLS_SEC_TRANS: u32 = 36;
     /// The endpoints of a server's lanes, as TAO writes them.
     pub const TAO_ENDPOINTS: u32 = 0x5441_4F02;
     /// A unix socket of a host, as omniORB writes it.

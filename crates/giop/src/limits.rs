@@ -42,6 +42,12 @@ pub const PROTOCOLS_MAX: usize = 32;
 /// Most endpoints of a server's lanes: a lane for each native priority, each at two addresses.
 pub const LANE_ENDPOINTS_MAX: usize = 256;
 
+/// Most security mechanisms of a reference: servers in use list one or two.
+pub const SECURITY_MECHANISMS_MAX: usize = 16;
+
+/// Most addresses, authorities and naming mechanisms of a security mechanism: one for each interface of its host.
+pub const SECURITY_ADDRESSES_MAX: usize = 32;
+
 /// Most UTF-16 units of the words that a system exception carries: some lines. They are written in one reply, and the
 /// thread that receives them keeps them.
 pub const EXCEPTION_DETAIL_UNITS_MAX: usize = 1024;

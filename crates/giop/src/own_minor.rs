@@ -115,11 +115,47 @@ pub const CONSUMER_SHARE_FULL: u32 = code(92);
 pub const SUPPLIER_SHARE_FULL: u32 = code(93);
 /// NO_PERMISSION: the access table of the service has no rule that permits the request.
 pub const ACCESS_DENIED: u32 = code(94);
+/// BAD_INV_ORDER: the adapter has an access table already.
+pub const ACCESS_SET: u32 = code(98);
 /// NO_RESOURCES: an operation would miss its deadline; the channel's log names it.
 pub const SCHEDULE_INFEASIBLE: u32 = code(95);
 /// BAD_PARAM: the scheduler has no RT_Info of this handle.
 pub const RT_INFO_UNKNOWN: u32 = code(96);
 /// NO_RESOURCES: the schedule needs a lane that the channel does not have.
 pub const SCHEDULE_NEEDS_LANE: u32 = code(97);
+/// NO_PERMISSION: the peer that gave the reference may not have its address called.
+pub const OUT_OF_REACH: u32 = code(120);
+/// TRANSIENT: the service has as many calls to other services under way as it makes at the same time.
+pub const OUTWARD_FULL: u32 = code(121);
+/// TRANSIENT: the caller's address or user has its share of the service's calls to other services under way.
+pub const OUTWARD_SHARE_FULL: u32 = code(122);
+/// IMP_LIMIT: too many services have passed the request on: the name leads in a circle.
+pub const TOO_MANY_HOPS: u32 = code(123);
 /// INV_POLICY: another adapter of the threadpool has set other protocols.
 pub const PROTOCOLS_OF_OTHERS: u32 = code(71);
+/// NO_PERMISSION: the server takes calls over TLS alone, and this ORB has no authorities to check it by.
+pub const TLS_NOT_SET: u32 = code(110);
+/// COMM_FAILURE: the peer at an address of TLS does not speak it.
+pub const TLS_PEER_PLAIN: u32 = code(111);
+/// NO_PERMISSION: no trusted authority has signed the certificate of the server.
+pub const TLS_UNTRUSTED: u32 = code(112);
+/// NO_PERMISSION: the certificate of the server has expired, or is not valid yet.
+pub const TLS_EXPIRED: u32 = code(113);
+/// NO_PERMISSION: the certificate of the server is revoked.
+pub const TLS_REVOKED: u32 = code(114);
+/// NO_PERMISSION: the certificate of the server does not name the host that was called.
+pub const TLS_OTHER_HOST: u32 = code(115);
+/// NO_PERMISSION: the certificate of the server is damaged, missing, or not for this use.
+pub const TLS_UNFIT: u32 = code(116);
+/// NO_PERMISSION: the server refuses the certificate of this ORB, or demands one.
+pub const TLS_REFUSED: u32 = code(117);
+/// COMM_FAILURE: the handshake of TLS failed.
+pub const TLS_FAILED: u32 = code(118);
+/// COMM_FAILURE: the server speaks TLS at this address, and was called without it.
+pub const TLS_DEMANDED: u32 = code(119);
+/// PERSIST_STORE: a row of the naming service's store does not match its checksum.
+pub const STORE_DAMAGED: u32 = code(100);
+/// NO_RESOURCES: the naming service holds as many contexts or names as it may.
+pub const NAMES_FULL: u32 = code(101);
+/// IMP_LIMIT: the caller's address or user holds its whole share of a naming service's contexts or names.
+pub const NAMES_SHARE_FULL: u32 = code(102);

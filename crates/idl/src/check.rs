@@ -1,16 +1,20 @@
 //! Creates the model's definitions from the syntax tree: resolves every name, and checks the rules that need resolved
 //! names.
 
+mod budget;
 mod constant;
 mod interface;
 pub(crate) mod repository_id;
 pub(crate) mod scope;
+mod size;
 mod types;
 mod value;
 
+use std::collections::HashMap;
+
+use crate::check::budget::{Budget, Taken};
 use crate::check::repository_id::{Pragma, pragma, repository_id, with_version};
 use crate::check::scope::{ScopeId, Scopes, Target};
-use crate::limits::DEFINITIONS_MAX;
 use crate::model::{
     Basic, DefId, Definition, DefinitionKind, Flavour, Interface, Member, Structure, Type,
 };
@@ -35,10 +39,16 @@ pub(crate) fn check(
         scope: Scopes::ROOT,
         prefix: String::new(),
         file_prefixes: Vec::new(),
+        inherited: HashMap::new(),
+        taken: Taken::default(),
     };
     checker.items(items);
     checker.incomplete();
-    (checker.definitions, checker.roots)
+    let (definitions, roots, is_over) = (checker.definitions, checker.roots, checker.taken.is_over);
+    if !is_over {
+        size::check(&definitions, reporter);
+    }
+    (definitions, roots)
 }
 
 pub(crate) struct Checker<'a> {
@@ -53,6 +63,9 @@ pub(crate) struct Checker<'a> {
     prefix: String,
     /// The prefixes of the files that include the current file.
     file_prefixes: Vec<String>,
+    /// The operations and attributes that the current interface inherits, by their names in lower case.
+    inherited: HashMap<String, Span>,
+    taken: Taken,
 }
 
 impl Checker<'_> {
@@ -70,14 +83,8 @@ impl Checker<'_> {
 
     fn items(&mut self, items: &[Item]) {
         for item in items {
-            if self.reporter.is_full() {
+            if self.reporter.is_full() || self.taken.is_over {
                 return;
-            }
-            if self.definitions.len() >= DEFINITIONS_MAX {
-                return self.error(Diagnostic::new(
-                    item.span,
-                    format!("there are more than {DEFINITIONS_MAX} definitions"),
-                ));
             }
             self.item(item);
         }
@@ -153,6 +160,12 @@ impl Checker<'_> {
             self.error(error);
         }
         let repository_id = repository_id(&self.prefix, &scoped_name);
+        self.take(Budget::Definitions, 1, name.span);
+        self.take(
+            Budget::Names,
+            scoped_name.len() + repository_id.len(),
+            name.span,
+        );
         self.definitions.push(Definition {
             name: name.text.clone(),
             scoped_name,
@@ -161,8 +174,6 @@ impl Checker<'_> {
             span: name.span,
             whole,
             kind,
-            depth: 0,
-            nodes: 1,
         });
         self.enlist(parent, id);
         id
@@ -325,14 +336,13 @@ impl Checker<'_> {
                 }
             }
         });
-        let types: Vec<Type> = checked.iter().map(|member| member.ty.clone()).collect();
         if let DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) =
             self.kind_mut(id)
         {
             structure.members = checked;
             structure.defined = true;
         }
-        self.finish(id, whole, &types);
+        self.definitions[id.0 as usize].whole = whole;
     }
 
     /// Declares a member's name. The member's type is the type specifier with the declarator's dimensions.
@@ -375,15 +385,13 @@ impl Checker<'_> {
     fn typedef(&mut self, ty: &TypeSpec, declarators: &[Declarator], whole: Span) {
         let ty = self.type_of(ty);
         for declarator in declarators {
+            if self.taken.is_over {
+                return;
+            }
             let target = ty.clone().and_then(|ty| self.dimensioned(ty, declarator));
             // The name is defined even if its type is wrong, so that its uses are not reported too.
             let target = target.unwrap_or(Type::Basic(Basic::Long));
-            let id = self.define(
-                &declarator.name,
-                whole,
-                DefinitionKind::Alias(target.clone()),
-            );
-            self.finish(id, whole, &[target]);
+            self.define(&declarator.name, whole, DefinitionKind::Alias(target));
         }
     }
 
@@ -468,18 +476,20 @@ impl Checker<'_> {
         let Some(Found::Target(Target::Definition(scope))) = self.find(name) else {
             return;
         };
-        let scope = self.definition(scope).scoped_name.clone();
-        let inside = format!("{scope}::");
-        for definition in &mut self.definitions {
-            if definition.scoped_name == scope || definition.scoped_name.starts_with(&inside) {
-                definition.repository_id = repository_id(prefix, &definition.scoped_name);
+        let mut open = vec![scope];
+        while let Some(id) = open.pop() {
+            open.extend_from_slice(self.definition(id).kind.inside());
+            let repository_id = repository_id(prefix, &self.definition(id).scoped_name);
+            if !self.take(Budget::Names, repository_id.len(), name.span) {
+                return;
             }
+            self.definitions[id.0 as usize].repository_id = repository_id;
         }
-        let here = self
-            .scopes
-            .owner(self.scope)
-            .map(|id| &self.definition(id).scoped_name);
-        if here.is_some_and(|here| *here == scope || here.starts_with(&inside)) {
+        let mut here = self.scopes.owner(self.scope);
+        while here.is_some_and(|id| id != scope) {
+            here = here.and_then(|id| self.definition(id).parent);
+        }
+        if here.is_some() {
             self.prefix = prefix.to_owned();
         }
     }

@@ -36,9 +36,15 @@ pub fn file(octets: &[u8]) {
             let _ = model.marshalled_size(&definition.scoped_name);
         }
     }
-    if let Err(errors) = generate(&model, &Config::default()) {
-        let unparsed = errors.errors.iter().find(|error| error.span.is_none());
-        assert!(unparsed.is_none(), "what is generated parses: {unparsed:?}");
+    match generate(&model, &Config::default()) {
+        Ok(text) => {
+            let parsed = syn::parse_file(&text).map(drop);
+            assert!(parsed.is_ok(), "what is generated parses: {parsed:?}");
+        }
+        Err(errors) => {
+            let unlocated = errors.errors.iter().find(|error| error.span.is_none());
+            assert!(unlocated.is_none(), "an error has its place: {unlocated:?}");
+        }
     }
 }
 

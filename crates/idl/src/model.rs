@@ -4,6 +4,7 @@
 pub(crate) mod fixed;
 pub(crate) mod implied;
 pub(crate) mod layout;
+pub(crate) mod rings;
 pub(crate) mod value;
 
 use std::collections::HashMap;
@@ -107,10 +108,6 @@ pub struct Definition {
     pub whole: Span,
     /// The kind and content of the definition.
     pub kind: DefinitionKind,
-    /// Nesting depth of its types; 0 if it is not a type.
-    pub(crate) depth: usize,
-    /// Number of nodes of its TypeCode.
-    pub(crate) nodes: usize,
 }
 
 /// The kind and content of a definition.

@@ -4,7 +4,7 @@ pub(crate) mod ast;
 mod definition;
 mod types;
 
-use crate::limits::NESTING_MAX;
+use crate::limits::{NAME_SIZE_MAX, NESTING_MAX};
 use crate::parse::ast::{Item, ItemKind, Name, ScopedName};
 use crate::parse::definition::Place;
 use crate::text::diagnostic::{Diagnostic, Reporter};
@@ -246,6 +246,10 @@ impl<'a> Parser<'a> {
             return Err(
                 self.error(error.help(format!("write `_{text}` for a name with these letters")))
             );
+        }
+        if name.len() > NAME_SIZE_MAX {
+            let text = format!("a name has at most {NAME_SIZE_MAX} octets");
+            return Err(self.error(Diagnostic::new(span, text)));
         }
         self.advance();
         Ok(Name {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cost;
 mod debian;
 mod errors;
 mod generator;

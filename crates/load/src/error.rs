@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::limits::{
-    BURST_MAX, LIFETIME_S_MAX, LOOPS_MAX, MESSAGE_OCTETS_MAX, MESSAGE_OCTETS_MIN,
-    REAL_TIME_SHARE_MAX,
+    BURST_MAX, DISK_RESERVE_BYTES, DISK_SIZE_MIN, LIFETIME_S_MAX, LOOPS_MAX, MEMORY_RESERVE_BYTES,
+    MEMORY_SIZE_MIN, MESSAGE_OCTETS_MAX, MESSAGE_OCTETS_MIN, REAL_TIME_SHARE_MAX,
 };
 
 /// Why a load cannot be carried out.
@@ -115,6 +116,62 @@ pub enum LoadError {
         /// The kernel's error.
         error: io::Error,
     },
+    /// Too little memory for a load.
+    #[error("A load on memory takes at least {}.", mib(MEMORY_SIZE_MIN))]
+    MemorySize,
+    /// More memory than the machine can give.
+    #[error(
+        "{} of memory cannot be taken: {} are available, and {} of them stay for the rest of the machine. Write at most {}.",
+        mib(*size_bytes),
+        mib(*available_bytes),
+        mib(MEMORY_RESERVE_BYTES),
+        mib(available_bytes.saturating_sub(MEMORY_RESERVE_BYTES))
+    )]
+    MemoryRoom {
+        /// The size of the load.
+        size_bytes: u64,
+        /// Memory that can be taken without swapping.
+        available_bytes: u64,
+    },
+    /// Too small a file for a load.
+    #[error("A load on a disk has a file of at least {}.", mib(DISK_SIZE_MIN))]
+    DiskSize,
+    /// More than the disk has free.
+    #[error(
+        "A file of {} has no room in {}: {} are free, and {} of them stay free. Write at most {}, or choose another folder.",
+        mib(*size_bytes),
+        path.display(),
+        mib(*room_bytes),
+        mib(DISK_RESERVE_BYTES),
+        mib(room_bytes.saturating_sub(DISK_RESERVE_BYTES))
+    )]
+    DiskRoom {
+        /// The folder.
+        path: PathBuf,
+        /// The size of the load.
+        size_bytes: u64,
+        /// Free octets of its file system.
+        room_bytes: u64,
+    },
+    /// The folder of a load cannot be written.
+    #[error("The folder {} cannot be used ({error}). Choose one that can be written.", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The program that makes the pressure is not installed.
+    #[error(
+        "Loads on memory and disks are made by the program stress-ng, which is not installed on this host. Install the package: apt-get install stress-ng."
+    )]
+    StressAbsent,
+    /// The program that makes the pressure failed.
+    #[error("stress-ng ended before its time. It wrote: {words}")]
+    Stress {
+        /// Its last words.
+        words: String,
+    },
     /// The kernel refuses something that a load needs.
     #[error("{doing} failed ({error}).")]
     System {
@@ -135,4 +192,8 @@ impl LoadError {
 fn list(numbers: &[u32]) -> String {
     let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     words.join(", ")
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
 }

@@ -22,6 +22,10 @@ pub enum Unit {
     Share,
     /// Bits a second of payload.
     BitsPerS,
+    /// Octets of memory.
+    Octets,
+    /// Octets a second.
+    OctetsPerS,
 }
 
 impl Unit {
@@ -29,6 +33,8 @@ impl Unit {
         match self {
             Self::Share => format!("{:.1}%", value * 100.0),
             Self::BitsPerS => format!("{:.3} Mb/s", value / 1e6),
+            Self::Octets => format!("{:.1} MiB", value / f64::from(1 << 20)),
+            Self::OctetsPerS => format!("{:.1} MiB/s", value / f64::from(1 << 20)),
         }
     }
 
@@ -36,7 +42,7 @@ impl Unit {
     fn spread_words(self, value: f64) -> String {
         match self {
             Self::Share => format!("{:.1} points", value * 100.0),
-            Self::BitsPerS => self.words(value),
+            Self::BitsPerS | Self::Octets | Self::OctetsPerS => self.words(value),
         }
     }
 
@@ -44,7 +50,15 @@ impl Unit {
     const fn part(self, share: f64, asked: f64) -> f64 {
         match self {
             Self::Share => share,
-            Self::BitsPerS => share * asked,
+            Self::BitsPerS | Self::Octets | Self::OctetsPerS => share * asked,
+        }
+    }
+
+    /// Returns true if others use the same thing, and are counted with the load.
+    const fn is_of_everything(self) -> bool {
+        match self {
+            Self::Share | Self::BitsPerS => true,
+            Self::Octets | Self::OctetsPerS => false,
         }
     }
 }
@@ -79,12 +93,12 @@ impl fmt::Display for Second {
         if let Some(asked) = self.asked {
             write!(f, "asked {}, ", words(asked))?;
         }
+        write!(f, "achieved {}", words(self.achieved))?;
+        if !unit.is_of_everything() {
+            return Ok(());
+        }
         let (own, others) = (words(self.own), words((self.achieved - self.own).max(0.0)));
-        write!(
-            f,
-            "achieved {} (own {own}, others {others}",
-            words(self.achieved)
-        )?;
+        write!(f, " (own {own}, others {others}")?;
         if self.stolen > 0.0 {
             write!(f, ", of these stolen {}", words(self.stolen))?;
         }
@@ -171,14 +185,16 @@ impl fmt::Display for Held {
         }
         write!(
             f,
-            "achieved mean {}, min {}, max {}, standard deviation {}, over {} seconds; own {}",
+            "achieved mean {}, min {}, max {}, standard deviation {}, over {} seconds",
             words(self.mean),
             words(self.min),
             words(self.max),
             self.unit.spread_words(self.deviation),
-            self.seconds,
-            words(self.own_mean)
+            self.seconds
         )?;
+        if self.unit.is_of_everything() {
+            write!(f, "; own {}", words(self.own_mean))?;
+        }
         if self.stolen_mean > 0.0005 {
             write!(f, "; stolen {}", words(self.stolen_mean))?;
         }

@@ -27,6 +27,7 @@ mod held;
 pub mod limits;
 mod net;
 mod stop;
+mod stress;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ pub use error::LoadError;
 pub use held::{Held, Second, TOLERANCE, Unit};
 pub use net::{Buffer, NetPlan, Pace, Pattern, Protocol, Received, Sent, SinkPlan};
 pub use stop::Stop;
+pub use stress::{StressPlan, Stressed};
 
 use limits::LIFETIME_S_MAX;
 
@@ -64,6 +66,8 @@ pub enum Work {
     Net(NetPlan),
     /// A sink of such messages.
     Sink(SinkPlan),
+    /// Memory or a disk, by `stress-ng`.
+    Stress(StressPlan),
 }
 
 /// What a load did.
@@ -83,6 +87,9 @@ pub struct LoadReport {
     /// What a sink has received.
     #[serde(default)]
     pub received: Option<Received>,
+    /// The figures of `stress-ng`.
+    #[serde(default)]
+    pub stressed: Option<Stressed>,
 }
 
 impl LoadReport {
@@ -124,6 +131,9 @@ impl fmt::Display for LoadReport {
                 received.connections
             ));
         }
+        if let Some(stressed) = &self.stressed {
+            lines.push(stressed.to_string());
+        }
         f.write_str(&lines.join("\n"))
     }
 }
@@ -140,6 +150,7 @@ impl LoadPlan {
             Work::Cpu(plan) => plan.check(),
             Work::Net(plan) => plan.check(),
             Work::Sink(_) => Ok(()),
+            Work::Stress(plan) => plan.check(),
         }
     }
 }
@@ -164,6 +175,7 @@ pub fn run(
         Work::Cpu(plan) => cpu::run(plan, stop, end, tell)?,
         Work::Net(plan) => net::run(plan, stop, end, tell)?,
         Work::Sink(plan) => net::receive(plan, stop, end, tell)?,
+        Work::Stress(plan) => stress::run(plan, stop, end, tell)?,
     };
     report.elapsed = begin.elapsed();
     Ok(report)

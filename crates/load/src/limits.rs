@@ -47,3 +47,24 @@ pub const DRAIN_MAX: Duration = Duration::from_millis(500);
 
 /// Octets of `/proc/stat` that are read: a line for each processor and a long one of interrupts.
 pub const STAT_SIZE_MAX: u64 = 4 << 20;
+
+/// The least memory that a load takes: with less, the megabyte that `stress-ng` itself has would miss the target.
+pub const MEMORY_SIZE_MIN: u64 = 64 << 20;
+
+/// Available memory that a load leaves to the rest of the machine: without it, the kernel would kill processes.
+pub const MEMORY_RESERVE_BYTES: u64 = 512 << 20;
+
+/// The least file of a load on a disk: `stress-ng` takes no less.
+pub const DISK_SIZE_MIN: u64 = 1 << 20;
+
+/// Octets of a file system that a load leaves free.
+pub const DISK_RESERVE_BYTES: u64 = 256 << 20;
+
+/// Time between two looks whether `stress-ng` runs and whether the load was stopped.
+pub const STOP_LOOK: Duration = Duration::from_millis(50);
+
+/// Time in which `stress-ng` ends in order before it is killed. Its last write to a slow disk may take seconds.
+pub const STRESS_END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Octets of the metrics and of the words of `stress-ng` that are read: it writes some kilobytes.
+pub const STRESS_WORDS_SIZE_MAX: u64 = 64 << 10;

@@ -275,7 +275,8 @@ impl<'s> Watch<'s> {
         let rate = plan.link.as_ref().map(|link| link.rate_bits_per_s as f64);
         let unit_of_message = match unit {
             Unit::Share => octets.line * 8.0 / rate.unwrap_or(1.0),
-            Unit::BitsPerS => f64::from(plan.size_octets) * 8.0,
+            // A plan has no other units.
+            Unit::BitsPerS | Unit::Octets | Unit::OctetsPerS => f64::from(plan.size_octets) * 8.0,
         };
         let first = moment(&interface, sending)?;
         Ok(Self {

@@ -3,3 +3,4 @@
 
 mod cpu;
 mod net;
+mod stress;

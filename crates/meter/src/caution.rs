@@ -2,9 +2,12 @@
 //! sentence.
 
 mod files;
+mod fold;
 
 use std::fmt;
 use std::time::Duration;
+
+pub use fold::fold;
 
 use crate::disturbance::TakenTime;
 use crate::limits::TAKEN_INTERVAL;
@@ -205,6 +208,8 @@ pub enum Caution {
     ClockByPipe {
         /// The hosts.
         hosts: String,
+        /// What kept the part that asks from its processor, if anything did.
+        starved: Option<TakenTime>,
     },
     /// The clock of a host was set during the run.
     HostClockSet {
@@ -485,12 +490,24 @@ impl Caution {
             ),
             Self::FarHosts { hosts } => write!(
                 f,
-                "Disturbances were read on this machine only, and not on {hosts}: `deckwatch doctor --on` examines a far host."
+                "On {hosts} the time was read that a hypervisor or a quota took, and not what processes outside the run took: `deckwatch doctor --on` examines a far host."
             ),
             Self::LoadMissed { load } => write!(f, "A load missed its target: {load}."),
-            Self::ClockByPipe { hosts } => write!(
+            Self::ClockByPipe {
+                hosts,
+                starved: None,
+            } => write!(
                 f,
                 "No datagrams relate the clock of {hosts} well: it is related by the pipe, with a larger error. Let UDP pass between the hosts (`deckwatch clock` tries it)."
+            ),
+            Self::ClockByPipe {
+                hosts,
+                starved: Some(taken),
+            } => write!(
+                f,
+                "No datagrams relate the clock of {hosts} well: it is related by the pipe, with a larger error. The part that asks was ready and did not run: {}. {}",
+                taken.as_cause(),
+                taken.remedy()
             ),
             Self::HostClockSet { host, times } => write!(
                 f,

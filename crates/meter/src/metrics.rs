@@ -198,6 +198,10 @@ pub struct DataStream {
     /// Messages that a process between transmitter and receiver dropped: its socket's buffer was full, or its send
     /// refused.
     pub hop_drops: u64,
+    /// Messages that an event channel dropped: the queue of the consumer was full, or its push failed.
+    pub channel_drops: u64,
+    /// Frames that a full queue of the emulated network dropped. A datagram that has one frame is lost with it.
+    pub network_queue_drops: u64,
     /// Messages that the receiver's socket dropped because its buffer was full.
     pub overflows: u64,
     /// Different messages that the receiver got.
@@ -252,13 +256,21 @@ impl DataStream {
         let left = self.messages.saturating_sub(refused + self.received);
         // The socket's counter also counts what is no message of this stream.
         let overflows = self.overflows.min(left);
-        let hops = self.hop_drops.min(left - overflows);
+        let mut left = left - overflows;
+        let mut take = |drops: u64| {
+            let taken = drops.min(left);
+            left -= taken;
+            taken
+        };
         Ledger {
             send_errors: self.send_errors,
             queue_drops: self.queue_drops,
-            hops,
+            hops: take(self.hop_drops),
+            channels: take(self.channel_drops),
+            // Of a datagram in several frames, more than one may be dropped.
+            network_queues: take(self.network_queue_drops),
             overflows,
-            network: left - overflows - hops,
+            network: left,
             received: self.received,
         }
     }
@@ -273,9 +285,13 @@ pub struct Ledger {
     pub queue_drops: u64,
     /// Dropped by a process between transmitter and receiver.
     pub hops: u64,
+    /// Dropped by an event channel.
+    pub channels: u64,
+    /// Dropped by a full queue of the emulated network.
+    pub network_queues: u64,
     /// Dropped by the receiver's socket.
     pub overflows: u64,
-    /// Lost in between: on the network, or in the middleware.
+    /// Lost in between: on the network, or in the middleware, where no counter saw it.
     pub network: u64,
     /// Received.
     pub received: u64,
@@ -284,11 +300,13 @@ pub struct Ledger {
 impl Ledger {
     /// The entries by name, in the order of the way.
     #[must_use]
-    pub const fn entries(&self) -> [(&'static str, u64); 6] {
+    pub const fn entries(&self) -> [(&'static str, u64); 8] {
         [
             ("send_errors", self.send_errors),
             ("queue_drops", self.queue_drops),
             ("hops", self.hops),
+            ("channel_drops", self.channels),
+            ("network_queue_drops", self.network_queues),
             ("receive_overflows", self.overflows),
             ("network", self.network),
             ("received", self.received),
@@ -434,6 +452,8 @@ mod tests {
             send_errors: 1,
             queue_drops: 1,
             hop_drops: 0,
+            channel_drops: 0,
+            network_queue_drops: 0,
             overflows: 1,
             received: 6,
             start_a_ns: 5_000_000,
@@ -461,23 +481,36 @@ mod tests {
     #[test]
     fn the_ledger_adds_up_to_the_messages_sent() {
         let stream = DataStream {
-            messages: 11,
+            messages: 20,
             send_errors: 1,
             queue_drops: 2,
             hop_drops: 1,
+            channel_drops: 4,
+            network_queue_drops: 5,
             overflows: 3,
             received: 3,
             ..DataStream::default()
         };
         let ledger = stream.ledger();
-        assert_eq!(ledger.entries().map(|(_, count)| count), [1, 2, 1, 3, 1, 3]);
-        assert_eq!(ledger.sum(), 11);
+        let counts = ledger.entries().map(|(_, count)| count);
+        assert_eq!(counts, [1, 2, 1, 4, 5, 3, 1, 3]);
+        assert_eq!(ledger.sum(), 20);
+        // Two frames of one datagram may be dropped: what is left over is not lost twice.
+        let frames = DataStream {
+            network_queue_drops: 50,
+            ..stream
+        };
+        assert_eq!(
+            (frames.ledger().network_queues, frames.ledger().network),
+            (6, 0)
+        );
+        assert_eq!(frames.ledger().sum(), 20);
         let more_dropped = DataStream {
             overflows: 90,
             ..stream
         };
-        assert_eq!(more_dropped.ledger().overflows, 5);
-        assert_eq!(more_dropped.ledger().sum(), 11);
+        assert_eq!(more_dropped.ledger().overflows, 14);
+        assert_eq!(more_dropped.ledger().sum(), 20);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! other file to interpret the numbers.
 
 mod file;
+mod load;
 
 use std::collections::BTreeMap;
 
 pub use file::{ResultError, json_schema, load_versioned, save_whole};
+pub use load::{LoadReached, LoadResult};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,6 +128,9 @@ pub struct Environment {
     pub hosts: BTreeMap<String, String>,
     /// Loads in words, by host.
     pub loads: Vec<String>,
+    /// The same as data; absent in older documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_results: Vec<LoadResult>,
 }
 
 /// What an emulated network does as a real one, and what it does not, a clause each.
@@ -209,6 +214,19 @@ pub struct LeftOut {
     pub carrier: String,
     /// Why, with what to do.
     pub reason: String,
+}
+
+impl ResultDocument {
+    /// Returns the warnings of the run, as they are shown: those that differ only in the carrier are one.
+    #[must_use]
+    pub fn folded_warnings(&self) -> Vec<Warning> {
+        let carriers: Vec<&str> = self
+            .flows
+            .iter()
+            .map(|flow| flow.carrier.as_str())
+            .collect();
+        crate::caution::fold(&self.warnings, &carriers)
+    }
 }
 
 impl FlowResult {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_orb::cos_naming::naming_context::{CannotProceed, InvalidName, NotFoundReason};
 use deckwatch_orb::cos_naming::naming_context_ext::InvalidAddress;
@@ -13,11 +15,13 @@ use deckwatch_orb::cos_naming::{
     NamingContextRebindContextError, NamingContextRebindError, NamingContextRef,
     NamingContextResolveError, NamingContextUnbindError,
 };
-use deckwatch_orb::{ObjectRef, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{ObjectRef, Origin, SystemException, SystemExceptionKind as Kind};
 
 use crate::limits;
 use crate::name;
+use crate::outward::is_refusal;
 use crate::service::Shared;
+use crate::store::rows::BindingRow;
 use crate::store::{ROOT, Row, StoreError, Target};
 use crate::walk::{Fault, Place, check, raise, walk};
 
@@ -25,14 +29,26 @@ use crate::walk::{Fault, Place, check, raise, walk};
 pub(crate) struct Context {
     shared: Arc<Shared>,
     number: u64,
+    /// When it was last used.
+    used: Arc<AtomicU64>,
 }
 
 impl Context {
-    pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
-        Self { shared, number }
+    pub(crate) fn new(shared: Arc<Shared>, number: u64, used: Arc<AtomicU64>) -> Self {
+        Self {
+            shared,
+            number,
+            used,
+        }
+    }
+
+    /// Notes that a request came.
+    fn touch(&self) {
+        self.used.store(self.shared.now_s(), Relaxed);
     }
 
     fn place<'n>(&self, name: &'n [NameComponent]) -> Result<Place<'n>, Fault> {
+        self.touch();
         walk(&self.shared.store, &self.shared.orb, self.number, name)
     }
 
@@ -65,10 +81,14 @@ impl Context {
             Place::Here { context, last } => (context, last),
             Place::Elsewhere { context, rest } => return self.proceed(context, rest, elsewhere),
         };
+        let binding = BindingRow {
+            maker: self.shared.maker(),
+            target: target.clone(),
+        };
         match self
             .shared
             .store
-            .bind(context, &last.id, &last.kind, target, replace)
+            .bind(context, &last.id, &last.kind, &binding, replace)
         {
             Err(StoreError::WrongKind) => {
                 let why = if target.is_context() {
@@ -83,14 +103,20 @@ impl Context {
     }
 
     /// Calls another service with the rest of the name. If that raises a system exception, the caller receives
-    /// CannotProceed with the context and the rest, and can continue by itself.
+    /// CannotProceed with the context and the rest, and can continue by itself; unless the call was refused here, or
+    /// leads in a circle.
     fn proceed<T>(
         &self,
         context: NamingContextRef,
         rest: &[NameComponent],
         operation: impl FnOnce(&NamingContextRef, &[NameComponent]) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        operation(&context, rest).map_err(|fault| match fault {
+        let called = self
+            .shared
+            .outward
+            .call(&context, |context| operation(context, rest));
+        called.map_err(|fault| match fault {
+            Fault::System(exception) if is_refusal(exception) => fault,
             Fault::System(_) => Fault::CannotProceed(CannotProceed {
                 cxt: Some(context),
                 rest_of_name: rest.to_vec(),
@@ -109,7 +135,9 @@ impl Context {
         match self.shared.store.lookup(context, &last.id, &last.kind)? {
             Some(Target::Context(number)) => Ok(Some(self.shared.reference(number)?.into())),
             Some(Target::Object(ior) | Target::ForeignContext(ior)) => {
-                Ok(self.shared.orb.string_to_object(&ior)?)
+                // It is only passed on.
+                let origin = Origin::default();
+                Ok(self.shared.orb.string_to_object_of(&ior, origin)?)
             }
             None => Err(Fault::not_found(
                 NotFoundReason::MissingNode,
@@ -145,10 +173,11 @@ impl Context {
                 return made.ok_or_else(|| raise(Kind::Unknown).into());
             }
         };
+        let maker = self.shared.maker();
         let number = self
             .shared
             .store
-            .bind_new_context(context, &last.id, &last.kind)?;
+            .bind_new_context(context, &last.id, &last.kind, &maker)?;
         Ok(self.shared.activate(number)?)
     }
 }
@@ -242,12 +271,9 @@ impl NamingContext for Context {
     }
 
     fn new_context(&self) -> Result<Option<NamingContextRef>, SystemException> {
-        let number = self
-            .shared
-            .store
-            .create_context()
-            .map_err(|error| Fault::from(error).into_system())?;
-        self.shared.activate(number).map(Some)
+        self.touch();
+        let made = self.shared.new_context();
+        made.map(Some).map_err(Fault::into_system)
     }
 
     fn bind_new_context<'a>(
@@ -272,6 +298,7 @@ impl NamingContext for Context {
         &self,
         how_many: u32,
     ) -> Result<(Cow<'_, [Binding]>, Option<BindingIteratorRef>), SystemException> {
+        self.touch();
         let wanted =
             usize::try_from(how_many).map_or(limits::LIST_MAX, |count| count.min(limits::LIST_MAX));
         let rows = self

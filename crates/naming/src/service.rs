@@ -1,23 +1,31 @@
 //! A naming service on an ORB: its adapters, its root context, and the state that its servants share.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use deckwatch_orb::cos_naming::{
     BindingIteratorRef, BindingIteratorSkeleton, NamingContextExtRef, NamingContextExtSkeleton,
     NamingContextRef,
 };
+use deckwatch_orb::peers::Peer;
 use deckwatch_orb::{
-    IdAssignment, Lifespan, ObjectRef, Orb, Poa, PoaError, Policies, SystemException,
-    SystemExceptionKind as Kind,
+    Access, Caller, Guard, IdAssignment, Lifespan, ObjectRef, Orb, Poa, PoaCurrent, PoaError,
+    Policies, SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::PiMutex;
 
+use crate::access::guard;
 use crate::context::Context;
 use crate::iterator::Listing;
 use crate::limits;
+use crate::listings::OpenListings;
+use crate::outward::Outward;
+use crate::store::rows::UNKNOWN;
 use crate::store::{ROOT, Store, StoreError};
-use crate::walk::raise;
+use crate::walk::{Fault, raise};
 
 /// The object key of the root context in `corbaloc:` URLs.
 pub const NAME_SERVICE: &str = "NameService";
@@ -29,6 +37,7 @@ const LISTINGS_ADAPTER: &str = "listings";
 /// The CosNaming service: a tree of contexts, reached by `corbaloc:...:PORT/NameService`.
 pub struct NamingService {
     root: NamingContextExtRef,
+    guard: Option<Arc<Guard>>,
 }
 
 impl NamingService {
@@ -37,6 +46,19 @@ impl NamingService {
     /// # Errors
     /// When the store cannot be read or the ORB cannot activate a context.
     pub fn start(orb: &Orb, store: Store) -> Result<Self, NamingError> {
+        Self::start_with(orb, store, None)
+    }
+
+    /// As [`NamingService::start`], with a table that is asked before each request. All its objects have the name
+    /// [`NAMES`](crate::NAMES) in the rules.
+    ///
+    /// # Errors
+    /// As [`NamingService::start`].
+    pub fn start_with(
+        orb: &Orb,
+        store: Store,
+        access: Option<Access>,
+    ) -> Result<Self, NamingError> {
         let root_poa = orb.root_poa()?;
         let named = Policies {
             lifespan: Lifespan::Persistent,
@@ -50,6 +72,10 @@ impl NamingService {
             ..Policies::default()
         };
         let listings = root_poa.create_poa(LISTINGS_ADAPTER, Some(manager), &passing)?;
+        let guard = access.map(|access| guard(orb, access));
+        for poa in [&contexts, &listings] {
+            guard.iter().try_for_each(|guard| poa.set_guard(guard))?;
+        }
         let numbers = store.contexts()?;
         let shared = Arc::new_cyclic(|own| Shared {
             own: own.clone(),
@@ -58,13 +84,23 @@ impl NamingService {
             contexts,
             listings,
             open: PiMutex::new(OpenListings::default()),
+            current: orb.poa_current(),
+            started: Instant::now(),
+            used: PiMutex::default(),
+            outward: Outward::new(orb),
         });
         for number in numbers {
             shared.activate(number)?;
         }
         let root = NamingContextExtRef::unchecked_narrow(shared.reference(ROOT)?.into());
         orb.register_plain_key(NAME_SERVICE.as_bytes(), root.object())?;
-        Ok(Self { root })
+        Ok(Self { root, guard })
+    }
+
+    /// The table before its objects, and what that has refused.
+    #[must_use]
+    pub fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.as_ref()
     }
 
     /// The root context.
@@ -82,13 +118,12 @@ pub(crate) struct Shared {
     contexts: Poa,
     listings: Poa,
     open: PiMutex<OpenListings>,
-}
-
-/// The listings that clients have not destroyed, the oldest first.
-#[derive(Default)]
-struct OpenListings {
-    numbers: VecDeque<u64>,
-    next: u64,
+    current: PoaCurrent,
+    started: Instant,
+    /// When each context was last used, in seconds since the start.
+    used: PiMutex<HashMap<u64, Arc<AtomicU64>>>,
+    /// Calls to other naming services.
+    pub(crate) outward: Outward,
 }
 
 impl Shared {
@@ -100,17 +135,42 @@ impl Shared {
 
     /// Activates a context. Returns its reference.
     pub(crate) fn activate(&self, number: u64) -> Result<NamingContextRef, SystemException> {
-        let servant = Arc::new(NamingContextExtSkeleton::new(Context::new(
-            self.own(),
-            number,
-        )));
+        let used = Arc::new(AtomicU64::new(self.now_s()));
+        let context = Context::new(self.own(), number, Arc::clone(&used));
+        let servant = Arc::new(NamingContextExtSkeleton::new(context));
+        self.used.lock("naming.used").insert(number, used);
         self.contexts
             .activate_object_with_id(&number.to_be_bytes(), servant)
             .map_err(system)?;
         self.reference(number)
     }
 
+    /// Seconds since the start.
+    pub(crate) fn now_s(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    /// Returns true if no request came to a context for [`limits::UNBOUND_LIFETIME`].
+    pub(crate) fn is_idle(&self, number: u64) -> bool {
+        let used = self.used.lock("naming.used");
+        let last = used.get(&number).map_or(0, |used| used.load(Relaxed));
+        self.now_s().saturating_sub(last) >= limits::UNBOUND_LIFETIME.as_secs()
+    }
+
+    /// Makes a context without a name. Another one may give way to it.
+    pub(crate) fn new_context(&self) -> Result<NamingContextRef, Fault> {
+        let made = self
+            .store
+            .create_context(&self.maker(), &|number| self.is_idle(number))?;
+        if let Some(expired) = made.expired {
+            // A client may destroy it at this moment.
+            let _ = self.deactivate(expired); // It may be deactivated already.
+        }
+        Ok(self.activate(made.number)?)
+    }
+
     pub(crate) fn deactivate(&self, number: u64) -> Result<(), SystemException> {
+        self.used.lock("naming.used").remove(&number);
         self.contexts
             .deactivate_object(&number.to_be_bytes())
             .map_err(system)
@@ -137,17 +197,13 @@ impl Shared {
         id.as_ref().try_into().ok().map(u64::from_be_bytes)
     }
 
-    /// Opens a listing that starts after a binding. If too many are open, the oldest is closed.
+    /// Opens a listing that starts after a binding. If too many are open, another one is closed.
     pub(crate) fn open_iterator(
         &self,
         context: u64,
         after: Option<(String, String)>,
     ) -> Result<BindingIteratorRef, SystemException> {
-        let number = {
-            let mut open = self.open.lock("naming.listings");
-            open.next += 1;
-            open.next - 1
-        };
+        let number = self.open.lock("naming.listings").number();
         let listing = Listing::new(self.own(), context, number, after);
         let id = number.to_be_bytes();
         self.listings
@@ -155,12 +211,8 @@ impl Shared {
             .map_err(system)?;
         let reference = self.listings.id_to_reference(&id).map_err(system)?;
         // Counted only after its activation: a thread that closes it as the oldest finds it active.
-        let oldest = {
-            let mut open = self.open.lock("naming.listings");
-            open.numbers.push_back(number);
-            let is_full = open.numbers.len() > limits::ITERATORS_MAX;
-            is_full.then(|| open.numbers.pop_front()).flatten()
-        };
+        let peer = self.current.caller().map_or(Peer::Unknown, Peer::from);
+        let oldest = self.open.lock("naming.listings").add(number, peer);
         if let Some(oldest) = oldest {
             // Its client may destroy it at this moment.
             let _ = self.close_iterator(oldest); // It may be closed already.
@@ -168,11 +220,20 @@ impl Shared {
         Ok(BindingIteratorRef::unchecked_narrow(reference))
     }
 
+    /// Returns who sent the request of the calling thread, in words; empty for this process itself.
+    pub(crate) fn maker(&self) -> String {
+        match self.current.caller() {
+            Ok(Caller::ThisProcess) => String::new(),
+            Ok(Caller::Tcp(address)) => address.ip().to_string(),
+            Ok(Caller::Unix(process) | Caller::SharedMemory(process)) => {
+                format!("uid {}", process.uid)
+            }
+            _ => UNKNOWN.to_owned(),
+        }
+    }
+
     pub(crate) fn close_iterator(&self, number: u64) -> Result<(), SystemException> {
-        self.open
-            .lock("naming.listings")
-            .numbers
-            .retain(|&open| open != number);
+        self.open.lock("naming.listings").remove(number);
         self.listings
             .deactivate_object(&number.to_be_bytes())
             .map_err(system)

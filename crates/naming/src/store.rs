@@ -4,73 +4,37 @@
 //! A context is a number; the root is [`ROOT`]. The target of a binding is one of our contexts (by its number, so that
 //! it survives a change of address) or a reference of any ORB (as its encoded IOR).
 
-use std::path::Path;
+mod check;
+mod damage;
+mod earlier;
+mod holders;
+mod import;
+mod ledger;
+mod lines;
+mod orphans;
+pub mod rows;
+mod tree;
 
-use deckwatch_store::redb::{
-    self, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction,
-};
+use std::path::Path;
+use std::time::SystemTime;
+
+use deckwatch_store::redb::{self, ReadTransaction, ReadableTable as _};
+use deckwatch_sync::PiMutex;
 
 use crate::limits;
+pub use check::Report;
+pub use damage::{Damage, StoreError};
+use holders::{Holders, Share};
+pub use import::{ImportError, Imported, Into};
+use ledger::Ledger;
+pub use lines::{ExportError, Exported};
+pub use orphans::Orphan;
+pub use rows::Target;
+use rows::{BINDINGS, BindingRow, CONTEXTS, ContextRow, FORMAT, Whole};
+pub use tree::Tree;
 
 /// The number of the root context.
 pub const ROOT: u64 = 0;
-
-/// Number of a context -> nothing; the key's presence means that the context exists.
-const CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
-/// (context, id, kind) -> (kind of target, encoded target).
-const BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
-    TableDefinition::new("bindings");
-/// Name -> number, for example the number of the next context.
-const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
-const NEXT_CONTEXT: &str = "next_context";
-
-/// The target of a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// One of this service's contexts.
-    Context(u64),
-    /// A naming context of another service, as a stringified IOR.
-    ForeignContext(String),
-    /// Any object, as a stringified IOR.
-    Object(String),
-}
-
-impl Target {
-    const CONTEXT: u8 = 0;
-    const FOREIGN_CONTEXT: u8 = 1;
-    const OBJECT: u8 = 2;
-
-    /// Returns true for the targets that `bind_context` binds.
-    #[must_use]
-    pub const fn is_context(&self) -> bool {
-        !matches!(self, Self::Object(_))
-    }
-
-    fn to_row(&self) -> (u8, Vec<u8>) {
-        match self {
-            Self::Context(number) => (Self::CONTEXT, number.to_be_bytes().to_vec()),
-            Self::ForeignContext(ior) => (Self::FOREIGN_CONTEXT, ior.as_bytes().to_vec()),
-            Self::Object(ior) => (Self::OBJECT, ior.as_bytes().to_vec()),
-        }
-    }
-
-    fn from_row((kind, octets): (u8, &[u8])) -> Result<Self, StoreError> {
-        let text = || {
-            String::from_utf8(octets.to_vec())
-                .map_err(|_| StoreError::Damaged("a reference that is not text"))
-        };
-        match kind {
-            Self::CONTEXT => octets
-                .try_into()
-                .map(u64::from_be_bytes)
-                .map(Self::Context)
-                .map_err(|_| StoreError::Damaged("a context's number")),
-            Self::FOREIGN_CONTEXT => text().map(Self::ForeignContext),
-            Self::OBJECT => text().map(Self::Object),
-            _ => Err(StoreError::Damaged("a binding of unknown kind")),
-        }
-    }
-}
 
 /// One row of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +52,8 @@ pub struct Row {
 pub struct Store {
     database: deckwatch_store::Store,
     room: Room,
+    /// It is owned during each change, which waits for the disk: changes come one after another anyway.
+    holders: PiMutex<Holders>,
 }
 
 /// How much a store may hold.
@@ -95,22 +61,46 @@ pub struct Store {
 struct Room {
     contexts_max: u64,
     bindings_max: u64,
+    share: Share,
 }
 
 impl Room {
     const OF_SERVICE: Self = Self {
         contexts_max: limits::CONTEXTS_MAX,
         bindings_max: limits::BINDINGS_MAX,
+        share: Share {
+            contexts: limits::CONTEXTS_MAX,
+            bindings: limits::BINDINGS_MAX,
+        },
     };
 }
 
+/// A context that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its number.
+    pub number: u64,
+    /// The context that gave way to it.
+    pub expired: Option<u64>,
+}
+
 impl Store {
-    /// Opens the store in a file, or creates it with an empty root.
+    /// Opens the store in a file, or creates it with an empty root. All of it is read and checked. A store of an earlier
+    /// format is converted.
     ///
     /// # Errors
-    /// When the file cannot be opened, is in use by another process, or is no store.
+    /// When the file cannot be opened, is in use by another process, is damaged, or is no store.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self::over(deckwatch_store::Store::open(path, &fill)?))
+        Self::sound(deckwatch_store::Store::open(path, &|_| Ok(()))?)
+    }
+
+    /// Reads the store in a file, which stays as it is. Returns the store with what of it is damaged.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is in use by another process, is damaged so that it cannot be read, or is no
+    /// store.
+    pub fn examine(path: &Path) -> Result<(Self, Report), StoreError> {
+        Self::over(deckwatch_store::Store::examine(path, &|_| Ok(()))?)
     }
 
     /// A store that ends with the process.
@@ -118,22 +108,58 @@ impl Store {
     /// # Errors
     /// When memory cannot be allocated.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Ok(Self::over(deckwatch_store::Store::in_memory(&fill)?))
+        Self::sound(deckwatch_store::Store::in_memory(&|_| Ok(()))?)
     }
 
-    fn over(database: deckwatch_store::Store) -> Self {
-        Self {
+    fn sound(database: deckwatch_store::Store) -> Result<Self, StoreError> {
+        let (store, report) = Self::over(database)?;
+        if report.damaged > 0 {
+            return Err(StoreError::Unsound(Box::new(report)));
+        }
+        Ok(store)
+    }
+
+    fn over(database: deckwatch_store::Store) -> Result<(Self, Report), StoreError> {
+        database.change(earlier::prepare)?;
+        let report = database.look(check::check)?;
+        let store = Self {
             database,
             room: Room::OF_SERVICE,
-        }
+            holders: PiMutex::new(report.holders.clone()),
+        };
+        Ok((store, report))
     }
 
-    fn read(&self) -> Result<ReadTransaction, StoreError> {
-        Ok(self.database.read()?)
+    /// Lets each maker hold this many percent of the contexts and bindings.
+    #[must_use]
+    pub fn with_share(mut self, percent: u8) -> Self {
+        let part = |total: u64| (total * u64::from(percent) / 100).max(1);
+        self.room.share = Share {
+            contexts: part(self.room.contexts_max),
+            bindings: part(self.room.bindings_max),
+        };
+        self
     }
 
-    fn write(&self) -> Result<WriteTransaction, StoreError> {
-        Ok(self.database.write()?)
+    fn look<T>(
+        &self,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.database.look(read)
+    }
+
+    fn change<T, E: From<StoreError> + From<redb::Error>>(
+        &self,
+        change: impl FnOnce(&mut Ledger<'_>, &Holders) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut holders = self.holders.lock("naming.holders");
+        let (done, changes) = self.database.change(|write| {
+            let mut ledger = Ledger::open(write)?;
+            let done = change(&mut ledger, &holders)?;
+            Ok::<_, E>((done, ledger.close()?))
+        })?;
+        changes.into_iter().for_each(|change| holders.apply(change));
+        Ok(done)
     }
 
     /// The numbers of all contexts, root included.
@@ -141,33 +167,60 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn contexts(&self) -> Result<Vec<u64>, StoreError> {
-        let read = self.read()?;
-        let table = read.open_table(CONTEXTS)?;
-        table.iter()?.map(|row| Ok(row?.0.value())).collect()
+        self.look(|read| {
+            let table = read.open_table(CONTEXTS)?;
+            table.iter()?.map(|row| Ok(row?.0.value())).collect()
+        })
     }
 
-    /// Creates an empty context without a binding to it.
+    /// Creates an empty context without a binding to it. If there is no room, a context that was never bound gives way to
+    /// it: an empty one, older than [`limits::UNBOUND_LIFETIME`], for whose number `is_idle` returns true.
     ///
     /// # Errors
-    /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
-    pub fn create_context(&self) -> Result<u64, StoreError> {
-        let write = self.write()?;
-        let number = add_context(&write, self.room)?;
-        write.commit()?;
-        Ok(number)
+    /// `ShareFull` if the maker holds its share; `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
+    pub fn create_context(
+        &self,
+        maker: &str,
+        is_idle: &dyn Fn(u64) -> bool,
+    ) -> Result<Made, StoreError> {
+        self.change(|ledger, holders| {
+            let share = holders.check_contexts(maker, self.room.share);
+            let is_full = ledger.whole.contexts.count >= self.room.contexts_max;
+            let mut expired = None;
+            if share.is_err() || is_full {
+                let oldest = holders.unbound(share.is_err().then_some(maker));
+                expired = expire(ledger, oldest, is_idle)?;
+            }
+            if expired.is_none() {
+                share?;
+            }
+            let number = add_context(ledger, self.room, maker)?;
+            Ok(Made { number, expired })
+        })
     }
 
     /// Creates an empty context and binds it, in one transaction.
     ///
     /// # Errors
     /// As [`Store::create_context`] and [`Store::bind`].
-    pub fn bind_new_context(&self, context: u64, id: &str, kind: &str) -> Result<u64, StoreError> {
-        let write = self.write()?;
-        let number = add_context(&write, self.room)?;
-        let target = Target::Context(number);
-        add_binding(&write, self.room, (context, id, kind), &target, false)?;
-        write.commit()?;
-        Ok(number)
+    pub fn bind_new_context(
+        &self,
+        context: u64,
+        id: &str,
+        kind: &str,
+        maker: &str,
+    ) -> Result<u64, StoreError> {
+        self.change(|ledger, holders| {
+            holders.check_contexts(maker, self.room.share)?;
+            let number = add_context(ledger, self.room, maker)?;
+            let binding = BindingRow {
+                maker: maker.to_owned(),
+                target: Target::Context(number),
+            };
+            let key = (context, id, kind);
+            add_binding(ledger, self.room, holders, key, &binding, false)?;
+            Ok(number)
+        })
     }
 
     /// Removes an empty context.
@@ -175,36 +228,44 @@ impl Store {
     /// # Errors
     /// `NotEmpty`; `NoSuchContext`; when the store cannot be written.
     pub fn destroy_context(&self, context: u64) -> Result<(), StoreError> {
-        let write = self.write()?;
-        {
-            let bindings = write.open_table(BINDINGS)?;
-            if bindings
-                .range((context, "", "")..)?
-                .next()
-                .transpose()?
-                .is_some_and(|(key, _)| key.value().0 == context)
-            {
+        self.change(|ledger, _| {
+            let found = ledger.context(context)?.ok_or(StoreError::NoSuchContext)?;
+            if found.bindings.count > 0 {
                 return Err(StoreError::NotEmpty);
             }
-            if write.open_table(CONTEXTS)?.remove(context)?.is_none() {
-                return Err(StoreError::NoSuchContext);
-            }
-        }
-        write.commit()?;
-        Ok(())
+            ledger.set_context(context, None)
+        })
     }
 
     /// Returns the target of a component, or `None` if it is not bound.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// As [`Store::binding`].
     pub fn lookup(&self, context: u64, id: &str, kind: &str) -> Result<Option<Target>, StoreError> {
-        let read = self.read()?;
-        let table = read.open_table(BINDINGS)?;
-        table
-            .get((context, id, kind))?
-            .map(|row| Target::from_row(row.value()))
-            .transpose()
+        let binding = self.binding(context, id, kind)?;
+        Ok(binding.map(|binding| binding.target))
+    }
+
+    /// Returns the target of a component with its maker, or `None` if it is not bound.
+    ///
+    /// # Errors
+    /// `Damaged` for a row that is not the one that was written; when the store cannot be read.
+    pub fn binding(
+        &self,
+        context: u64,
+        id: &str,
+        kind: &str,
+    ) -> Result<Option<BindingRow>, StoreError> {
+        self.look(|read| {
+            let table = read.open_table(BINDINGS)?;
+            let key = (context, id, kind);
+            let Some(row) = table.get(key)? else {
+                return Ok(None);
+            };
+            let (binding, _) =
+                BindingRow::parse(key, row.value()).ok_or_else(|| Damage::binding(key))?;
+            Ok(Some(binding))
+        })
     }
 
     /// Binds a component.
@@ -217,13 +278,13 @@ impl Store {
         context: u64,
         id: &str,
         kind: &str,
-        target: &Target,
+        binding: &BindingRow,
         replace: bool,
     ) -> Result<(), StoreError> {
-        let write = self.write()?;
-        add_binding(&write, self.room, (context, id, kind), target, replace)?;
-        write.commit()?;
-        Ok(())
+        self.change(|ledger, holders| {
+            let key = (context, id, kind);
+            add_binding(ledger, self.room, holders, key, binding, replace)
+        })
     }
 
     /// Removes a binding. Returns false if there was none.
@@ -231,13 +292,13 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn unbind(&self, context: u64, id: &str, kind: &str) -> Result<bool, StoreError> {
-        let write = self.write()?;
-        let found = write
-            .open_table(BINDINGS)?
-            .remove((context, id, kind))?
-            .is_some();
-        write.commit()?;
-        Ok(found)
+        self.change(|ledger, _| {
+            let key = (context, id, kind);
+            if ledger.binding(key)?.is_none() {
+                return Ok(false);
+            }
+            Ok(ledger.set_binding(key, None)?.is_some())
+        })
     }
 
     /// Returns at most `count_max` bindings of a context, in order of id and kind, that follow `after`.
@@ -250,112 +311,100 @@ impl Store {
         after: Option<(&str, &str)>,
         count_max: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        let read = self.read()?;
-        let table = read.open_table(BINDINGS)?;
-        let (id, kind) = after.unwrap_or(("", ""));
-        let mut rows = Vec::new();
-        for row in table.range((context, id, kind)..)? {
-            let (key, value) = row?;
-            let (owner, id, kind) = key.value();
-            if owner != context || rows.len() == count_max {
-                break;
-            }
-            if after != Some((id, kind)) {
+        self.look(|read| {
+            let table = read.open_table(BINDINGS)?;
+            let (id, kind) = after.unwrap_or(("", ""));
+            let mut rows = Vec::new();
+            for row in table.range((context, id, kind)..)? {
+                let (key, value) = row?;
+                let key = key.value();
+                let (owner, id, kind) = key;
+                if owner != context || rows.len() == count_max {
+                    break;
+                }
+                if after == Some((id, kind)) {
+                    continue;
+                }
+                let (binding, _) =
+                    BindingRow::parse(key, value.value()).ok_or_else(|| Damage::binding(key))?;
                 rows.push(Row {
                     id: id.to_owned(),
                     kind: kind.to_owned(),
-                    is_context: value.value().0 != Target::OBJECT,
+                    is_context: binding.target.is_context(),
                 });
             }
-        }
-        Ok(rows)
+            Ok(rows)
+        })
     }
 }
 
-/// Creates the tables and the root unless the database has them.
-fn fill(write: &WriteTransaction) -> Result<(), redb::Error> {
-    write.open_table(CONTEXTS)?.insert(ROOT, ())?;
-    write.open_table(BINDINGS)?;
-    let mut numbers = write.open_table(NUMBERS)?;
-    if numbers.get(NEXT_CONTEXT)?.is_none() {
-        numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
+/// Removes the first context that has expired: never bound, empty, old, and idle.
+fn expire(
+    ledger: &mut Ledger<'_>,
+    oldest: Vec<u64>,
+    is_idle: &dyn Fn(u64) -> bool,
+) -> Result<Option<u64>, StoreError> {
+    let now = now_s();
+    for number in oldest {
+        let Some(context) = ledger.context(number)? else {
+            continue;
+        };
+        let is_old = now.saturating_sub(context.made_s) >= limits::UNBOUND_LIFETIME.as_secs();
+        if is_old && !context.was_bound && context.bindings.count == 0 && is_idle(number) {
+            ledger.set_context(number, None)?;
+            return Ok(Some(number));
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Adds a context. Returns its number.
-fn add_context(write: &WriteTransaction, room: Room) -> Result<u64, StoreError> {
-    let mut contexts = write.open_table(CONTEXTS)?;
-    let mut numbers = write.open_table(NUMBERS)?;
-    let number = numbers
-        .get(NEXT_CONTEXT)?
-        .map_or(ROOT + 1, |value| value.value());
-    if redb::ReadableTableMetadata::len(&contexts)? >= room.contexts_max {
+fn add_context(ledger: &mut Ledger<'_>, room: Room, maker: &str) -> Result<u64, StoreError> {
+    if ledger.whole.contexts.count >= room.contexts_max {
         return Err(StoreError::Full);
     }
-    numbers.insert(NEXT_CONTEXT, number + 1)?;
-    contexts.insert(number, ())?;
+    let number = ledger.whole.next_context;
+    ledger.whole.next_context += 1;
+    let context = ContextRow {
+        maker: maker.to_owned(),
+        made_s: now_s(),
+        ..ContextRow::default()
+    };
+    ledger.set_context(number, Some(&context))?;
     Ok(number)
 }
 
 fn add_binding(
-    write: &WriteTransaction,
+    ledger: &mut Ledger<'_>,
     room: Room,
-    key: (u64, &str, &str),
-    target: &Target,
+    holders: &Holders,
+    key: rows::Key<'_>,
+    binding: &BindingRow,
     replace: bool,
 ) -> Result<(), StoreError> {
-    if write.open_table(CONTEXTS)?.get(key.0)?.is_none() {
+    if ledger.context(key.0)?.is_none() {
         return Err(StoreError::NoSuchContext);
     }
-    let mut bindings = write.open_table(BINDINGS)?;
-    let before = bindings
-        .get(key)?
-        .map(|row| Target::from_row(row.value()))
-        .transpose()?;
-    match before {
+    match ledger.binding(key)? {
         Some(_) if !replace => return Err(StoreError::AlreadyBound),
-        Some(before) if before.is_context() != target.is_context() => {
+        Some(before) if before.target.is_context() != binding.target.is_context() => {
             return Err(StoreError::WrongKind);
         }
-        None if redb::ReadableTableMetadata::len(&bindings)? >= room.bindings_max => {
-            return Err(StoreError::Full);
-        }
-        _ => {}
+        None if ledger.whole.bindings >= room.bindings_max => return Err(StoreError::Full),
+        // The one that replaces a name of its own holds no more than before.
+        Some(before) if before.maker == binding.maker => {}
+        _ => holders.check_bindings(&binding.maker, room.share)?,
     }
-    let (tag, octets) = target.to_row();
-    bindings.insert(key, (tag, octets.as_slice()))?;
+    ledger.set_binding(key, Some(binding))?;
     Ok(())
 }
 
-/// The errors of the store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The component is bound already.
-    #[error("the name is bound already")]
-    AlreadyBound,
-    /// The bind would replace a context by an object, or an object by a context.
-    #[error("the name is bound to something of the other kind")]
-    WrongKind,
-    /// The context still has bindings.
-    #[error("the context is not empty")]
-    NotEmpty,
-    /// The context does not exist any more.
-    #[error("the context does not exist")]
-    NoSuchContext,
-    /// A limit of the service is reached.
-    #[error("the naming service holds as many contexts or bindings as it may")]
-    Full,
-    /// The file has content that this program did not write.
-    #[error("the store is damaged: {0}")]
-    Damaged(&'static str),
-    /// An error of the database.
-    #[error(transparent)]
-    Database(#[from] Box<redb::Error>),
+/// Seconds since 1970.
+fn now_s() -> u64 {
+    SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |since| since.as_secs())
 }
-
-deckwatch_store::from_database!(StoreError);
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use deckwatch_orb::cos_naming::naming_context::NotFoundReason;
 use deckwatch_orb::cos_naming::{
     NameComponent, NamingContextBindNewContextError, NamingContextRef,
 };
+use deckwatch_orb::generated::write_exception;
 use deckwatch_orb::{ObjectRef, SystemException};
 
 use crate::name::{self, NameError};
@@ -158,7 +159,7 @@ impl fmt::Display for Refusal {
             }
             Fault::AlreadyBound(_) => f.write_str("it is bound already"),
             Fault::NotEmpty(_) => f.write_str("the context still holds names"),
-            Fault::System(exception) => exception.fmt(f),
+            Fault::System(exception) => write_exception(exception, f),
         }
     }
 }

@@ -9,9 +9,10 @@ use deckwatch_orb::cos_naming::{
     NamingContextRebindContextError, NamingContextRebindError, NamingContextRef,
     NamingContextResolveError, NamingContextUnbindError,
 };
-use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind as Kind, own_minor};
 
 use crate::limits;
+use crate::outward::origin_of;
 use crate::store::{Store, StoreError, Target};
 
 /// The context in which a name's last component is looked up or bound.
@@ -81,7 +82,15 @@ impl From<StoreError> for Fault {
             StoreError::AlreadyBound => return Self::AlreadyBound(AlreadyBound {}),
             StoreError::NotEmpty => return Self::NotEmpty(NotEmpty {}),
             StoreError::NoSuchContext => raise(Kind::ObjectNotExist),
-            StoreError::Full => raise(Kind::NoResources),
+            StoreError::Full => {
+                SystemException::new(Kind::NoResources, own_minor::NAMES_FULL, Completion::No)
+            }
+            StoreError::ShareFull => {
+                SystemException::new(Kind::ImpLimit, own_minor::NAMES_SHARE_FULL, Completion::No)
+            }
+            StoreError::Damaged(_) => {
+                SystemException::new(Kind::PersistStore, own_minor::STORE_DAMAGED, Completion::No)
+            }
             _ => raise(Kind::PersistStore),
         })
     }
@@ -151,19 +160,19 @@ pub(crate) fn walk<'n>(
     check(name)?;
     let mut context = start;
     for (index, component) in name[..name.len() - 1].iter().enumerate() {
-        match store.lookup(context, &component.id, &component.kind)? {
-            Some(Target::Context(next)) => context = next,
-            Some(Target::ForeignContext(ior)) => {
+        let binding = store.binding(context, &component.id, &component.kind)?;
+        match binding.map(|binding| (binding.target, binding.maker)) {
+            Some((Target::Context(next), _)) => context = next,
+            Some((Target::ForeignContext(ior), maker)) => {
                 let reference = orb
-                    .string_to_object(&ior)?
+                    .string_to_object_of(&ior, origin_of(&maker))?
                     .ok_or_else(|| raise(Kind::InvObjref))?;
-                let reference = reference.with_round_trip_timeout(Some(limits::FOREIGN_TIMEOUT));
                 return Ok(Place::Elsewhere {
                     context: NamingContextRef::unchecked_narrow(reference),
                     rest: &name[index + 1..],
                 });
             }
-            Some(Target::Object(_)) => {
+            Some((Target::Object(_), _)) => {
                 return Err(Fault::not_found(NotFoundReason::NotContext, &name[index..]));
             }
             None => {

@@ -53,6 +53,7 @@ pub use servant_manager::{
 pub(crate) use state::{Phase, PoaState};
 pub(crate) use wait_permits::{Patience, WaitPermits};
 
+use crate::access::AccessLog;
 use crate::call_side::CallSide;
 use crate::counters::Counter;
 use crate::interceptor::Registry;
@@ -72,6 +73,8 @@ pub(crate) struct Adapter {
     orb: Weak<CallSide>,
     pools: Weak<Threadpools>,
     pub(crate) interceptors: Arc<Registry>,
+    /// Is told what tables refuse, who connects, and who administers.
+    pub(crate) log: Option<Arc<dyn AccessLog>>,
     /// Whether an adapter permits bidirectional connections.
     bidirectional: AtomicBool,
     objects: SlotTable<ActiveObject>,
@@ -167,12 +170,14 @@ impl Adapter {
         orb: Weak<CallSide>,
         pools: Weak<Threadpools>,
         interceptors: Arc<Registry>,
+        log: Option<Arc<dyn AccessLog>>,
     ) -> Self {
         Self {
             incarnation,
             orb,
             pools,
             interceptors,
+            log,
             bidirectional: AtomicBool::new(false),
             objects: SlotTable::new(),
             adapters: SlotTable::new(),

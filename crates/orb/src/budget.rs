@@ -19,13 +19,28 @@ impl Budget {
 
     /// Takes `count`. Returns false if that exceeds the limit; a failed call takes nothing from others meanwhile.
     pub(crate) fn take(&self, count: usize) -> bool {
-        let more = |held: usize| held.checked_add(count).filter(|held| *held <= self.max);
-        let order = Ordering::Relaxed;
+        self.take_if(count, |_| true)
+    }
+
+    /// As [`Budget::take`], if `allow` agrees to what is free afterwards.
+    pub(crate) fn take_if(&self, count: usize, allow: impl Fn(usize) -> bool) -> bool {
+        let more = |held: usize| {
+            let held = held.checked_add(count)?;
+            let free = self.max.checked_sub(held)?;
+            allow(free).then_some(held)
+        };
+        let order = Ordering::SeqCst;
         self.held.fetch_update(order, order, more).is_ok()
     }
 
-    pub(crate) fn give(&self, count: usize) {
-        self.held.fetch_sub(count, Ordering::Relaxed);
+    /// Takes `count` even if that exceeds the limit.
+    pub(crate) fn take_anyway(&self, count: usize) {
+        self.held.fetch_add(count, Ordering::SeqCst);
+    }
+
+    /// Gives `count` back. Returns what was held before.
+    pub(crate) fn give(&self, count: usize) -> usize {
+        self.held.fetch_sub(count, Ordering::SeqCst)
     }
 
     /// The limit.
@@ -35,7 +50,7 @@ impl Budget {
 
     /// The amount held now.
     pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.held.load(Ordering::SeqCst)
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::AccessLog;
 use crate::arguments::{KnownOptions, TRACE_PLACE};
 use crate::interceptor::{OrbInitError, OrbInitializer, initialise};
 use crate::lane::{LaneShape, ThreadStart};
@@ -14,6 +15,7 @@ use crate::limits::{
     LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX, OUTBOUND_SIZE_MAX, REPLY_TIMEOUT,
 };
 use crate::orb::{Orb, OrbCore};
+use crate::origin::Reach;
 use crate::policy::{Overrides, Policy};
 use crate::rt::{MappingChoice, PriorityMapping, Protocols, Scheduling};
 use crate::rtorb::{CannotMakePool, LanePlace};
@@ -24,6 +26,8 @@ use crate::wire::Sizes;
 /// Collects the options of an ORB, then makes it.
 #[must_use]
 pub struct OrbBuilder {
+    /// The options of sockets, where `transport` is theirs.
+    sockets: SocketTransport,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published: Vec<Endpoint>,
@@ -40,6 +44,7 @@ pub struct OrbBuilder {
     pub(crate) scheduling: Scheduling,
     pub(crate) mapping: MappingChoice,
     pub(crate) thread_start: Option<ThreadStart>,
+    pub(crate) access_log: Option<Arc<dyn AccessLog>>,
     pub(crate) trace: Option<Sink>,
     pub(crate) collocation: bool,
     pub(crate) server_id: String,
@@ -47,6 +52,7 @@ pub struct OrbBuilder {
     /// The arguments of the command line.
     pub(crate) given: Vec<String>,
     pub(crate) call_spin: Option<Duration>,
+    pub(crate) reach: Option<Reach>,
 }
 
 /// The reason why an ORB could not be made.
@@ -126,6 +132,7 @@ impl From<CannotMakePool> for BuildError {
 impl Default for OrbBuilder {
     fn default() -> Self {
         Self {
+            sockets: SocketTransport::default(),
             transport: Arc::new(SocketTransport::default()),
             endpoints: Vec::new(),
             published: Vec::new(),
@@ -151,7 +158,8 @@ impl Default for OrbBuilder {
                 buffering: None,
                 clock_bound: None,
                 spin: None,
-            },
+            }
+            .within_process(),
             dynamic_thread_idle: DYNAMIC_THREAD_IDLE,
             priority_fallback: false,
             client_idle_timeout: CLIENT_IDLE_TIMEOUT,
@@ -159,12 +167,14 @@ impl Default for OrbBuilder {
             scheduling: Scheduling::default(),
             mapping: MappingChoice::default(),
             thread_start: None,
+            access_log: None,
             trace: None,
             collocation: true,
             server_id: String::new(),
             initializers: Vec::new(),
             given: Vec::new(),
             call_spin: None,
+            reach: None,
         }
     }
 }
@@ -175,6 +185,8 @@ impl OrbBuilder {
     /// - `unix:/path`: a unix socket. Clients on this host, omniORB's too, find it in references. The ORB removes its
     ///   file at shutdown, and replaces one that a dead process left behind.
     /// - `shm:/path`: shared memory, set up through a unix socket of that path. Clients on this host prefer it.
+    ///
+    /// Without an endpoint the ORB listens at a free port of 127.0.0.1, where this host alone reaches it.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
@@ -300,9 +312,22 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets how many connections may be open at once.
+    /// Sets how many connections may be open at once. One peer may have half of them.
     pub fn connections_max(mut self, count: usize) -> Self {
         self.shape.connections_max = count.max(1);
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn into_shape(self) -> LaneShape {
+        self.shape
+    }
+
+    /// Lowers the limits of messages, unfinished messages and unread replies to what a process with so many octets of
+    /// memory can hold. Without this option, the memory counts that the process may have: by its control groups,
+    /// RLIMIT_AS and the machine. Options for single limits come after this one.
+    pub fn memory_max(mut self, octets: u64) -> Self {
+        self.shape.limit_memory(octets);
         self
     }
 
@@ -320,7 +345,8 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets how many octets all incomplete messages of the server side may hold together beyond their first buffers.
+    /// Sets how many octets all incomplete messages of the server side may hold together beyond their first buffers. One
+    /// peer may hold half of this.
     pub fn inbound_size_max(mut self, octets: usize) -> Self {
         self.shape.inbound_size_max = octets;
         self
@@ -333,7 +359,7 @@ impl OrbBuilder {
     }
 
     /// Sets how many octets of replies may be queued on the server side for peers that do not read them. One peer may
-    /// hold up to a quarter of this.
+    /// hold half of this.
     pub fn outbound_size_max(mut self, octets: usize) -> Self {
         self.shape.outbound_size_max = octets;
         self
@@ -448,18 +474,46 @@ impl OrbBuilder {
         self
     }
 
+    /// Sets a log of who connects, of what access tables refuse, and of who binds and administers. It is told on the
+    /// threads that serve.
+    pub fn access_log(mut self, log: Arc<dyn AccessLog>) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
     /// Sets a function that each serving thread runs first, for example to set its scheduling and affinity.
     pub fn on_thread_start(mut self, start: impl Fn() + Send + Sync + 'static) -> Self {
         self.thread_start = Some(Arc::new(start));
         self
     }
 
+    /// Restricts where references lead that peers give in requests: a server that calls objects of strangers must not
+    /// let them choose any address. Peers over the network have the addresses of [`Reach`], other processes of this
+    /// host all addresses but no unix sockets; a process of the same user may have anything called. Calls elsewhere
+    /// raise NO_PERMISSION. Without this option references of peers lead everywhere.
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = Some(reach);
+        self
+    }
+
     /// Sets the permissions of the files of unix sockets, those of shared memory included, such as `0o660`. They
     /// determine which users can connect. By default they follow from the process's umask.
     pub fn unix_permissions(self, permissions: u32) -> Self {
-        self.transport(Arc::new(SocketTransport::with_unix_permissions(
-            permissions,
-        )))
+        let sockets = self.sockets.clone().with_unix_permissions(permissions);
+        self.over_sockets(sockets)
+    }
+
+    /// Sets the certificates and authorities for TLS. The handle reloads them while the ORB runs.
+    #[cfg(feature = "tls")]
+    pub fn tls(self, tls: &crate::tls::Tls) -> Self {
+        let sockets = self.sockets.clone().with_tls(tls.clone());
+        self.over_sockets(sockets)
+    }
+
+    fn over_sockets(mut self, sockets: SocketTransport) -> Self {
+        self.transport = Arc::new(sockets.clone());
+        self.sockets = sockets;
+        self
     }
 
     /// Replaces the operating system's sockets with another transport.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::SystemException;
 use crate::client::{Client, CollocatedServer};
 use crate::life_state::LifeState;
+use crate::origin::Origin;
 use crate::policy::AtOrb;
 use crate::rt::Priority;
 use crate::rt::current::{AtPriority, ThreadPriorities};
@@ -31,6 +32,13 @@ pub(crate) trait WholeOrb: Any + Send + Sync {
     /// Returns what answers calls of the ORB to its own `endpoint` without the network.
     fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<dyn CollocatedServer>>;
 
+    /// Returns the endpoints at which the ORB listens.
+    fn listening(&self) -> Vec<Endpoint>;
+
+    /// Returns the origin of a reference that the calling thread reads now: the sender of the request that it serves,
+    /// or this program.
+    fn origin_here(&self) -> Origin;
+
     /// Offers servers to call back over the connections that are opened to them.
     fn offer_bidirectional(&self);
 }
@@ -54,6 +62,7 @@ impl CallSide {
 
     /// Sets the ORB that references keep alive; called once, when the ORB is made.
     pub(crate) fn belong_to(&self, whole: Weak<dyn WholeOrb>) {
+        self.client.belong_to(Weak::clone(&whole));
         let set = self.whole.set(whole);
         debug_assert!(set.is_ok(), "an ORB is made once");
     }
@@ -61,6 +70,15 @@ impl CallSide {
     /// Returns the whole ORB; `None` if its last handle has gone.
     pub(crate) fn whole(&self) -> Option<Arc<dyn WholeOrb>> {
         self.whole.get()?.upgrade()
+    }
+
+    /// Returns the origin of a reference that the calling thread reads now.
+    pub(crate) fn origin_here(&self) -> Origin {
+        if !self.client.is_restricted() {
+            return Origin::Own;
+        }
+        self.whole()
+            .map_or(Origin::Own, |whole| whole.origin_here())
     }
 
     #[inline]

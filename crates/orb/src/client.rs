@@ -19,6 +19,7 @@ mod exchange;
 mod oneway;
 mod outbox;
 mod priority;
+mod reach;
 mod receive;
 mod redirect;
 mod reply;
@@ -34,11 +35,13 @@ use std::time::Duration;
 use deckwatch_sync::{PiMutex, PiMutexGuard, Settable};
 
 use crate::budget::Budget;
+use crate::call_side::WholeOrb;
 use crate::connection::bidirectional::Offer;
 use crate::counters::Counters;
 use crate::delivery::Engine;
 use crate::interceptor::Registry;
 use crate::limits::{OUTSTANDING_MAX, SEALED_BUFFERS};
+use crate::origin::Reach;
 use crate::rt::{LinearNetwork, NetworkPriorityMapping};
 use crate::slab::Slab;
 use crate::trace::Trace;
@@ -82,6 +85,10 @@ pub(crate) struct Client {
     /// The id of the last collocated request.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
+    /// Where references of peers lead; `None`: everywhere, and nobody asks who gave them.
+    reach: Option<Reach>,
+    /// The ORB that it belongs to.
+    whole: OnceLock<Weak<dyn WholeOrb>>,
     /// What servers that may call back are offered; made with the first adapter that allows it.
     pub(crate) offer: OnceLock<Offer>,
 }
@@ -121,6 +128,8 @@ impl Client {
             deliveries: PiMutex::default(),
             collocated: AtomicU32::new(0),
             interceptors,
+            reach: None,
+            whole: OnceLock::new(),
             offer: OnceLock::new(),
         }
     }

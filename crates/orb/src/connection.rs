@@ -28,9 +28,10 @@ use deckwatch_cdr::CharSet;
 use deckwatch_giop::Request;
 use deckwatch_sync::SlotKey;
 
+use crate::accounts::{Account, Bound};
 use crate::contexts;
 use crate::trace::Side;
-use crate::transport::{Interest, Stream, TransportError};
+use crate::transport::{Interest, Source, Stream, TransportError};
 use crate::{Caller, CallerConnection, Completion, SystemException, minor, raise};
 use bidirectional::Bidirectional;
 pub(crate) use inbound::{Arrived, Inbound};
@@ -52,6 +53,7 @@ pub(crate) struct Connection {
     state: State,
     reader: ReadHalf,
     writer: WriteHalf,
+    account: Arc<Account>,
     /// Requests that are being served or wait for that: two-way ones, and those in its request queue, parked, or
     /// waiting for their start time.
     serving: AtomicUsize,
@@ -66,6 +68,7 @@ impl Connection {
     pub(crate) fn new(
         stream: Arc<dyn Stream>,
         bidirectional: Option<&Arc<Bidirectional>>,
+        account: Arc<Account>,
         io: &Io,
     ) -> Self {
         Self {
@@ -73,8 +76,9 @@ impl Connection {
             token: AtomicU64::new(0),
             number: io.trace.next_connection(),
             state: State::default(),
-            reader: ReadHalf::new(io),
-            writer: WriteHalf::new(io),
+            reader: ReadHalf::new(&account, io),
+            writer: WriteHalf::new(&account),
+            account,
             serving: AtomicUsize::new(0),
             chars: AtomicU8::new(0),
             bidirectional: bidirectional
@@ -114,9 +118,36 @@ impl Connection {
         }
     }
 
+    /// The account of its peer.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Whether it holds a place of this kind.
+    pub(crate) fn holds(&self, place: Bound) -> bool {
+        places_of(&*self.stream).contains(&place)
+    }
+
+    /// Gives its places back. Returns whether no place for a connection was free before.
+    pub(crate) fn leave(&self) -> bool {
+        let places = places_of(&*self.stream).iter();
+        let gave = |was_full, place: &Bound| self.account.give(*place, 1) || was_full;
+        places.fold(false, gave)
+    }
+
     /// The process at its other end.
     pub(crate) fn caller(&self) -> Caller {
         self.stream.caller()
+    }
+
+    /// The name in the certificate of the process at its other end.
+    pub(crate) fn caller_name(&self) -> Option<Arc<str>> {
+        self.stream.caller_name()
+    }
+
+    /// Whether the process at its other end connected from the address that it connected to.
+    pub(crate) fn is_from_own_address(&self) -> bool {
+        self.stream.is_from_own_address()
     }
 
     /// What makes it bidirectional, if it is.
@@ -324,6 +355,14 @@ impl Connection {
             request.body = request.body.with_codec(codec);
         }
         Ok(())
+    }
+}
+
+/// The places that a connection over `stream` takes.
+pub(crate) fn places_of(stream: &dyn Stream) -> &'static [Bound] {
+    match stream.source() {
+        Source::SharedMemory(_) => &[Bound::SharedMemory, Bound::Connections],
+        _ => &[Bound::Connections],
     }
 }
 

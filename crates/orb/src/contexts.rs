@@ -4,6 +4,7 @@
 //! with their readers. A new context has its id in `giop::context_id`, a row and a writer in the one file, a row and a
 //! reader in the other.
 
+pub(crate) mod hops;
 pub(crate) mod read;
 pub(crate) mod written;
 

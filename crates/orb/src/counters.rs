@@ -35,6 +35,8 @@ counters! {
     AcceptsExhausted => "accepts_exhausted",
     /// Times accepting was suspended because the lane had its limit of connections.
     AcceptsRefused => "accepts_refused",
+    /// Connections closed at once because their peer had its share of the connections.
+    ConnectionsRefused => "connections_refused",
     /// Two-way requests dispatched.
     Requests => "requests",
     /// One-way requests dispatched.
@@ -83,7 +85,7 @@ counters! {
     OutboundExhausted => "outbound_exhausted",
     /// Connections closed because they were idle for too long.
     ConnectionsIdle => "connections_idle",
-    /// Idle connections closed to accept another one.
+    /// Connections closed to accept another one: idle ones, and such that brought no whole message in time.
     ConnectionsEvicted => "connections_evicted",
     /// Threads added to a lane.
     ThreadsAdded => "threads_added",

@@ -323,8 +323,11 @@ impl Engine {
         options.queue_size_max = options.queue_size_max.min(self.store.size_max() / 4);
         let worker = self.worker(options.priority)?;
         let client = &self.calls.client;
-        let here = client.transport.host_name();
-        let addresses: Vec<_> = wire::profiles(receiver.ior(), &here).collect();
+        let (here, tls) = (client.transport.host_name(), client.transport.tls_use());
+        let origin = receiver.origin();
+        receiver.require_reach()?;
+        let mut addresses = wire::profiles(receiver.ior(), &here, tls);
+        client.keep_reachable(origin, &mut addresses);
         // A server with lanes is called at the lane of the priority, if it has one.
         let is_lane = |lane: Option<Priority>| lane.is_some() && lane == options.priority;
         let has_lane = addresses.iter().any(|at| is_lane(at.lane));
@@ -342,6 +345,7 @@ impl Engine {
                 .collect(),
             code_sets: profile.code_sets,
             options: StreamOptions::default(),
+            origin,
         };
         let by_calls = client.interceptors.client().is_some()
             || client.sizes.fragment.is_some()

@@ -10,7 +10,7 @@ use deckwatch_giop::{ObjectUrl, SystemExceptionKind as Kind};
 use crate::limits::INITIAL_REFERENCES_DEEP_MAX;
 use crate::orb::{Initial, Orb};
 use crate::raise::{self, own};
-use crate::{Completion, ObjectRef, SystemException, minor};
+use crate::{Completion, ObjectRef, Origin, SystemException, minor};
 
 /// The initial reference that `corbaloc:rir:` and `corbaname:` name without a key.
 const NAME_SERVICE: &str = "NameService";
@@ -22,8 +22,21 @@ impl Orb {
     /// BAD_PARAM with the standard minor codes 7 to 10 for text that is no reference; for `corbaname:`, the exception
     /// that the naming service raised; BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
+        self.string_to_object_of(text, self.0.calls.origin_here())
+    }
+
+    /// As [`Orb::string_to_object`], for a text that a peer gave earlier. Within a request, a text is otherwise one of
+    /// the peer whose request the thread serves.
+    ///
+    /// # Errors
+    /// As [`Orb::string_to_object`].
+    pub fn string_to_object_of(
+        &self,
+        text: &str,
+        origin: Origin,
+    ) -> Result<Option<ObjectRef>, SystemException> {
         self.0.calls.require_life()?;
-        self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)
+        self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX, origin)
     }
 
     /// `deep`: how many more initial references may be followed from one to the next.
@@ -31,25 +44,32 @@ impl Orb {
         &self,
         text: &str,
         deep: usize,
+        origin: Origin,
     ) -> Result<Option<ObjectRef>, SystemException> {
         let url: ObjectUrl = text.parse().map_err(|error: ReferenceError| {
             raise::bad_param(minor_of(text, error.offset), Completion::No)
         })?;
         match url {
-            ObjectUrl::Ior(ior) => Ok(self.reference(ior)),
-            ObjectUrl::Corbaloc(url) => self.corbaloc(&url, deep).map(Some),
+            ObjectUrl::Ior(ior) => Ok(self.reference(ior, origin)),
+            ObjectUrl::Corbaloc(url) => self.corbaloc(&url, deep, origin).map(Some),
             ObjectUrl::Corbaname(url) => {
-                let context = self.corbaloc(&url.context, deep)?;
+                let context = self.corbaloc(&url.context, deep, origin)?;
                 if url.name.is_empty() {
                     Ok(Some(context))
                 } else {
-                    self.resolve_name(&context, &url.name)
+                    let found = self.resolve_name(&context, &url.name)?;
+                    Ok(found.map(|found| found.given_as(origin)))
                 }
             }
         }
     }
 
-    fn corbaloc(&self, url: &Corbaloc, deep: usize) -> Result<ObjectRef, SystemException> {
+    fn corbaloc(
+        &self,
+        url: &Corbaloc,
+        deep: usize,
+        origin: Origin,
+    ) -> Result<ObjectRef, SystemException> {
         let nothing = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
         if url.addresses.contains(&Address::InitialReference) {
             let name = std::str::from_utf8(&url.key).map_err(|_| nothing)?;
@@ -59,7 +79,7 @@ impl Orb {
         let ior = url
             .to_ior(&self.0.calls.client.transport.host_name())?
             .ok_or(nothing)?;
-        self.reference(ior).ok_or(nothing)
+        self.reference(ior, origin).ok_or(nothing)
     }
 
     /// Returns the reference that a naming context has for a stringified name.
@@ -108,7 +128,9 @@ impl Orb {
             Initial::Text(text) => {
                 let circle = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
                 let deep = deep.checked_sub(1).ok_or(circle)?;
-                let reference = self.read_reference(&text, deep)?.ok_or(unknown)?;
+                let reference = self
+                    .read_reference(&text, deep, Origin::Own)?
+                    .ok_or(unknown)?;
                 self.register_initial_reference(name, &reference);
                 Ok(reference)
             }

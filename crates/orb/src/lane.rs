@@ -5,7 +5,7 @@
 //! the poller. A thread whose connection keeps it busy adopts it and blocks in its read ([`adoption`]).
 //!
 //! ```text
-//! turn ── poller ──► accept ──► Acceptor, Connections
+//! turn ── poller ──► entrance ► Acceptor, Connections
 //!   │        └─────► service ─► Connection (reads, writes), Server (answers)
 //!   ├── requests that wait: WaitingRequests
 //!   └── by the clock: Housekeeping
@@ -15,6 +15,7 @@ mod accept;
 mod adoption;
 mod close;
 mod connections;
+mod entrance;
 mod housekeeping;
 mod id;
 mod seat;
@@ -22,27 +23,27 @@ mod service;
 mod threads;
 mod waiting;
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use deckwatch_os::allowance;
 use deckwatch_sync::SlotKey;
 
+use crate::accounts::Accounts;
 use crate::adapter::wait_permits::{Patience, WaitPermits};
-use crate::budget::Budget;
 use crate::call_side::CallSide;
 use crate::connection::bidirectional::{Bidirectional, Owner};
-use crate::connection::{Connection, Io, RequestQueue, key_of, room_of};
-use crate::counters::Counter;
+use crate::connection::{Io, RequestQueue, key_of, places_of, room_of};
 use crate::limits::{
-    ACCEPT_REST, ACCEPTS_PER_TURN_MAX, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFERS_PER_THREAD,
-    EARLY_REQUESTS_MAX, EXHAUSTED_IDLE,
+    ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX,
+    FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, MEMORY_MESSAGES, MEMORY_SHARES, MESSAGE_SIZE_MAX,
+    OUTBOUND_SIZE_MAX, SHARED_MEMORY_CONNECTIONS_MAX,
 };
 use crate::rt::current::{AtPriority, ThreadPriorities};
 use crate::rt::{NetworkPriorityMapping, Protocols};
 use crate::server::{PoolPlace, Server, ServerOrb, ServerShape};
 use crate::slab::Slab;
-use crate::trace::Side;
 use crate::transport::{Endpoint, Event, Listener, Stream, TransportError};
 use crate::wire::Sizes;
 use crate::{Caller, CallerConnection, SystemException};
@@ -87,6 +88,38 @@ pub(crate) struct LaneShape {
 }
 
 impl LaneShape {
+    /// Lowers the limits to what this process may have.
+    pub(crate) fn within_process(mut self) -> Self {
+        if let Some(octets) = allowance::memory() {
+            self.limit_memory(octets);
+        }
+        if let Some(count) = allowance::open_files() {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            self.connections_max = self.connections_max.min(count.max(1));
+        }
+        self
+    }
+
+    /// Lowers the limits of messages so that a process that may have `octets` of memory can hold what peers send: with
+    /// the messages that its threads serve, unfinished messages and unread replies take three quarters at most.
+    pub(crate) fn limit_memory(&mut self, octets: u64) {
+        let octets = usize::try_from(octets).unwrap_or(usize::MAX);
+        let message = (octets / MEMORY_MESSAGES).max(FRAGMENT_SIZE_MIN);
+        self.sizes.message_max = message.min(MESSAGE_SIZE_MAX);
+        self.inbound_size_max = (octets / MEMORY_SHARES).min(INBOUND_SIZE_MAX);
+        self.outbound_size_max = (octets / MEMORY_SHARES).min(OUTBOUND_SIZE_MAX);
+    }
+
+    /// The bounds that the peers of a lane share.
+    fn accounts(&self) -> Arc<Accounts> {
+        Accounts::new([
+            self.connections_max,
+            SHARED_MEMORY_CONNECTIONS_MAX,
+            self.inbound_size_max,
+            self.outbound_size_max,
+        ])
+    }
+
     /// Requests that may wait for their start time: 0 in a lane that cannot tell when that is.
     fn early_max(&self) -> usize {
         self.clock_bound.map_or(0, |_| EARLY_REQUESTS_MAX)
@@ -158,7 +191,7 @@ impl Lane {
         let waiting = WaitingRequests::new(room);
         let slab =
             Slab::new(shape.buffer_size, waiting.capacity()).with_more_written(shape.early_max());
-        let budgets = [shape.inbound_size_max, shape.outbound_size_max];
+        let accounts = shape.accounts();
         let io = Io::new(
             poller,
             slab,
@@ -166,7 +199,7 @@ impl Lane {
             Arc::clone(&orb.counters),
             Arc::clone(&orb.trace),
             shape.sizes,
-            budgets.map(|max| Arc::new(Budget::new(max))),
+            Arc::clone(&accounts),
         );
         let threads_max = shape.threads + shape.threads_dynamic;
         let server = Server::new(
@@ -191,7 +224,7 @@ impl Lane {
             id,
             io,
             acceptor: Acceptor::new(listeners, endpoints),
-            connections: Connections::new(shape.connections_max),
+            connections: Connections::new(accounts),
             threads: Threads::new(threads_max, thread_start),
             waiting,
             housekeeping: Housekeeping::default(),
@@ -216,13 +249,18 @@ impl Lane {
         self.threads.start(self)
     }
 
-    /// Returns the process at the other end of a connection.
-    pub(crate) fn caller(&self, connection: CallerConnection) -> Caller {
+    /// Returns the process at the other end of a connection, the name in its certificate, and whether it connected from
+    /// the address that it connected to.
+    pub(crate) fn caller(&self, connection: CallerConnection) -> (Caller, Option<Arc<str>>, bool) {
         if connection == CallerConnection::THIS_PROCESS {
-            return Caller::ThisProcess;
+            return (Caller::ThisProcess, None, true);
         }
-        let connection = self.connections.pin(key_of(connection.token));
-        connection.map_or(Caller::Unknown, |connection| connection.caller())
+        let found = self.connections.pin(key_of(connection.token));
+        let found = found.filter(|found| found.number() == connection.number);
+        found.map_or((Caller::Unknown, None, false), |found| {
+            let name = found.caller_name();
+            (found.caller(), name, found.is_from_own_address())
+        })
     }
 
     /// Calls `visit` with each open connection.
@@ -343,93 +381,6 @@ impl Lane {
         self.shape.threads == 0 && (self.io.poller.is_pending() || has_own())
     }
 
-    fn accept(&self, listener: usize) {
-        let mut has_made_way = false;
-        for _ in 0..ACCEPTS_PER_TURN_MAX {
-            if self.connections.is_full() && !self.make_room_for_one(listener) {
-                return;
-            }
-            match self.acceptor.accept(listener) {
-                Ok(Some(stream)) => {
-                    self.admit(stream.into(), None);
-                    has_made_way = false;
-                }
-                Ok(None) => return,
-                Err(error) => {
-                    self.io.count(Counter::AcceptsExhausted);
-                    let may_help = error == TransportError::Exhausted && !has_made_way;
-                    if may_help && self.make_way(listener) {
-                        has_made_way = true;
-                        continue;
-                    }
-                    return self.acceptor.rest(&*self.io.poller);
-                }
-            }
-        }
-    }
-
-    /// Without descriptors: closes a connection that has been idle for long, for one that waits. Returns whether there
-    /// was one.
-    fn make_way(&self, listener: usize) -> bool {
-        let _one_at_a_time = self.acceptor.make_room();
-        self.acceptor.is_awaited_at(listener) && self.evict(EXHAUSTED_IDLE)
-    }
-
-    /// With as many connections as there may be: closes an idle one for one that waits. Returns whether there is room.
-    fn make_room_for_one(&self, listener: usize) -> bool {
-        let _one_at_a_time = self.acceptor.make_room();
-        if !self.connections.is_full() {
-            return true;
-        }
-        if !self.acceptor.is_awaited_at(listener) {
-            return false;
-        }
-        if self.evict(Duration::ZERO) {
-            return true;
-        }
-        self.io.count(Counter::AcceptsRefused);
-        // No connection is idle now; one may become idle without closing, which housekeeping finds.
-        self.acceptor.rest(&*self.io.poller);
-        // A connection that closed meanwhile may have resumed accepting before it was paused.
-        fence(Ordering::SeqCst);
-        if !self.connections.is_full() {
-            self.acceptor.resume(&*self.io.poller);
-        }
-        false
-    }
-
-    /// Takes a connection into the table, and watches it. Returns whether it could.
-    fn admit(&self, stream: Arc<dyn Stream>, bidirectional: Option<&Arc<Bidirectional>>) -> bool {
-        let connection = Connection::new(stream, bidirectional, &self.io);
-        let Some(connection) = self.connections.insert(connection) else {
-            self.io.count(Counter::AcceptsExhausted);
-            return false;
-        };
-        if bidirectional.is_none() {
-            self.io.count(Counter::ConnectionsAccepted);
-        }
-        let key = connection.key();
-        // SYNC: pairs with the fence in `drain`: that finds the connection in the table, or we find the lane closing.
-        fence(Ordering::SeqCst);
-        if self.closing.load(Ordering::SeqCst) {
-            self.close(key, &connection);
-            return false;
-        }
-        if self.io.trace.is_on() {
-            let side = if bidirectional.is_some() {
-                Side::Client
-            } else {
-                Side::Server
-            };
-            connection.trace_opened(&self.io, side);
-        }
-        let is_watched = connection.watch(&self.io).is_ok();
-        if !is_watched {
-            self.close(key, &connection);
-        }
-        is_watched
-    }
-
     /// As [`Acceptor::set_protocols`].
     pub(crate) fn set_protocols(
         &self,
@@ -497,7 +448,11 @@ impl Lane {
 
 impl Owner for Lane {
     fn take_in(&self, stream: Arc<dyn Stream>, bidirectional: &Arc<Bidirectional>) -> bool {
-        self.admit(stream, Some(bidirectional)) && bidirectional.is_open()
+        let account = self.io.accounts.of(stream.caller().into());
+        for place in places_of(&*stream) {
+            account.take_anyway(*place, 1);
+        }
+        self.admit(stream, Some(bidirectional), account) && bidirectional.is_open()
     }
 
     fn write_over(&self, key: SlotKey, message: &[u8]) -> bool {
@@ -534,5 +489,26 @@ impl Owner for Lane {
 
     fn discard_queued(&self, requests: &RequestQueue) {
         self.discard_requests(requests);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_from_the_memory_of_the_process_and_never_exceed_their_constants() {
+        let mut shape = crate::OrbBuilder::default().into_shape();
+        shape.limit_memory(u64::MAX);
+        let sizes = |shape: &LaneShape| {
+            let [inbound, outbound] = [shape.inbound_size_max, shape.outbound_size_max];
+            [shape.sizes.message_max, inbound, outbound]
+        };
+        let most = [MESSAGE_SIZE_MAX, INBOUND_SIZE_MAX, OUTBOUND_SIZE_MAX];
+        assert_eq!(sizes(&shape), most);
+        shape.limit_memory(256 << 20);
+        assert_eq!(sizes(&shape), [4 << 20, 32 << 20, 32 << 20]);
+        let most_served = (shape.threads + shape.threads_dynamic) * shape.sizes.message_max;
+        assert!(most_served + (64 << 20) <= 192 << 20);
     }
 }

@@ -133,6 +133,8 @@
 // 128 steps.
 #![recursion_limit = "256"]
 
+mod access;
+mod accounts;
 mod adapter;
 mod arguments;
 mod budget;
@@ -158,6 +160,8 @@ mod life_state;
 pub mod limits;
 mod messaging;
 mod orb;
+mod origin;
+pub mod peers;
 mod policy;
 mod raise;
 mod reference;
@@ -166,11 +170,14 @@ mod rtorb;
 mod servant;
 mod server;
 mod slab;
+#[cfg(feature = "tls")]
+mod tls;
 mod trace;
 pub mod transport;
 mod value_factories;
 mod wire;
 
+pub use access::{Access, AccessEvent, AccessLog, Guard, Need, Refusal, Vocabulary};
 pub use adapter::{
     AdapterActivator, Cookie, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan,
     ManagerAlreadyExists, ManagerState, NoContext, ObjectId, ObjectKey, Poa, PoaCurrent, PoaError,
@@ -193,6 +200,7 @@ pub type Result<T> = std::result::Result<T, SystemException>;
 
 pub use messaging::{AsynchronousReply, Deliver, ExceptionHolder, PendingReply};
 pub use orb::Orb;
+pub use origin::{Origin, Reach, ReachMalformed};
 pub use policy::{Policy, PolicyErrorCode, PolicyType, RebindMode, SetOverrideType, SyncScope};
 pub use reference::ObjectRef;
 pub use rt::{
@@ -208,3 +216,5 @@ pub use rtorb::{
     ThreadpoolLane,
 };
 pub use servant::{Servant, ServerRequest};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError, TlsFact, TlsOptions};

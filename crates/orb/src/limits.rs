@@ -16,6 +16,13 @@ pub const BUFFERS_MAX: usize = 128;
 /// Octets of one GIOP message, whole or reassembled from fragments, unless the builder sets another value.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
+/// Messages of the largest size that the memory of the process has room for: two for each thread of a lane. A process
+/// that may have less than a gibibyte gets a lower [`MESSAGE_SIZE_MAX`].
+pub const MEMORY_MESSAGES: usize = 64;
+
+/// The part of that memory that unfinished messages may take, and unread replies: an eighth each.
+pub const MEMORY_SHARES: usize = 8;
+
 /// Smallest fragment size that the builder accepts. Smaller fragments would be mostly headers, and a packet carries
 /// more.
 pub const FRAGMENT_SIZE_MIN: usize = 1024;
@@ -23,6 +30,9 @@ pub const FRAGMENT_SIZE_MIN: usize = 1024;
 /// Octets that the incomplete messages of all connections of a lane hold together beyond their first buffers: sixteen
 /// of the largest, unless the builder sets another value. A connection that needs more is closed. So a flood of
 /// half-sent messages cannot exhaust the memory of the host.
+///
+/// Share: as much as is free, so a half for one peer alone | seen: MessageError, and the end of the connection | test:
+/// crates/orb/tests/hostile/shares.rs::half_sent_messages_of_one_peer_leave_room_for_those_of_others
 pub const INBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
 
 /// Longest time between the first and the last octet of a message, unless the builder sets another value. It suffices
@@ -34,7 +44,11 @@ pub const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 
 /// Connections that a lane keeps open, unless the builder sets another value. At the limit the connection that has been
-/// idle longest is closed for the next one. If none is idle, the listener pauses.
+/// idle longest, of the peer with most connections, is closed for the next one. If none is idle, the listener pauses.
+///
+/// Share: as much as is free, so a half for one peer alone | seen: CloseConnection on its connection that has been idle
+/// longest; on the new one, if all are busy | test:
+/// crates/orb/tests/hostile/shares.rs::connections_of_one_peer_leave_room_for_those_of_others
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// How long a new connection may be silent before it counts as idle when connections run out. Its first request is on
@@ -46,6 +60,13 @@ pub const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
 /// on their connection.
 pub const EXHAUSTED_IDLE: Duration = Duration::from_secs(5);
 
+/// How long a connection may bring no whole message, from its start, before it is closed for a new one that needs its
+/// place. A client sends its first request at once.
+///
+/// Share: its own connections | seen: the end of the connection | test:
+/// crates/orb/tests/hostile/shares.rs::connection_that_never_brings_a_whole_message_gives_way
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Octets of memory that an idle connection holds, growth of the table by doubling included. Ten thousand hold less
 /// than 6 MiB, besides the kernel's memory for their sockets. A test counts it. Each connection starts at a cache line
 /// of its own, or threads that serve neighbouring ones would contend for the line.
@@ -54,8 +75,12 @@ pub const IDLE_CONNECTION_SIZE_MAX: usize = 576;
 /// Connections that may wait to be accepted: all systems of a ship connecting at once.
 pub const LISTEN_BACKLOG: i32 = 1_024;
 
-/// Shared-memory connections that may be open at one listener. Each holds a ring per direction, 128 MiB together. A
-/// later client uses another address of the reference.
+/// Shared-memory connections that may be open in one lane. Each holds a ring per direction, 128 MiB together. A client
+/// that is refused uses another address of the reference.
+///
+/// Share: as much as is free, so a half for one user alone | seen: the end of its connection that has been idle longest;
+/// of the new one, if all are busy | test:
+/// crates/orb/tests/hostile/shares.rs::silent_connections_through_shared_memory_give_way
 pub const SHARED_MEMORY_CONNECTIONS_MAX: usize = 512;
 
 /// Connections that a thread accepts before it handles other events again.
@@ -100,13 +125,12 @@ pub const ADOPTION_SWEEP: Duration = Duration::from_millis(10);
 /// connection.
 pub const ADOPTION_STREAK: u32 = 4;
 
-/// Octets of replies queued for all peers of a lane, unless the builder sets another value: sixteen of the largest. One
-/// peer may hold a quarter of it, so that a peer that does not read cannot take what others need. The connection of a
-/// peer that exceeds it is closed.
+/// Octets of replies queued for all peers of a lane, unless the builder sets another value: sixteen of the largest. The
+/// connection of a peer that exceeds its share is closed.
+///
+/// Share: as much as is free, so a half for one peer alone | seen: the end of the connection | test:
+/// crates/orb/tests/hostile/shares.rs::replies_that_one_peer_does_not_read_leave_room_for_those_of_others
 pub const OUTBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
-
-/// Peers that together can use all of [`OUTBOUND_SIZE_MAX`].
-pub const OUTBOUND_SHARES: usize = 4;
 
 /// How long a peer may read none of the replies queued for it, unless the builder sets another value: a link that fails
 /// for some seconds recovers within it. At the limit the peer's connection is closed.
@@ -138,9 +162,28 @@ pub const TRACE_OPEN_MAX: usize = 16_384;
 /// How long a shutdown waits for the trace to be written. A sink that accepts no data must not block the shutdown.
 pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Services that may pass on one request, each to the next one: a longer way leads in a circle. Each of them keeps a
+/// thread of the service before it, so that no more than a peer's share of those may be on one way.
+pub const HOPS_MAX: u8 = 8;
+
 /// Host names that may be resolved at the same time. The system's resolver knows no deadline, and each resolution
-/// occupies a thread.
+/// occupies a thread. Addresses never wait for it. A name beyond it raises NO_RESOURCES.
 pub const RESOLUTIONS_MAX: usize = 16;
+
+/// Host names given by peers that may be resolved at the same time; the rest of [`RESOLUTIONS_MAX`] is for this program.
+///
+/// Share: a half ([`RESOLUTION_SHARE`]) | seen: NO_RESOURCES for its names, not for addresses | test:
+/// crates/orb/src/transport/resolve.rs::names_of_a_peer_leave_room_for_those_of_others_and_of_this_program
+pub const RESOLUTIONS_OF_PEERS_MAX: usize = 8;
+
+/// As many of these may be names that one peer gave: its next ones raise NO_RESOURCES.
+pub const RESOLUTION_SHARE: usize = 4;
+
+/// How long a name without an address is not asked again.
+pub const RESOLUTION_FAILED_FOR: Duration = Duration::from_secs(1);
+
+/// Names in the resolver's table, those that had no address a moment ago included.
+pub const RESOLUTIONS_KEPT_MAX: usize = 256;
 
 /// Idle connections kept to one endpoint: as many callers can call it at the same time and each reuse a connection.
 pub const IDLE_CONNECTIONS_MAX: usize = 64;
@@ -305,9 +348,11 @@ pub const DELIVERY_EVENTS_MAX: usize = deckwatch_os::poller::EVENTS_MAX;
 /// Reads of one connection before the other connections of a delivery thread have their turn.
 pub const DELIVERY_READS_MAX: usize = 16;
 
-/// Threads that open connections for one delivery thread, where it may take time. A host whose name no server resolves
-/// delays the others only if there are as many of that kind.
+/// Threads that open connections for one delivery thread, where it may take time.
 pub const DELIVERY_OPENERS_MAX: usize = 8;
+
+/// As many of them may resolve host names: the others are for local processes.
+pub const DELIVERY_RESOLVING_MAX: usize = 4;
 
 /// Requests under way to the consumers of one delivery connection: the lower half of a request id counts them.
 pub const DELIVERIES_UNDER_WAY_MAX: usize = 1 << 16;
@@ -329,3 +374,42 @@ pub const DELIVERY_CHECK_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Default bound on the octets of all bodies of a delivery engine: sixteen of the largest messages that an ORB accepts
 /// by default.
 pub const DELIVERY_SIZE_MAX: usize = 256 << 20;
+
+/// Handshakes of TLS that a listener has under way at once, with the connections that no lane has accepted yet. Each
+/// holds a descriptor and some kilobytes, 64 KiB at most.
+///
+/// Share: [`HANDSHAKES_PER_PEER_MAX`] of one address | seen: a further connection is closed at once; at the total the
+/// oldest handshake is dropped for the next | test: crates/orb/tests/tls/hostile.rs::silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more
+pub const HANDSHAKES_MAX: usize = 512;
+
+/// Of these, those of one address.
+pub const HANDSHAKES_PER_PEER_MAX: usize = 128;
+
+/// Handshakes that are younger than [`HANDSHAKE_YOUNG`] before a listener accepts no further connection: those of many
+/// honest clients at once take their turns in the backlog, and none of them is refused.
+pub const HANDSHAKES_YOUNG_MAX: usize = 32;
+
+/// How long a handshake is young: several times what one takes between two hosts that answer.
+pub const HANDSHAKE_YOUNG: Duration = Duration::from_millis(200);
+
+/// How long a handshake may take, on either side, where the caller gives no earlier deadline.
+///
+/// Share: each handshake has it | seen: the connection is closed | test:
+/// crates/orb/tests/tls/hostile.rs::silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Octets of ciphertext that a thread reads at once: one record. The buffer is the thread's, not the connection's.
+pub const TLS_READ_SIZE: usize = 16 << 10;
+
+/// Octets of a file of certificates, keys or revocation lists.
+pub const TLS_FILE_SIZE_MAX: u64 = 4 << 20;
+
+/// Files of a directory of authorities.
+pub const TLS_FILES_MAX: usize = 1_024;
+
+/// Permitted requests that a guard remembers, so that the next one like it needs no look-up: connections times what each
+/// of them does. One that is forgotten is looked up again. 8 octets each.
+pub const ACCESS_VERIFIED_MAX: usize = 256;
+
+/// Refusals that a guard keeps until they are taken for a log: the first of a burst. All are counted.
+pub const REFUSALS_KEPT_MAX: usize = 16;

@@ -18,6 +18,7 @@ use crate::counters::{Counter, Counters, Snapshot};
 use crate::interceptor::Registry;
 use crate::lane::{Lane, Turned};
 use crate::limits::DRAIN_TIMEOUT;
+use crate::origin::Origin;
 use crate::policy::AtOrb;
 use crate::raise;
 use crate::rt::Mappings;
@@ -25,10 +26,10 @@ use crate::rt::current::ThreadPriorities;
 use crate::rtorb::{LaneSettings, NamedMutexes, PoolLane, RtOrb, Threadpools};
 use crate::rtorb::{NetworkPriorityMappingManager, PolicyCurrent, PolicyManager};
 use crate::rtorb::{PriorityMappingManager, RtCurrent};
-use crate::server::ServerOrb;
+use crate::server::{Server, ServerOrb};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
-use crate::{Completion, ObjectRef, SystemException};
+use crate::{Caller, Completion, ObjectRef, SystemException};
 
 /// An Object Request Broker; a handle that is cheap to clone.
 #[derive(Clone)]
@@ -64,6 +65,7 @@ fn client(
         Arc::clone(interceptors),
     )
     .with_spin(builder.call_spin)
+    .with_reach(builder.reach.clone())
 }
 
 /// The value of an initial reference.
@@ -115,6 +117,7 @@ impl OrbCore {
                     Arc::downgrade(&calls),
                     Weak::clone(pools),
                     interceptors,
+                    builder.access_log,
                 )),
                 counters,
                 trace,
@@ -216,6 +219,27 @@ impl WholeOrb for OrbCore {
             })
     }
 
+    fn listening(&self) -> Vec<Endpoint> {
+        let pools = self.pools.all();
+        let lanes = pools.iter().flat_map(|pool| pool.lanes.iter());
+        lanes.flat_map(|at| at.lane.endpoints().to_vec()).collect()
+    }
+
+    fn origin_here(&self) -> Origin {
+        let connection = Server::connection_served_here();
+        if !connection.is_remote() {
+            return Origin::Own;
+        }
+        let lane = self.lane_served_here();
+        // A request that another ORB of this program serves: its sender is not looked up.
+        match lane.map(|lane| lane.caller(connection)) {
+            // A program of this host that connected to an address of it other than loopback.
+            Some((Caller::Tcp(_), _, true)) => Origin::Host,
+            Some((caller, _, _)) => caller.into(),
+            None => Caller::Unknown.into(),
+        }
+    }
+
     /// Only the default pool is collocated. Calls of objects of other pools use the network, because the threads of
     /// those pools have their own priorities.
     fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<dyn CollocatedServer>> {
@@ -234,7 +258,7 @@ impl WholeOrb for OrbCore {
             return;
         };
         let tcp = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Tcp { host, port } => Some(ListenPoint {
+            Endpoint::Tcp { host, port } | Endpoint::Tls { host, port } => Some(ListenPoint {
                 host: host.clone(),
                 port: *port,
             }),
@@ -435,8 +459,8 @@ impl Orb {
         &self.0.calls.client.transport
     }
 
-    pub(crate) fn reference(&self, ior: Ior) -> Option<ObjectRef> {
-        (!ior.is_nil()).then(|| ObjectRef::new(ior, Some(Arc::clone(&self.0.calls))))
+    pub(crate) fn reference(&self, ior: Ior, origin: Origin) -> Option<ObjectRef> {
+        (!ior.is_nil()).then(|| ObjectRef::of_origin(ior, Arc::clone(&self.0.calls), origin))
     }
 }
 

@@ -21,8 +21,9 @@ use deckwatch_sync::PiMutex;
 use crate::call_side::{CallSide, WholeOrb};
 use crate::connection::bidirectional::{self, Bidirectional};
 use crate::limits::PERMANENT_FORWARDS_MAX;
+use crate::origin::Origin;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType};
-use crate::raise;
+use crate::raise::{self, own};
 use crate::transport::Endpoint;
 use crate::wire;
 use crate::{Completion, SystemException, current};
@@ -51,25 +52,36 @@ pub(crate) struct Inner {
     is_bound: AtomicBool,
     /// How many permanent forwards have led here.
     generation: u8,
+    /// How many services have passed on the request that calls through it belong to.
+    hops: u8,
     /// Where requests go after a location forward; read only while `is_forwarded`.
     forward: PiMutex<Option<Arc<Routes>>>,
     /// The bidirectional connection that it arrived over, if its server is called over that.
     way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
     ior: Ior,
+    /// The peer that gave it.
+    origin: Origin,
     /// Keeps the ORB alive; no call looks at it.
     whole: OnceLock<Arc<dyn WholeOrb>>,
 }
 
 impl ObjectRef {
-    pub(crate) fn new(ior: Ior, orb: Option<Arc<CallSide>>) -> Self {
-        let of = orb.map_or_else(OnceLock::new, OnceLock::from);
-        Self(Arc::new(Inner::new(ior, of, Overrides::default())))
+    /// A reference that this program has made.
+    pub(crate) fn new(ior: Ior, orb: Arc<CallSide>) -> Self {
+        Self::of_origin(ior, orb, Origin::Own)
+    }
+
+    pub(crate) fn of_origin(ior: Ior, orb: Arc<CallSide>, origin: Origin) -> Self {
+        let of = OnceLock::from(orb);
+        Self(Arc::new(Inner::new(ior, of, origin, Overrides::default())))
     }
 
     fn with(&self, overrides: Overrides) -> Self {
         let current = self.0.current();
-        let mut inner = Inner::new(current.ior.clone(), current.orb.clone(), overrides);
+        let (ior, orb) = (current.ior.clone(), current.orb.clone());
+        let mut inner = Inner::new(ior, orb, current.origin, overrides);
+        inner.hops = current.hops;
         inner.place = current.place.clone();
         inner.way_back = current.way_back.clone();
         if let Some(routes) = current.routes.get() {
@@ -80,7 +92,8 @@ impl ObjectRef {
 
     /// A reference of the same ORB.
     pub(crate) fn like(&self, ior: Ior) -> Self {
-        Self::new(ior, self.0.orb.get().cloned())
+        let (orb, origin) = (self.0.orb.clone(), self.0.origin);
+        Self(Arc::new(Inner::new(ior, orb, origin, Overrides::default())))
     }
 
     /// The same without its ORB, for a table of `orb`: with it, the table would keep the ORB alive. A reference of
@@ -94,7 +107,8 @@ impl ObjectRef {
         {
             return self.clone();
         }
-        let inner = Inner::new(current.ior.clone(), OnceLock::new(), *current.overrides());
+        let (ior, origin) = (current.ior.clone(), current.origin);
+        let inner = Inner::new(ior, OnceLock::new(), origin, *current.overrides());
         Self(Arc::new(inner))
     }
 
@@ -104,8 +118,59 @@ impl ObjectRef {
             return self.clone();
         }
         let own = OnceLock::from(Arc::clone(orb));
-        let inner = Inner::new(self.0.ior.clone(), own, *self.0.overrides());
+        let (ior, origin) = (self.0.ior.clone(), self.0.origin);
+        let inner = Inner::new(ior, own, origin, *self.0.overrides());
         Self(Arc::new(inner))
+    }
+
+    /// The same as a reference that a peer of this origin has given.
+    pub(crate) fn given_as(self, origin: Origin) -> Self {
+        if self.0.origin == origin {
+            return self;
+        }
+        let (ior, orb) = (self.ior().clone(), self.0.orb.clone());
+        let overrides = *self.0.overrides();
+        Self(Arc::new(Inner::new(ior, orb, origin, overrides)))
+    }
+
+    /// The peer that gave it, if the ORB restricts where references of peers lead ([`crate::OrbBuilder::reach`]); else
+    /// this program.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.0.current().origin
+    }
+
+    /// Checks that one of its addresses may be called: the peer that gave it may not have all of them called
+    /// ([`crate::OrbBuilder::reach`]). A host name is checked with the call.
+    ///
+    /// # Errors
+    /// NO_PERMISSION.
+    pub fn require_reach(&self) -> Result<(), SystemException> {
+        let current = self.0.current();
+        if current.origin == Origin::Own || current.way_back.is_some() {
+            return Ok(());
+        }
+        let client = &current.orb()?.client;
+        let here = client.transport.host_name();
+        let addresses = wire::profiles(&current.ior, &here, client.transport.tls_use());
+        if client.is_any_reachable(current.origin, &addresses) {
+            return Ok(());
+        }
+        Err(raise::no_permission(own::OUT_OF_REACH, Completion::No))
+    }
+
+    /// A reference whose calls say that this many services have passed on the request that they belong to: each service
+    /// that calls others for its callers counts one more than [`crate::PoaCurrent::hops`], and ends what leads in a
+    /// circle.
+    #[must_use]
+    pub fn with_hops(&self, hops: u8) -> Self {
+        let mut made = self.with(*self.0.overrides());
+        if let Some(inner) = Arc::get_mut(&mut made.0) {
+            inner.hops = hops;
+            // A call without overrides looks for nothing of this kind.
+            inner.overrides.get_or_insert_default();
+        }
+        made
     }
 
     /// A new reference to the same object with these policies; they take precedence over the thread's and the ORB's.
@@ -203,7 +268,7 @@ impl ObjectRef {
 }
 
 impl Inner {
-    fn new(ior: Ior, orb: OnceLock<Arc<CallSide>>, overrides: Overrides) -> Self {
+    fn new(ior: Ior, orb: OnceLock<Arc<CallSide>>, origin: Origin, overrides: Overrides) -> Self {
         let whole = orb.get().and_then(|orb| orb.whole());
         Self {
             ior,
@@ -217,14 +282,21 @@ impl Inner {
             overrides: (!overrides.is_empty()).then(|| Box::new(overrides)),
             successor: OnceLock::new(),
             generation: 0,
+            hops: 0,
+            origin,
             way_back: None,
         }
     }
 
     /// A new reference to the same object.
     pub(crate) fn to_object(&self) -> ObjectRef {
-        let inner = Self::new(self.ior.clone(), self.orb.clone(), *self.overrides());
-        ObjectRef(Arc::new(inner))
+        let (ior, orb) = (self.ior.clone(), self.orb.clone());
+        ObjectRef(Arc::new(Self::new(
+            ior,
+            orb,
+            self.origin,
+            *self.overrides(),
+        )))
     }
 
     /// The reference that permanent forwards have put in its place, or itself.
@@ -243,7 +315,9 @@ impl Inner {
             return None;
         }
         let successor = self.successor.get_or_init(|| {
-            let mut successor = Self::new(ior.clone(), self.orb.clone(), *self.overrides());
+            let (ior, orb) = (ior.clone(), self.orb.clone());
+            let mut successor = Self::new(ior, orb, self.origin, *self.overrides());
+            successor.hops = self.hops;
             successor.generation = self.generation + 1;
             successor.routes = OnceLock::from(routes.for_another());
             Arc::new(successor)
@@ -292,7 +366,7 @@ impl Inner {
 
     #[cold]
     fn find_routes(&self) -> Result<&Routes, SystemException> {
-        let routes = Routes::of(&self.ior, self.orb()?, self.way_back.as_ref())?;
+        let routes = Routes::of(&self.ior, self.orb()?, self.origin, self.way_back.as_ref())?;
         Ok(self.routes.get_or_init(|| routes))
     }
 
@@ -302,7 +376,7 @@ impl Inner {
     }
 
     pub(crate) fn resolve(&self, ior: &Ior) -> Result<Routes, SystemException> {
-        Routes::of(ior, self.orb()?, None)
+        Routes::of(ior, self.orb()?, self.origin, None)
     }
 
     #[inline]
@@ -379,9 +453,11 @@ impl ParseReference for ObjectRef {
         if ior.is_nil() {
             return Ok(None);
         }
-        let of = current::orb().map_or_else(OnceLock::new, OnceLock::from);
+        let of = current::orb();
+        let origin = of.as_ref().map_or(Origin::Own, |orb| orb.origin_here());
+        let of = of.map_or_else(OnceLock::new, OnceLock::from);
         let way_back = bidirectional::way_back(r, &ior);
-        let mut inner = Inner::new(ior, of, Overrides::default());
+        let mut inner = Inner::new(ior, of, origin, Overrides::default());
         inner.way_back = way_back;
         Ok(Some(Self(Arc::new(inner))))
     }

@@ -8,7 +8,7 @@ mod policy;
 mod priority;
 mod streams;
 
-pub(crate) use exposed::{Exposed, lanes};
+pub(crate) use exposed::{Exposed, TLS_LANE, lanes};
 pub use network::{LinearNetwork, NetworkPriority, NetworkPriorityMapping};
 pub use policy::{
     PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties,

@@ -23,14 +23,15 @@ use std::time::Duration;
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{LocateStatus, Message, Request, Response};
 
+use crate::access::AccessEvent;
 use crate::adapter::{Adapter, Found, Poa, WaitPermits, Whereabouts};
 use crate::call_side::CallSide;
 use crate::connection::bidirectional;
-use crate::contexts::written::echoed_priority;
+use crate::contexts::read::carried;
 use crate::counters::{Counter, Counters};
 use crate::rt::current::ThreadPriorities;
 use crate::trace::Trace;
-use crate::transport::Transport;
+use crate::transport::{Stream, Transport};
 use crate::wire::{self, Sizes};
 use crate::{CallerConnection, SystemException, current};
 use intercepted::InterceptedCall;
@@ -46,19 +47,22 @@ thread_local! {
     static SERVED: Cell<Served> = const { Cell::new(Served::NOTHING) };
 }
 
-/// The request that a thread serves. Two numbers, so that a request needs no reference count for them.
+/// The request that a thread serves. Some numbers, so that a request needs no reference count for them.
 #[derive(Clone, Copy)]
 struct Served {
     /// The address of its server; 0 if the thread serves none.
     server: usize,
     /// The connection that brought it.
     connection: CallerConnection,
+    /// How many services have passed it on.
+    hops: u8,
 }
 
 impl Served {
     const NOTHING: Self = Self {
         server: 0,
         connection: CallerConnection::THIS_PROCESS,
+        hops: 0,
     };
 }
 
@@ -145,6 +149,26 @@ impl Server {
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
+    /// Tells the access log, if there is one, that a peer has connected.
+    pub(crate) fn log_connected(&self, stream: &dyn Stream) {
+        if let Some(log) = &self.adapter.log {
+            log.note(&AccessEvent::Connected {
+                caller: stream.caller(),
+                name: stream.caller_name().as_deref(),
+            });
+        }
+    }
+
+    /// Tells the access log, if there is one, that a peer was not let in.
+    pub(crate) fn log_refused(&self, stream: &dyn Stream, reason: &str) {
+        if let Some(log) = &self.adapter.log {
+            log.note(&AccessEvent::ConnectionRefused {
+                peer: &stream.peer(),
+                reason,
+            });
+        }
+    }
+
     /// Returns whether no request is being served.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_progress.load(Ordering::SeqCst) == 0
@@ -160,10 +184,16 @@ impl Server {
         SERVED.get().connection
     }
 
-    fn note_served_here(&self, connection: CallerConnection) -> ServedHere {
+    /// Returns how many services have passed on the request that the calling thread serves.
+    pub(crate) fn hops_served_here() -> u8 {
+        SERVED.get().hops
+    }
+
+    fn note_served_here(&self, connection: CallerConnection, hops: u8) -> ServedHere {
         ServedHere(SERVED.replace(Served {
             server: std::ptr::from_ref(self).addr(),
             connection,
+            hops,
         }))
     }
 
@@ -276,7 +306,7 @@ impl Server {
         };
         let over = peer.bidirectional();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
-        let echoed = echoed_priority(request);
+        let (echoed, hops) = carried(request);
         let wait = peer.wait(self);
         let connection = peer.connection();
         let is_awaited = request.response.is_expected();
@@ -290,7 +320,7 @@ impl Server {
                 reply,
                 contexts: echoed.as_slice(),
             };
-            let is_answered = self.serve(&mut upcall, ready, connection);
+            let is_answered = self.serve(&mut upcall, ready, (connection, hops));
             if is_awaited && !is_answered {
                 peer.write(reply);
             }
@@ -303,10 +333,10 @@ impl Server {
         &self,
         upcall: &mut Upcall<'_>,
         ready: Result<(), SystemException>,
-        connection: CallerConnection,
+        (connection, hops): (CallerConnection, u8),
     ) -> bool {
         // Requests can be nested: in simulation, a call runs other lanes until it returns.
-        let served = self.note_served_here(connection);
+        let served = self.note_served_here(connection, hops);
         let is_answered = match (ready, self.adapter.interceptors.server()) {
             (Ok(()), None) => {
                 // Values of the application are dropped here too, and their drop can panic.

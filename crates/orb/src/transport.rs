@@ -11,18 +11,23 @@ mod spin;
 
 use std::fmt;
 use std::io::IoSlice;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deckwatch_os::shared::SharedStream;
 
 use crate::Caller;
+use crate::peers::Peer;
 
 pub use deckwatch_os::poller::{Event, Interest};
 pub use deckwatch_os::stream::{PacketPriority, StreamOptions};
 pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
 pub use endpoint::{Endpoint, EndpointMalformed};
 pub use socket::SocketTransport;
+#[cfg(feature = "tls")]
+pub(crate) use socket::fact;
 pub use spin::SPIN_FOREVER;
 pub(crate) use spin::{is_time_sharing, may_spin, read_spinning};
 
@@ -73,10 +78,32 @@ pub enum TransportError {
     PathTooLong,
     /// Not permitted.
     Denied,
+    /// The peer that gave the reference may not have this address called.
+    OutOfReach,
     /// The connection has broken.
     Broken,
     /// Descriptors or memory have run out.
     Exhausted,
+    /// No certificate, or no authority, is set for TLS here; or this program was built without TLS.
+    TlsNotSet,
+    /// The peer does not speak TLS.
+    NotTls,
+    /// No authority that is trusted here has signed the peer's certificate.
+    Untrusted,
+    /// The peer's certificate has expired, or is not valid yet.
+    CertificateExpired,
+    /// The peer's certificate is on a revocation list.
+    CertificateRevoked,
+    /// The peer's certificate does not name the host that was called.
+    CertificateOfAnother,
+    /// The peer shows no certificate.
+    CertificateMissing,
+    /// The peer's certificate is damaged, or not for this use.
+    CertificateUnfit,
+    /// The peer refuses our certificate, or demands one.
+    RefusedByPeer,
+    /// Both ends have no version or cipher of TLS in common, or the peer broke the protocol.
+    HandshakeFailed,
     /// Any other error of the system.
     Other,
 }
@@ -92,8 +119,29 @@ impl fmt::Display for TransportError {
             Self::PathTooLong => "The path of a unix socket may have 107 octets.",
             Self::InUse => "The address is in use.",
             Self::Denied => "It is not permitted.",
+            Self::OutOfReach => "The peer that gave the address may not have it called.",
             Self::Broken => "The connection has broken.",
             Self::Exhausted => "Descriptors or memory have run out.",
+            Self::TlsNotSet => {
+                "TLS needs a certificate with its key to serve, and the authorities to call; they are not set."
+            }
+            Self::NotTls => "The peer does not speak TLS.",
+            Self::Untrusted => "No trusted authority has signed the certificate of the peer.",
+            Self::CertificateExpired => {
+                "The certificate of the peer has expired, or is not valid yet."
+            }
+            Self::CertificateRevoked => "The certificate of the peer is revoked.",
+            Self::CertificateOfAnother => {
+                "The certificate of the peer does not name the host that was called."
+            }
+            Self::CertificateMissing => "The peer shows no certificate.",
+            Self::CertificateUnfit => {
+                "The certificate of the peer is damaged, or not for this use."
+            }
+            Self::RefusedByPeer => "The peer refuses the certificate shown to it, or demands one.",
+            Self::HandshakeFailed => {
+                "The peer has no version or cipher of TLS in common, or broke its protocol."
+            }
             Self::Other => "The system refused.",
         })
     }
@@ -173,6 +221,43 @@ pub trait Transport: Send + Sync + 'static {
 
     /// The name of this host. Processes on a host of the same name can use its unix sockets.
     fn host_name(&self) -> String;
+
+    /// Which addresses a caller uses where a reference has both plain ones and those over TLS.
+    fn tls_use(&self) -> TlsUse {
+        TlsUse::Never
+    }
+
+    /// The endpoints at the addresses of a host name that a peer gave: it has a share of what may be resolved at the
+    /// same time. A transport without names returns the endpoint.
+    ///
+    /// # Errors
+    /// [`TransportError::UnknownHost`], [`TransportError::TimedOut`], [`TransportError::Exhausted`].
+    fn resolve(
+        &self,
+        endpoint: &Endpoint,
+        by: Peer,
+        deadline: Option<Instant64>,
+    ) -> Result<Vec<Endpoint>, TransportError> {
+        let _ = (by, deadline); // For transports with names.
+        Ok(vec![endpoint.clone()])
+    }
+
+    /// The addresses of this host, with the lengths of the prefixes of their networks.
+    fn interfaces(&self) -> Vec<(IpAddr, u8)> {
+        Vec::new()
+    }
+}
+
+/// Which addresses a caller uses where a reference has both plain ones and those over TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsUse {
+    /// The plain ones: this ORB has no authorities to check a server by.
+    #[default]
+    Never,
+    /// Those over TLS, and a plain one where none of them is reached. A failed handshake ends the call.
+    Preferred,
+    /// Those over TLS alone.
+    Required,
 }
 
 /// One connection. One thread may read while another writes.
@@ -265,6 +350,18 @@ pub trait Stream: Send + Sync {
     /// The process at the other end, if the transport knows it.
     fn caller(&self) -> Caller {
         Caller::Unknown
+    }
+
+    /// The name in the certificate that the peer has shown: the first DNS name, else the first URI, else the common name.
+    /// `None` without a certificate.
+    fn caller_name(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// Whether the peer's address is the one that it has connected to: it is a program of this host. A loopback address
+    /// is known as such without this.
+    fn is_from_own_address(&self) -> bool {
+        false
     }
 
     /// The source that a poller watches.
@@ -361,6 +458,9 @@ pub trait Poller: Send + Sync {
 pub enum Source<'a> {
     /// A descriptor of the operating system.
     Descriptor(BorrowedFd<'a>),
+    /// A descriptor whose stream holds octets that a read returns at once: a watch reports them though the descriptor
+    /// itself may have none.
+    Holding(BorrowedFd<'a>),
     /// A connection through shared memory, which must know that a poller watches it.
     SharedMemory(&'a SharedStream),
     /// A number of the simulated world.

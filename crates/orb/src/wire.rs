@@ -16,6 +16,7 @@ use deckwatch_giop::{
 
 mod arguments;
 mod profile;
+mod tls_offer;
 
 use crate::counters::Counter;
 use crate::slab::Slab;
@@ -26,6 +27,7 @@ pub(crate) use profile::{
     Address, Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
     write_request_before,
 };
+use tls_offer::TlsOffer;
 
 /// The repository id for which `_is_a` is true for every object.
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -476,6 +478,7 @@ impl Reach<'_> {
 pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<Ior, EncodeError> {
     let mut profile: Option<IiopProfile> = None;
     let mut components = vec![CodeSetInfo::ours().to_component()?];
+    let (mut ssl, mut tls) = (None, Vec::new());
     for endpoint in &*reach.endpoints {
         match (endpoint, &mut profile) {
             (Endpoint::Tcp { host, port }, Some(first)) if first.port != 0 => {
@@ -483,6 +486,14 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
             }
             (Endpoint::Tcp { host, port }, _) => {
                 profile = Some(IiopProfile::new(host, *port, key));
+            }
+            (Endpoint::Tls { host, port }, _) => {
+                // Port 0: no request goes there without TLS.
+                let first = profile.get_or_insert_with(|| IiopProfile::new(host, 0, key));
+                if ssl.is_none() && first.host == *host {
+                    ssl = Some(*port);
+                }
+                tls.push((host.clone(), *port));
             }
             (Endpoint::Unix { host, path }, _) => {
                 components.push(unix_address(host, path)?);
@@ -498,17 +509,25 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
     let Some(mut profile) = profile else {
         return Ok(Ior::nil());
     };
+    if !tls.is_empty() {
+        let options = TlsOffer::new(profile.port != 0);
+        components.extend(options.components(ssl, tls)?);
+    }
     components.extend_from_slice(&reach.components);
     profile.components = components;
     Ior::with_iiop(type_id, &profile)
 }
 
-/// The addresses of a profile in their order. Port 0 is no address.
+/// The addresses of a profile in their order. Port 0 is no address, and a plain one is none where TLS is required.
 fn addresses(profile: &IiopProfile) -> impl Iterator<Item = Endpoint> {
-    let tcp = profile.addresses().filter(|(_, port)| *port != 0);
+    let requires_tls = profile.requires_tls();
+    let tcp = profile.addresses();
+    let tcp = tcp.filter(move |(_, port)| *port != 0 && !requires_tls);
+    let tls = profile.tls_addresses().into_iter();
     let unix = profile.unix_addresses();
     let shared = profile.shared_memory_addresses();
     tcp.map(|(host, port)| Endpoint::Tcp { host, port })
+        .chain(tls.map(|(host, port)| Endpoint::Tls { host, port }))
         .chain(unix.map(|(host, path)| Endpoint::Unix { host, path }))
         .chain(shared.map(|(host, path)| Endpoint::SharedMemory { host, path }))
 }

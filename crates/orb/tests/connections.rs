@@ -1,13 +1,15 @@
 //! Connections at a server: peers that do not read, idle connections, and more connections than the limit.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::around::Around;
 use crate::support;
 use crate::support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 use deckwatch_cdr::{EncodeError, Writer};
-use deckwatch_orb::{Counter, Orb, SystemException, SystemExceptionKind};
+use deckwatch_orb::{Counter, ObjectRef, Orb, SystemException, SystemExceptionKind};
 
 fn count(server: &Server, counter: Counter) -> u64 {
     server.orb.counters().read(counter)
@@ -26,6 +28,15 @@ fn read_message(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let mut body = vec![0; size as usize];
     stream.read_exact(&mut body).unwrap();
     (header[7], body)
+}
+
+/// A client with an address of its own, whose connections do not count in the share of others.
+fn client_from(server: &Server, number: u8) -> (Orb, ObjectRef) {
+    let address = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 1 + number));
+    let transport = Arc::new(Around::from_address(address));
+    let orb = Orb::builder().transport(transport).build().unwrap();
+    let bench = orb.string_to_object(&server.text).unwrap().unwrap();
+    (orb, bench)
 }
 
 const REPLY: u8 = 1;
@@ -133,7 +144,8 @@ fn a_connection_is_not_idle_while_a_request_of_it_is_served() {
 
 #[test]
 fn the_longest_idle_connection_makes_room_for_the_next() {
-    let server = Server::shaped(|builder| builder.connections_max(3));
+    // One peer may have half of the connections.
+    let server = Server::shaped(|builder| builder.connections_max(6));
     let (first_client, first) = client_of(&server);
     let (second_client, second) = client_of(&server);
     let (_busy_client, busy) = client_of(&server);
@@ -175,13 +187,13 @@ fn the_longest_idle_connection_makes_room_for_the_next() {
 fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
     let server = Server::shaped(|builder| builder.connections_max(2));
     let busy: Vec<_> = (0..2)
-        .map(|_| {
-            let (client, bench) = client_of(&server);
+        .map(|number| {
+            let (client, bench) = client_from(&server, number);
             std::thread::spawn(move || (call(&bench, "meet"), client))
         })
         .collect();
     server.bench.gate.wait_for_arrivals(2);
-    let (_late_client, late) = client_of(&server);
+    let (_late_client, late) = client_from(&server, 2);
     let late = std::thread::spawn(move || call_octets(&late, b"late"));
     wait_for(|| count(&server, Counter::AcceptsRefused) >= 1);
     assert_eq!(count(&server, Counter::ConnectionsAccepted), 2);
@@ -261,7 +273,7 @@ fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none(
     // Each new connection evicts an idle connection, and any call may cross its CloseConnection message.
     let server = Server::shaped(|builder| builder.connections_max(3));
     let calls_each = 300_u64;
-    let clients: Vec<_> = (0..6).map(|_| client_of(&server)).collect();
+    let clients: Vec<_> = (0..6).map(|peer| client_from(&server, peer)).collect();
     std::thread::scope(|scope| {
         for (_, bench) in &clients {
             scope.spawn(move || {

@@ -159,3 +159,12 @@ fn an_orb_is_made_by_its_arguments_and_leaves_the_others() {
     assert_eq!(orb.endpoints(), [Endpoint::tcp("ship.example", closed)]);
     assert!(orb.resolve_initial_references("Nav").is_ok());
 }
+
+#[test]
+fn an_orb_that_is_told_nothing_listens_at_loopback_alone() {
+    let orb = Orb::builder().build().unwrap();
+    orb.root_poa().unwrap();
+    let endpoints: Vec<_> = orb.endpoints().iter().map(ToString::to_string).collect();
+    assert_eq!(endpoints.len(), 1, "{endpoints:?}");
+    assert!(endpoints[0].starts_with("127.0.0.1:"), "{endpoints:?}");
+}

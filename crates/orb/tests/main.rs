@@ -7,6 +7,8 @@ mod conformance {
 }
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/masked.rs"]
+mod masked;
 #[path = "../examples/mirror/mod.rs"]
 mod mirror;
 #[path = "support/nobody.rs"]
@@ -16,6 +18,7 @@ mod support;
 use conformance::common;
 use conformance::common::around;
 
+mod access;
 mod addressing;
 mod asynchronous_connect;
 mod callers;
@@ -31,6 +34,7 @@ mod hostile {
     mod fragments;
     mod messages;
     mod replies;
+    mod shares;
     mod values;
 }
 mod life;
@@ -46,6 +50,7 @@ mod poa {
     mod storm;
 }
 mod policies;
+mod reach;
 mod resources {
     mod allocations;
     mod exhaustion;
@@ -67,5 +72,12 @@ mod shared_memory;
 #[path = "../../../sim/mod.rs"]
 mod sim;
 mod stress;
+mod tls {
+    mod calls;
+    mod certificates;
+    mod hostile;
+    mod reload;
+    mod support;
+}
 mod trace;
 mod unix;

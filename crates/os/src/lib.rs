@@ -1,6 +1,8 @@
 //! All direct access to the kernel: clocks, pollers, sockets and their stamps, packet taps, mapped files, scheduling,
 //! memory locking.
 
+pub mod allowance;
+pub mod bulk;
 pub mod clock;
 mod control;
 pub mod discipline;

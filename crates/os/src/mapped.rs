@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Creates the file at `path`, which must not exist, with `size_bytes` zeros. Only the caller may write to the
+    /// Creates the file at `path`, which must not exist, with `size_bytes` zeros; only its user can open it. Only the caller may write to the
     /// file: no other process may truncate it while it is mapped.
     ///
     /// # Errors
@@ -36,6 +37,7 @@ impl MappedFile {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)?;
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes as u64) {
             Ok(()) => {}
@@ -154,6 +156,11 @@ mod tests {
         mapped.octets_mut()[9_999] = 7;
         let read = std::fs::read(&path).expect("readable");
         assert_eq!(read.len(), 10_000);
+        let mode = std::fs::metadata(&path).expect("there").permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o600
+        );
         assert_eq!(read[9_999], 7);
         assert!(read[..9_999].iter().all(|&octet| octet == 0));
         let again = MappedFile::create(&path, 1);

@@ -1,8 +1,8 @@
-//! Requests to end: SIGINT, SIGTERM and SIGHUP set a flag that a loop checks.
+//! Requests to end, and to read files again: SIGINT, SIGTERM and SIGHUP set flags that a loop checks.
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -34,6 +34,34 @@ pub fn catch_ending() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether SIGHUP was received since [`take_reload`].
+static RELOAD: AtomicBool = AtomicBool::new(false);
+
+/// From now on SIGHUP asks to read files again: it only sets the result of [`take_reload`], and ends nothing.
+///
+/// # Errors
+/// The operating system's error; none is known.
+pub fn catch_reload() -> io::Result<()> {
+    // SAFETY: a sigaction of zeroes is valid: no mask, no flags, the default action.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = note_reload as *const () as libc::sighandler_t;
+    // SAFETY: `action` is live and whole; `note_reload` does nothing that a signal handler may not.
+    if unsafe { libc::sigaction(libc::SIGHUP, &raw const action, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Returns whether SIGHUP was received since the last call.
+#[must_use]
+pub fn take_reload() -> bool {
+    RELOAD.swap(false, Ordering::Relaxed)
+}
+
+extern "C" fn note_reload(_signal: libc::c_int) {
+    RELOAD.store(true, Ordering::Relaxed);
 }
 
 /// Returns the name of the ending signal that was received, if one was since [`catch_ending`].
@@ -82,6 +110,13 @@ mod tests {
         // SAFETY: no memory is involved; the handler is in place.
         assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
         assert_eq!(ending(), Some("SIGHUP"));
+        catch_reload().unwrap();
+        for _ in 0..2 {
+            assert!(!take_reload());
+            // SAFETY: no memory is involved; the handler is in place.
+            assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
+            assert!(take_reload());
+        }
         // From now on a full pipe does not block.
         let (reader, writer) = std::io::pipe().unwrap();
         let mut full = std::fs::File::from(std::os::fd::OwnedFd::from(writer));

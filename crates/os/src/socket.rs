@@ -26,6 +26,15 @@ pub fn connect_from(
     Ok(socket.into())
 }
 
+/// Sends octets without blocking, also on a socket whose reads block. Returns how many the kernel took.
+///
+/// # Errors
+/// The kernel's error: `WouldBlock` when the send buffer is full.
+pub fn send_now(socket: impl AsFd, octets: &[u8]) -> io::Result<usize> {
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    Ok(rustix::net::send(socket, octets, flags)?)
+}
+
 /// Waits until octets or a connection can be read from one of the first [`WAITED_MAX`] sockets, or CLOCK_MONOTONIC
 /// reaches `until_ns`. A signal ends the wait too. Allocates no memory.
 pub fn wait_readable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {

@@ -7,6 +7,7 @@
 //! precisely.
 
 mod ahead;
+mod interfaces;
 mod listener;
 mod options;
 
@@ -25,6 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use ahead::Ahead;
 pub(crate) use ahead::SO_BUF_LOCK;
+pub use interfaces::interface_addresses;
 pub use listener::{TcpListener, is_exhaustion, outward_addresses};
 pub use options::{PacketPriority, StreamOptions};
 
@@ -285,6 +287,14 @@ impl StreamSocket {
             }
         }
         Ok(())
+    }
+
+    /// Waits until there is room to write, or the connection has failed.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline, else the kernel's error.
+    pub fn wait_for_room(&self, deadline_ns: Option<u64>) -> io::Result<()> {
+        wait_for(&self.fd, PollFlags::OUT, deadline_ns)
     }
 
     fn await_room(&self, message_len: usize, deadline_ns: Option<u64>) -> io::Result<()> {

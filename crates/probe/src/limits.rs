@@ -117,6 +117,14 @@ pub const SWEEP_SERVANTS_MAX: u32 = 1_000;
 /// Messages of one iteration. An end keeps 40 octets for each, and writes them as one line.
 pub const SWEEP_MESSAGES_MAX: u64 = 100_000;
 
+/// Messages of one iteration between parts that are due one at a time: half a second of them, for which the programs of
+/// the parts start anew.
+pub const PARTS_PACED_MAX: u64 = 500;
+
+/// Messages of one stream between parts. A slow middleware takes seconds for so many, and a part that is not done after
+/// half a minute has failed.
+pub const PARTS_STREAM_MAX: u64 = 10_000;
+
 /// Largest journal that a sweep resumes, octets. One point takes about ten kilobytes.
 pub const SWEEP_JOURNAL_SIZE_MAX: u64 = 1 << 30;
 
@@ -125,3 +133,10 @@ pub const GRID_BINS: usize = 100;
 
 /// Sizes of which `overhead` draws the distributions. The others stand in the result.
 pub const OVERHEAD_SIZES_DRAWN_MAX: usize = 8;
+
+/// Share by which an interval between transactions may be longer than was asked for: the wake-up of a thread on an idle
+/// virtual machine is late by up to a tenth of a millisecond.
+pub const INTERVAL_SLACK: f64 = 0.1;
+
+/// Share of the intervals that may be longer still. With more, a run has not kept its interval.
+pub const INTERVAL_MISSED_SHARE_MAX: f64 = 0.01;

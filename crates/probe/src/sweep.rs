@@ -13,10 +13,12 @@ mod figures;
 mod flow;
 mod grid;
 mod hosts;
+mod interval;
 mod journal;
 mod layers;
 mod outgoing;
 mod overhead;
+mod parts;
 mod point;
 mod ring;
 mod sizes;
@@ -26,7 +28,7 @@ mod way;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deckwatch_carrier::carrier::Delivery;
 use deckwatch_carrier::carriers::CarrierRef;
@@ -34,7 +36,7 @@ use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
 
 pub use beside::Instrument;
-use beside::{Others, add_ratios, ratio_notes, run_beside};
+use beside::{Others, add_ratios, run_beside};
 use deckwatch_testbed::{NetworkSpec, Testbed};
 use far::FarClock;
 pub use far::FarEnd;
@@ -45,7 +47,9 @@ pub use journal::JOURNAL_FILE;
 use journal::Journal;
 use layers::Layers;
 pub use overhead::{TRANSPORTS, overhead};
+use parts::{Between, Streams};
 use point::{Iteration, Place, measurement};
+use ring::Work;
 pub use sizes::parse_sizes;
 pub use variant::Axes;
 use variant::Variant;
@@ -64,6 +68,8 @@ pub struct Sweep {
     pub condition: Condition,
     /// The carriers that are compared.
     pub carriers: Vec<CarrierRef>,
+    /// Carriers that were asked for by `all` and cannot be used, each with the reason.
+    pub left_out: Vec<(String, String)>,
     /// The settings that are compared.
     pub axes: Axes,
     /// MESSAGE_SIZE in octets: every value.
@@ -72,6 +78,8 @@ pub struct Sweep {
     pub messages: u64,
     /// Least time between two transactions; zero for none.
     pub every: Duration,
+    /// A stream has as many messages with each system call as the carrier can. Otherwise each has a call of its own.
+    pub in_bulk: bool,
     /// Chooses the order of the sizes.
     pub seed: u64,
     /// A datagram waits for room in a full send buffer. Otherwise it is a sendto error.
@@ -96,6 +104,16 @@ impl Sweep {
     fn parameters(&self) -> BTreeMap<String, String> {
         let names: Vec<String> = self.variants().iter().map(Variant::to_string).collect();
         let full = if self.waits { "wait" } else { "a sendto error" };
+        let every = if self.every.is_zero() {
+            "none".to_owned()
+        } else {
+            format!("{:?}", self.every)
+        };
+        let sends = if self.in_bulk {
+            "in bulk"
+        } else {
+            "each by itself"
+        };
         let chosen = match self.adaptive {
             Some(points) => format!("at most {points}, where neighbours differ"),
             None => "all".to_owned(),
@@ -117,9 +135,19 @@ impl Sweep {
             ("messages in an iteration", self.messages.to_string()),
             ("seed of the order", self.seed.to_string()),
             ("a full send buffer", full.to_owned()),
+            ("messages of a stream are sent", sends.to_owned()),
+            ("least time between transactions", every),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
+    }
+
+    const fn work(&self) -> Work {
+        Work {
+            messages: self.messages,
+            every: self.every,
+            in_bulk: self.in_bulk,
+        }
     }
 
     fn variants(&self) -> Vec<Variant> {
@@ -166,7 +194,12 @@ impl Sweep {
     fn planned(&self, size: u32) -> Duration {
         let a_message =
             self.every + Duration::from_micros(100) + Duration::from_nanos(u64::from(size));
-        a_message * u32::try_from(self.messages).unwrap_or(u32::MAX)
+        let between = if parts::are_measured(self) {
+            parts::planned(self.messages)
+        } else {
+            Duration::ZERO
+        };
+        a_message * u32::try_from(self.messages).unwrap_or(u32::MAX) + between
     }
 }
 
@@ -208,12 +241,18 @@ pub fn sweep(
     let bed = network.map(|network| network.make(asked.hops()));
     let bed = bed.transpose()?;
     let mut pairs = Pairs::default();
+    for (carrier, reason) in &asked.left_out {
+        session.skip(carrier, reason);
+    }
+    if parts::are_measured(asked) {
+        pairs.between = Some(Streams::new(asked, &places, bed.as_ref())?);
+    }
     if asked.far.is_some() {
         pairs.clock = FarClock::of_another();
     }
     let mut is_whole = true;
     while is_whole {
-        let mut groups = groups(asked, &points, &mut session);
+        let mut groups = groups(asked, &points, &pairs, &mut session);
         if groups.is_empty() {
             break;
         }
@@ -263,7 +302,7 @@ impl Group {
 }
 
 /// The sizes of which a point is wanted now.
-fn wanted(asked: &Sweep, finished: &[Measurement]) -> Vec<u32> {
+fn wanted(asked: &Sweep, finished: &[Measurement], pairs: &Pairs) -> Vec<u32> {
     let Some(points) = asked.adaptive else {
         return asked.sizes.clone();
     };
@@ -284,7 +323,7 @@ fn wanted(asked: &Sweep, finished: &[Measurement]) -> Vec<u32> {
     let is_measured = |size| {
         variants.iter().all(|variant| {
             let max = variant.carrier.needs().size_bytes_max;
-            size > max || is_finished(finished, variant, size)
+            size > max || pairs.has_failed(variant) || is_finished(finished, variant, size)
         })
     };
     adaptive::next_sizes(&asked.sizes, &curves, points, is_measured)
@@ -299,9 +338,14 @@ fn is_finished(finished: &[Measurement], variant: &Variant, size: u32) -> bool {
 }
 
 /// The points that are still to be measured, by size.
-fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) -> Vec<Group> {
+fn groups(
+    asked: &Sweep,
+    finished: &[Measurement],
+    pairs: &Pairs,
+    session: &mut Session<'_>,
+) -> Vec<Group> {
     let mut groups = Vec::new();
-    for size in wanted(asked, finished) {
+    for size in wanted(asked, finished, pairs) {
         let mut variants = asked.variants();
         variants.retain(|variant| {
             let carrier = variant.carrier;
@@ -310,12 +354,20 @@ fn groups(asked: &Sweep, finished: &[Measurement], session: &mut Session<'_>) ->
                 let reason = format!("its messages have at most {max} octets");
                 session.skip(&format!("{carrier}, larger sizes"), &reason);
             }
-            let is_stranded = asked.far.is_some() && carrier.needs().channel.is_some();
-            if is_stranded {
-                let reason = "its channels run on this machine alone";
+            let needs_this_machine = if carrier.external().is_some() {
+                Some("its program runs on this machine alone; `deckwatch run` measures it between hosts")
+            } else {
+                let has_channels = carrier.needs().channel.is_some();
+                has_channels.then_some("its channels run on this machine alone")
+            };
+            let stranded = needs_this_machine.filter(|_| asked.far.is_some());
+            if let Some(reason) = stranded {
                 session.skip(carrier.name(), reason);
             }
-            size <= max && !is_stranded && !is_finished(finished, variant, size)
+            size <= max
+                && stranded.is_none()
+                && !pairs.has_failed(variant)
+                && !is_finished(finished, variant, size)
         });
         if !variants.is_empty() {
             groups.push(Group { size, variants });
@@ -337,6 +389,9 @@ fn measure(
     let names: Vec<String> = group.variants.iter().map(Variant::to_string).collect();
     for (variant, name) in group.variants.iter().zip(&names) {
         let carrier = variant.carrier;
+        if carrier.external().is_some() {
+            continue;
+        }
         if !pairs.started.contains_key(name) {
             let folder =
                 (asked.journal).with_file_name(format!("channels-{}", pairs.started.len()));
@@ -352,7 +407,8 @@ fn measure(
         }
     }
     let mut found: Vec<Vec<Iteration>> = names.iter().map(|_| Vec::new()).collect();
-    let mut others: Vec<Others> = names.iter().map(|_| Others::new()).collect();
+    let mut others: Vec<Others> = names.iter().map(|_| Others::default()).collect();
+    let mut between: Vec<Vec<Between>> = names.iter().map(|_| Vec::new()).collect();
     let cases = [TurnCase {
         name: format!("{size} octets: "),
         systems: group.variants.iter().map(|it| it.carrier.name()).collect(),
@@ -362,38 +418,61 @@ fn measure(
         let name = &names[turn.system];
         let now = format!("{size} octets: {name}, iteration {}", turn.round);
         session.show_step(number + 1, count, now);
-        let Pairs { started, clock } = &mut *pairs;
-        let Some(pair) = started.get_mut(name) else {
-            return Ok(false);
-        };
-        let iteration = pair.iterate(size, (asked.messages, asked.every), clock)?;
-        session.spend(asked.planned(size));
-        if iteration.is_some() {
-            let variant = group.variants[turn.system];
-            run_beside(session, asked, variant, size, &mut others[turn.system]);
+        let variant = group.variants[turn.system];
+        if let Some(pair) = pairs.started.get_mut(name) {
+            let begun = Instant::now();
+            let clock = &mut pairs.clock;
+            let iterated = pair.iterate(size, asked.work(), (clock, places.1))?;
+            places.0.rest(begun.elapsed());
+            let Some(iteration) = iterated else {
+                return Ok(false);
+            };
+            let others = &mut others[turn.system];
+            run_beside(session, asked, places.0, (variant, size), others);
+            found[turn.system].push(iteration);
         }
-        let is_there = iteration.is_some();
-        found[turn.system].extend(iteration);
-        Ok(is_there)
+        between[turn.system].extend(pairs.iterate_between(session, variant, size));
+        session.spend(asked.planned(size));
+        Ok(true)
     });
     for name in names.iter().filter(|_| is_whole) {
         if let Some(pair) = pairs.started.get_mut(name) {
             pair.close()?;
         }
     }
-    let measured = group.variants.iter().zip(&found).zip(&others);
-    let points = measured.filter_map(|((variant, iterations), others)| {
-        let mut factors = variant.factors();
-        factors.insert(SIZE.to_owned(), f64::from(size));
-        let system = variant.to_string();
-        let mut point = measurement(&Place { system, factors }, iterations)?;
-        add_ratios(&mut point, others);
-        if let Some(network) = &asked.network {
-            add_layers(&mut point, variant.carrier, &network.spec);
-        }
-        Some(point)
+    let measured = group.variants.iter().zip(&found).zip(&others).zip(&between);
+    let kept = measured.filter(|(((variant, _), _), _)| !pairs.has_failed(variant));
+    let points = kept.filter_map(|(((variant, iterations), others), between)| {
+        point(asked, *variant, size, (iterations, others, between))
     });
     Ok((points.collect(), is_whole))
+}
+
+/// Returns the point of a variant at a size; `None` if nothing was measured.
+fn point(
+    asked: &Sweep,
+    variant: Variant,
+    size: u32,
+    (iterations, others, between): (&[Iteration], &Others, &[Between]),
+) -> Option<Measurement> {
+    let mut factors = variant.factors();
+    factors.insert(SIZE.to_owned(), f64::from(size));
+    let system = variant.to_string();
+    let place = Place { system, factors };
+    if variant.carrier.external().is_some() {
+        return (!between.is_empty()).then(|| parts::point(place, between));
+    }
+    let mut point = measurement(&place, iterations)?;
+    // Values are compared by their iterations.
+    if between.len() == iterations.len() {
+        parts::add(&mut point, between);
+    }
+    add_ratios(&mut point, others);
+    interval::add(&mut point, asked.every, iterations);
+    if let Some(network) = &asked.network {
+        add_layers(&mut point, variant.carrier, &network.spec);
+    }
+    Some(point)
 }
 
 /// Adds the end-to-end throughput of the layers below the application.
@@ -433,7 +512,6 @@ fn document(
     notes.extend(bound_ns.map(|ns| {
         format!("one-way latencies are within {ns} ns: half of the shortest time under way in both directions together")
     }));
-    notes.extend(points.iter().flat_map(ratio_notes));
     let mut document = session.document_of(
         &clock,
         Found {
@@ -442,6 +520,8 @@ fn document(
             source: "Irey, Harrison and Marlow, Evaluating LAN Communications Performance for a Real-Time Environment",
             condition: places.words(),
             parameters: asked.parameters(),
+            standings: beside::standings(&points, places),
+            warnings: interval::cautions(&points),
             figures: figures::figures(&names, &points),
             measurements: points,
             notes,

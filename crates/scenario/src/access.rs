@@ -51,9 +51,17 @@ pub fn parse(path: &Path, text: Arc<str>) -> Result<Table, LoadError> {
 fn rule(allow: &file::Allow, faults: &mut Faults) -> Rule {
     let who = allow.who.iter().filter_map(|text| who(text, faults));
     let who = who.collect();
+    if allow.may.is_empty() && allow.operations.is_empty() {
+        faults.report(
+            allow.who.first().map_or(0..0, Spanned::span),
+            "this rule permits nothing: it has neither `may` nor `operations`",
+            "write may = [\"resolve\"], or operations = [\"resolve\", \"list\"]",
+        );
+    }
     Rule {
         who,
         may: allow.may.iter().map(|word| Action::from(*word)).collect(),
+        operations: allow.operations.clone(),
         on: allow.on.clone(),
         types: allow.types.as_ref().map(|all| ranges(all, faults)),
         sources: allow.sources.as_ref().map(|all| ranges(all, faults)),
@@ -64,6 +72,20 @@ fn who(text: &Spanned<String>, faults: &mut Faults) -> Option<Who> {
     let word = text.get_ref().as_str();
     if word == "anyone" {
         return Some(Who::Anyone);
+    }
+    if word == "this-host" {
+        return Some(Who::ThisHost);
+    }
+    if let Some(name) = word.strip_prefix("cert:") {
+        let name = Some(name).filter(|name| !name.is_empty());
+        if name.is_none() {
+            faults.report(
+                text.span(),
+                "`cert:` has no name",
+                "write the DNS name in the certificate: cert:rts.ship",
+            );
+        }
+        return name.map(|name| Who::Name(name.to_owned()));
     }
     if let Some(uid) = word.strip_prefix("uid:") {
         let uid = uid.parse().ok().map(Who::User);
@@ -92,7 +114,7 @@ fn who(text: &Spanned<String>, faults: &mut Faults) -> Option<Who> {
         Err(_) => faults.report(
             text.span(),
             format!("`{word}` is no peer"),
-            "write an address, a network such as 10.1.0.0/16, uid:1000, or anyone",
+            "write an address, a network such as 10.1.0.0/16, cert:rts.ship, uid:1000, this-host, or anyone",
         ),
     }
     None
@@ -122,7 +144,7 @@ pub fn schema() -> &'static Value {
 mod tests {
     use super::*;
     use crate::mission::schema::assert_published;
-    use deckwatch_access::{Events, Subject};
+    use deckwatch_access::{Asked, Events, Subject};
 
     fn faults_of(text: &str) -> String {
         parse(Path::new("a.toml"), text.into())
@@ -145,7 +167,13 @@ mod tests {
                 event_type: Some(event_type),
                 source: None,
             };
-            table.permits(Subject::User(7), Action::Supply, Some(on), events)
+            let asked = Asked {
+                action: Some(Action::Supply),
+                operation: b"push",
+                object: Some(on),
+                events: Some(events),
+            };
+            table.permits(Subject::user(7), &asked)
         };
         assert!(may(16, "NAV") && may(29, "NAV"));
         assert!(!may(17, "NAV") && !may(16, "LOG"));
@@ -168,7 +196,13 @@ mod tests {
         }
         let found = faults_of("[[allow]]\nwho = [\"anyone\"]\nmay = [\"fly\"]\n");
         assert!(found.contains("a.toml:3:8: error"), "{found}");
-        let found = faults_of("[[allow]]\nwho = [\"anyone\"]\n");
-        assert!(found.contains("may"), "{found}");
+        let found = faults_of("[[allow]]\nwho = [\"anyone\", \"cert:\"]\n");
+        for part in [
+            "a.toml:2:8: error: this rule permits nothing",
+            "operations = [\"resolve\", \"list\"]",
+            "a.toml:2:18: error: `cert:` has no name",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
     }
 }

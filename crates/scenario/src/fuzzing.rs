@@ -95,7 +95,7 @@ fn check(line: Line, clock: &mut HostClock) {
         }
         Line::Exchange(exchange) => clock.note(exchange),
         Line::Event(PartEvent::Error { text })
-        | Line::FarEnd(Some(text))
+        | Line::FarEnd(Some(text), _)
         | Line::Broken(text)
         | Line::Garbled(text) => assert!(is_plain(&text), "{text:?}"),
         Line::Event(PartEvent::Clock(related)) => clock.note_window(&related.window),
@@ -104,7 +104,7 @@ fn check(line: Line, clock: &mut HostClock) {
             let mut names = state.services.iter().chain([&state.status]);
             assert!(names.all(|name| is_plain(name)));
         }
-        Line::Load(_) | Line::FarEnd(None) | Line::End => {}
+        Line::Load(_) | Line::FarEnd(None, _) | Line::End => {}
     }
 }
 

@@ -117,6 +117,9 @@ pub const RETURNED_SLACK_BYTES: u64 = 1 << 20;
 /// Warnings of one far part that are kept: more than a part has kinds of.
 pub const FAR_WARNINGS_MAX: usize = 32;
 
+/// Processors of a far machine: the most that a set of processors of the kernel holds by default.
+pub const FAR_PROCESSORS_MAX: u32 = 8192;
+
 /// Processors or links of one far load whose figures are kept.
 pub const FAR_HELD_MAX: usize = 4096;
 

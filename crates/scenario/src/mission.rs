@@ -19,7 +19,7 @@ use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{History, Reliability};
 use deckwatch_carrier::scheduling::Scheduling;
-use deckwatch_load::{Pace, Pattern, Protocol};
+use deckwatch_load::{Pace, Pattern, Protocol, StressPlan};
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, LeftOut, Published};
 use deckwatch_testbed::{Emulation, NetworkSpec};
@@ -126,6 +126,8 @@ pub enum LoadWork {
         /// The messages.
         messages: Messages,
     },
+    /// Memory or a disk.
+    Stress(StressPlan),
 }
 
 /// The messages of a load on a link.
@@ -147,7 +149,7 @@ impl Load {
     pub const fn processes(&self) -> u32 {
         match self.work {
             LoadWork::Loops { processes, .. } => processes,
-            LoadWork::Share { .. } => 1,
+            LoadWork::Share { .. } | LoadWork::Stress(_) => 1,
             // A source and a sink.
             LoadWork::Net { .. } => 2,
         }
@@ -316,12 +318,14 @@ impl Mission {
         let malformed = |faults| LoadError::Malformed(Box::new(faults));
         let mut table =
             shaped_table(&text, schema::schema(), "the mission", &mut faults).map_err(malformed)?;
+        let hosts_vary = a_variant_replaces(&table, "hosts");
         let variants =
             choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {
                 path: path.to_owned(),
                 wanted: variant.unwrap_or_default().to_owned(),
                 known,
             })?;
+        let network = table.get_ref().get("network").map(Spanned::span);
         let file = match file::MissionFile::deserialize(toml::de::Deserializer::from(table)) {
             Ok(file) => file,
             Err(error) => {
@@ -332,6 +336,14 @@ impl Mission {
             }
         };
         let mission = checks::mission(&file, path, &mut faults, types);
+        // With other hosts, the same file may emulate some.
+        if let Some(place) = network.filter(|_| !hosts_vary && !mission.emulates()) {
+            faults.report(
+                place,
+                "no host is emulated, so that this network joins none",
+                "remove `network`, or remove `reach` and `address` of the hosts that shall be emulated",
+            );
+        }
         faults.finish().map_err(malformed)?;
         Ok(Self {
             variant: variant.map(str::to_owned),
@@ -425,6 +437,18 @@ impl Mission {
         }
         self
     }
+}
+
+/// Returns true if any variant of the file sets this key.
+fn a_variant_replaces(table: &Spanned<DeTable<'_>>, key: &str) -> bool {
+    let Some(DeValue::Table(variants)) = table.get_ref().get("variants").map(Spanned::get_ref)
+    else {
+        return false;
+    };
+    variants.values().any(|variant| match variant.get_ref() {
+        DeValue::Table(variant) => variant.contains_key(key),
+        _ => false,
+    })
 }
 
 /// Replaces keys of the file by those of the chosen variant, and removes the variants. Returns their names, or the

@@ -32,8 +32,9 @@ pub use far::run as run_far;
 pub(crate) use files::{FarPlan, Returned};
 pub use install::install;
 pub(crate) use near::{Heard, Pipe, Terms, read_all};
-pub(crate) use probe::missing_program;
 pub use probe::{ReachError, ask, check};
+pub(crate) use probe::{missing_adapters, missing_program};
+pub(crate) use words::FarReadings;
 
 /// How a far host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

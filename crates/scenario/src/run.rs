@@ -13,6 +13,7 @@ mod crew;
 mod document;
 mod environment;
 mod folder;
+mod loads;
 mod observe;
 mod plans;
 mod start;
@@ -180,15 +181,21 @@ pub fn run(
         observer.phase(Phase::Reach, "Reaching far hosts");
         reach::check(mission, &settings.build)?;
     }
+    let mut mission = mission.clone();
+    for (carrier, missing) in reach::missing_adapters(&mission)? {
+        if !mission.leave_out(carrier, missing.to_string()) {
+            return Err(missing.into());
+        }
+        observer.notice(&format!("The carrier {carrier} is left out: {missing}"));
+    }
     observer.phase(Phase::Testbed, "Making hosts and network");
-    let testbed = make_testbed(mission, settings, observer)?;
+    let testbed = make_testbed(&mission, settings, observer)?;
     let scene = Scene {
         settings,
         testbed: testbed.as_ref(),
         result_folder: result_folder.path(),
         started_at,
     };
-    let mut mission = mission.clone();
     loop {
         match attempt(&mission, &scene, interrupt, observer) {
             Err(RunError::CarriersNotReady {

@@ -5,23 +5,33 @@
 //! * A file that could not be made whole is never left behind.
 //! * After a failed write, for example to a full disk, the database is opened again before the next transaction.
 //!   Meanwhile it can be read.
-//! * A damaged file is an error, never a panic.
+//! * A damaged file is an error, never a panic, and never an older state: each change is in both of the states that the
+//!   database keeps.
+//! * Rows have checksums ([`sum`]): a service knows a row that is not the one it wrote.
 
 #![forbid(unsafe_code)]
 
+mod overlay;
+pub mod sum;
+
 use std::fmt;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
-    TransactionError, WriteTransaction,
+    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
+    StorageError, TransactionError, WriteTransaction,
 };
 
 pub use redb;
+
+use overlay::Overlay;
 
 /// Implements `From` for the errors of a transaction. The error type has a variant `Database(Box<redb::Error>)`.
 #[macro_export]
@@ -47,6 +57,8 @@ pub struct Store {
     open: Open,
     /// The file that is written to check that the disk accepts data.
     probe: Option<PathBuf>,
+    /// Whether the database panicked: it is not used again.
+    has_panicked: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -70,19 +82,50 @@ impl fmt::Debug for Store {
     }
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        let opened = self
+            .database
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let database = opened.database.take();
+        if *self.has_panicked.get_mut() {
+            // After a panic the destructor of the database would panic, too: it is leaked.
+            std::mem::forget(database);
+        }
+    }
+}
+
 impl Store {
-    /// Opens the store in a file, or creates it. `fill` makes its tables unless they exist.
+    /// Opens the store in a file, or creates it. `fill` makes its tables unless they exist. The whole file is read, and
+    /// the checksums of its pages are verified.
     ///
     /// # Errors
     /// When the file cannot be opened, is in use by another process, or is damaged.
     pub fn open(path: &Path, fill: Fill<'_>) -> Result<Self, redb::Error> {
         if path.exists() {
-            verify(path)?;
+            examine_kind(path)?;
         } else {
             make(path, fill)?;
         }
         let (probe, path) = (beside(path, "probe"), path.to_owned());
-        Self::with(Box::new(move || Database::create(&path)), Some(probe), fill)
+        Self::with(Box::new(move || verified().open(&path)), Some(probe), fill)
+    }
+
+    /// Opens the store in a file, which stays as it is: what is written ends with the process. The checksums of its
+    /// pages are verified.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and when there is no such file.
+    pub fn examine(path: &Path, fill: Fill<'_>) -> Result<Self, redb::Error> {
+        examine_kind(path)?;
+        let path = path.to_owned();
+        let open = move || {
+            let file = OpenOptions::new().read(true).write(true).open(&path);
+            let file = file.map_err(StorageError::Io)?;
+            verified().create_with_backend(Overlay::new(file)?)
+        };
+        Self::with(Box::new(open), None, fill)
     }
 
     /// A store that ends with the process.
@@ -106,33 +149,69 @@ impl Store {
     }
 
     fn with(open: Open, probe: Option<PathBuf>, fill: Fill<'_>) -> Result<Self, redb::Error> {
-        let database = open()?;
-        write_first(&database, fill)?;
+        let opened = guarded(|| {
+            // After a panic the destructor of the database would panic, too: it is leaked.
+            let database = ManuallyDrop::new(open()?);
+            let written = write_first(&database, fill);
+            let database = ManuallyDrop::into_inner(database);
+            written.map(|()| database)
+        });
         let opened = Opened {
-            database: Some(database),
+            database: Some(opened.unwrap_or_else(|()| Err(damaged()))?),
             turn: 0,
         };
         Ok(Self {
             database: RwLock::new(opened),
             open,
             probe,
+            has_panicked: AtomicBool::new(false),
         })
     }
 
-    /// Begins to read.
+    /// Reads in one transaction.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    pub fn read(&self) -> Result<ReadTransaction, redb::Error> {
-        self.begin(Database::begin_read)
+    /// When the store cannot be read, and those of `read`.
+    pub fn look<T, E: From<redb::Error>>(
+        &self,
+        read: impl FnOnce(&ReadTransaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.guarded(|| read(&self.begin(Database::begin_read)?))
     }
 
-    /// Begins to write. What is committed is durable.
+    /// Changes the store in one transaction, unless `change` returns an error. The change is durable when this returns.
     ///
     /// # Errors
-    /// When the store cannot be written.
-    pub fn write(&self) -> Result<WriteTransaction, redb::Error> {
-        self.begin(Database::begin_write)
+    /// When the store cannot be written, and those of `change`.
+    pub fn change<T, E: From<redb::Error>>(
+        &self,
+        change: impl FnOnce(&WriteTransaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.guarded(|| {
+            let write = self.begin(Database::begin_write)?;
+            let done = change(&write)?;
+            write.commit().map_err(redb::Error::from)?;
+            // The change is durable already. If this fails, the next change or the next start does it.
+            let _ = self.commit_again();
+            Ok(done)
+        })
+    }
+
+    /// Commits without a change. The database keeps its last two states, and goes back to the older one if the newer
+    /// one is damaged. After this both have the same content.
+    fn commit_again(&self) -> Result<(), redb::Error> {
+        Ok(self.begin(Database::begin_write)?.commit()?)
+    }
+
+    /// Runs a part that uses the database. After a panic the store only returns errors.
+    fn guarded<T, E: From<redb::Error>>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        if self.has_panicked.load(Relaxed) {
+            return Err(damaged().into());
+        }
+        guarded(run).unwrap_or_else(|()| {
+            self.has_panicked.store(true, Relaxed);
+            Err(damaged().into())
+        })
     }
 
     /// Begins a transaction. After a failed write, for example to a full disk, a database must be opened again before
@@ -180,25 +259,33 @@ impl Store {
     }
 }
 
-/// Reads the whole file and verifies its checksums.
-fn verify(path: &Path) -> Result<(), redb::Error> {
-    // The database asserts much of what it reads. After a panic in it its destructor would panic, too: it is leaked.
-    let verified = catch_unwind(AssertUnwindSafe(|| -> Result<bool, redb::Error> {
-        let mut database = ManuallyDrop::new(Database::create(path)?);
-        let is_sound = database.check_integrity()?;
-        if is_sound {
-            drop(ManuallyDrop::into_inner(database));
-        }
-        Ok(is_sound)
-    }));
-    match verified {
-        Ok(Ok(true)) => Ok(()),
-        Ok(Err(error)) => Err(error),
-        Ok(Ok(false)) | Err(_) => {
-            let reason = "its content does not match its checksums";
-            Err(redb::Error::Corrupted(reason.to_owned()))
-        }
+/// Refuses what is no store: a file that lost all its content, which the database would take for a new one, and pipes
+/// and devices.
+fn examine_kind(path: &Path) -> Result<(), redb::Error> {
+    let found = std::fs::metadata(path).map_err(StorageError::Io)?;
+    if !found.is_file() {
+        return Err(redb::Error::Corrupted("it is not a file".to_owned()));
     }
+    if found.len() == 0 {
+        return Err(redb::Error::Corrupted("it is empty".to_owned()));
+    }
+    Ok(())
+}
+
+/// Opens a database with a check of all its pages.
+fn verified() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_check_integrity_on_open(true);
+    builder
+}
+
+/// Runs a part that uses the database, which asserts much of what it reads. Returns `Err` if it panicked.
+fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, ()> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(drop)
+}
+
+fn damaged() -> redb::Error {
+    redb::Error::Corrupted("its content does not match its checksums".to_owned())
 }
 
 /// The name of a file beside `path` that no other running process uses.
@@ -228,11 +315,12 @@ fn make(path: &Path, fill: Fill<'_>) -> Result<(), redb::Error> {
     linked
 }
 
+/// Fills the database, and commits twice: see [`Store::commit_again`].
 fn write_first(database: &Database, fill: Fill<'_>) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
     fill(&write)?;
     write.commit()?;
-    Ok(())
+    Ok(database.begin_write()?.commit()?)
 }
 
 #[cfg(test)]

@@ -16,15 +16,17 @@ fn fill(write: &WriteTransaction) -> Result<(), redb::Error> {
 }
 
 fn insert(store: &Store, key: u64, value: &str) -> Result<(), redb::Error> {
-    let write = store.write()?;
-    write.open_table(ROWS)?.insert(key, value)?;
-    write.commit()?;
-    Ok(())
+    store.change(|write| {
+        write.open_table(ROWS)?.insert(key, value)?;
+        Ok(())
+    })
 }
 
 fn keys(store: &Store) -> Result<Vec<u64>, redb::Error> {
-    let table = store.read()?.open_table(ROWS)?;
-    table.iter()?.map(|row| Ok(row?.0.value())).collect()
+    store.look(|read| {
+        let table = read.open_table(ROWS)?;
+        table.iter()?.map(|row| Ok(row?.0.value())).collect()
+    })
 }
 
 /// A disk in memory that a test can fill.
@@ -138,4 +140,37 @@ fn a_damaged_file_is_an_error_and_never_a_panic() {
         let _ = Store::open(&path, &fill); // It may be refused or empty.
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_store_that_is_examined_stays_as_it_is() {
+    let folder = folder("examined");
+    let path = folder.join("it.redb");
+    let store = Store::open(&path, &fill).unwrap();
+    insert(&store, 1, "one").unwrap();
+    let killed = std::fs::read(&path).unwrap();
+    assert!(Store::examine(&path, &fill).is_err(), "it is in use");
+    drop(store);
+    for whole in [killed, std::fs::read(&path).unwrap()] {
+        std::fs::write(&path, &whole).unwrap();
+        let store = Store::examine(&path, &fill).unwrap();
+        for key in 2..500 {
+            insert(&store, key, &"row ".repeat(20)).unwrap();
+        }
+        assert_eq!(keys(&store).unwrap().len(), 499);
+        drop(store);
+        assert!(std::fs::read(&path).unwrap() == whole);
+    }
+    assert!(Store::examine(&folder.join("none"), &fill).is_err());
+    assert!(!folder.join("none").exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_store_whose_database_panicked_returns_errors_and_is_dropped() {
+    let store = Store::in_memory(&fill).unwrap();
+    let panicked: Result<(), redb::Error> = store.look(|_| panic!("as the database does"));
+    assert!(matches!(panicked, Err(redb::Error::Corrupted(_))));
+    assert!(matches!(keys(&store), Err(redb::Error::Corrupted(_))));
+    assert!(insert(&store, 1, "one").is_err());
 }

@@ -247,6 +247,19 @@ impl Testbed {
         }
     }
 
+    /// Returns how many frames full queues of the network have dropped since the testbed was created: those of the
+    /// switch's ports, or of all lines of a relay. What a host's own interface drops is not among them: its sender
+    /// gets an error. On loopback there are none.
+    ///
+    /// # Errors
+    /// [`TestbedError::ToolFailed`], or [`TestbedError::System`] if the relay does not answer.
+    pub fn queue_drops(&self) -> Result<u64, TestbedError> {
+        match &self.stand {
+            Stand::Namespaces(switch) => switch.queue_drops(),
+            Stand::Loopback { .. } => Ok(0),
+        }
+    }
+
     /// Checks that frames still pass.
     ///
     /// # Errors

@@ -226,6 +226,19 @@ impl Switch {
         }
     }
 
+    /// Frames that full queues of the network have dropped, without those of the hosts' own interfaces.
+    pub(crate) fn queue_drops(&self) -> Result<u64, TestbedError> {
+        if let Some(state) = self.relay_state()? {
+            return Ok(state.ledger.lines.queue_full);
+        }
+        let words = ["-s", "-j", "qdisc", "show"];
+        let answer = Tool::Tc.run(Some(&self.namespace), &words, "")?;
+        shaper_drops(&answer).ok_or_else(|| TestbedError::ToolFailed {
+            command: format!("tc {}", words.join(" ")),
+            speech: format!("no count in its answer: {answer}"),
+        })
+    }
+
     /// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some
     /// time after it reports that the interface is up; frames sent before are dropped silently.
     pub(crate) fn wait_for_link(&self, host: &Host) -> Result<(), TestbedError> {
@@ -259,6 +272,16 @@ impl Switch {
         }
         Err(refused()(std::io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// The drops of the shapers in the answer of `tc`. A shaper counts what the queues under it drop.
+fn shaper_drops(answer: &str) -> Option<u64> {
+    let answer: serde_json::Value = serde_json::from_str(answer).ok()?;
+    let queues = answer.as_array()?.iter();
+    let shapers = queues.filter(|queue| queue.get("kind").is_some_and(|kind| kind == "tbf"));
+    shapers
+        .map(|shaper| shaper.get("drops")?.as_u64())
+        .sum::<Option<u64>>()
 }
 
 /// Returns true if a datagram to `address` from one socket reaches the other, which gets it from `sender`, within

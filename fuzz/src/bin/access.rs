@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use deckwatch_access::{Action, Events, Subject};
+use deckwatch_access::{Action, Asked, Events, Subject};
 use deckwatch_scenario::access::parse;
 use deckwatch_scenario::mission::LoadError;
 
@@ -16,12 +16,16 @@ libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
     };
     match parse(Path::new("fuzz.toml"), text.into()) {
         Ok(table) => {
-            let address = |octets: [u8; 4]| Subject::Address(IpAddr::from(octets));
+            let address = |octets: [u8; 4]| Subject::at(IpAddr::from(octets));
             for subject in [
                 address([10, 1, 2, 3]),
-                Subject::Address(IpAddr::from(u128::MAX.to_be_bytes())),
-                Subject::User(7),
-                Subject::Unknown,
+                Subject::at(IpAddr::from(u128::MAX.to_be_bytes())),
+                Subject::user(7),
+                Subject {
+                    name: Some("rts.ship"),
+                    ..Subject::UNKNOWN
+                },
+                Subject::UNKNOWN,
             ] {
                 for (action, _) in Action::ALL {
                     for number in [None, Some(0), Some(i32::MIN), Some(i32::MAX)] {
@@ -29,16 +33,35 @@ libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
                             event_type: number,
                             source: number,
                         };
-                        let permits = table.permits(subject, action, Some("NAV"), events);
-                        let some = table.permits_some(subject, action, Some("NAV"));
-                        assert!(some || !permits);
+                        let asked = Asked {
+                            action: Some(action),
+                            operation: b"resolve",
+                            object: Some("ship/nav/rudder"),
+                            events: Some(events),
+                        };
+                        let permits = table.permits(subject, &asked);
+                        let of_some = Asked {
+                            events: None,
+                            ..asked
+                        };
+                        assert!(!permits || table.permits(subject, &of_some));
+                        let of_operation = Asked {
+                            action: None,
+                            ..asked
+                        };
+                        assert!(permits || !table.permits(subject, &of_operation));
                     }
                 }
             }
         }
         Err(LoadError::Malformed(faults)) => {
             assert!(!faults.list().is_empty());
-            assert!(faults.list().iter().all(|fault| fault.place.start <= text.len()));
+            assert!(
+                faults
+                    .list()
+                    .iter()
+                    .all(|fault| fault.place.start <= text.len())
+            );
             assert!(!faults.to_string().is_empty());
         }
         Err(error) => panic!("{error}"),

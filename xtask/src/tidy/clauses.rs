@@ -130,13 +130,13 @@ fn line_at(text: &str, offset: usize) -> usize {
 }
 
 /// The test functions of the tree, file by file; a file is read when it is first asked for.
-struct Tests<'s> {
+pub(super) struct Tests<'s> {
     sources: &'s [Source],
     read: BTreeMap<PathBuf, Option<BTreeMap<String, usize>>>,
 }
 
 impl<'s> Tests<'s> {
-    fn new(sources: &'s [Source]) -> Self {
+    pub(super) fn new(sources: &'s [Source]) -> Self {
         Self {
             sources,
             read: BTreeMap::new(),
@@ -144,7 +144,7 @@ impl<'s> Tests<'s> {
     }
 
     /// `path/to/file.rs::function`, and the function is a test.
-    fn find(&mut self, test: &str) -> std::result::Result<(), String> {
+    pub(super) fn find(&mut self, test: &str) -> std::result::Result<(), String> {
         let Some((path, function)) = test.rsplit_once("::") else {
             return Err(format!("write {test} as path::function"));
         };

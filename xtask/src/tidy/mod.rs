@@ -1,10 +1,11 @@
-//! What the compiler does not check: floors, sizes, words, headers, clauses, early exits of tests. Each breach names its
-//! file and line and what to do.
+//! What the compiler does not check: floors, sizes, words, headers, clauses, early exits of tests, bounds that
+//! strangers reach. Each breach names its file and line and what to do.
 
 mod clauses;
 mod early;
 mod floors;
 mod sizes;
+mod strangers;
 mod words;
 
 use std::fmt;
@@ -84,6 +85,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(words::check(&sources));
     breaches.extend(clauses::check(root, &sources)?);
     breaches.extend(early::check(&sources));
+    breaches.extend(strangers::check(root, &sources));
     for breach in &breaches {
         eprintln!("{breach}");
     }
@@ -93,6 +95,18 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             Ok(())
         }
         count => bail!("tidy found {count} breaches"),
+    }
+}
+
+/// Writes the page of the bounds that strangers reach.
+pub(crate) fn write_strangers(root: &Path) -> Result<()> {
+    let breaches = strangers::write(root, &sources(root)?)?;
+    for breach in &breaches {
+        eprintln!("{breach}");
+    }
+    match breaches.len() {
+        0 => Ok(()),
+        count => bail!("{count} bounds are left out"),
     }
 }
 

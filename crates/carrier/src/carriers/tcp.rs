@@ -1,28 +1,32 @@
 //! The carrier `tcp`: one connection for each destination, with TCP_NODELAY. Each message follows its length in four
-//! octets, big-endian.
+//! octets, big-endian. The peer may send answers over the same connection.
+
+mod receiving;
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use deckwatch_meter::blame::Road;
-use deckwatch_os::{clock, socket, stamp};
+use deckwatch_os::{socket, stamp};
 
-use crate::arrival::{Arrival, Handler, Shared};
-use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
-use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, ReceiverSettings};
+use crate::batch::Batch;
+use crate::body::Body;
+use crate::carrier::{
+    Carrier, ConnectTo, Delivery, Framing, ListenAt, ReceiverSettings, SocketSettings,
+};
 use crate::error::PartError;
 use crate::limits::{
-    BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
-    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
+    BACKLOG_BYTES_MAX, CONNECT_TIME_MAX, SEND_BUFFER_BYTES, STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX,
+    STAMPS_BEGIN_MAX,
 };
 use crate::pending::PendingStamps;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent, TransmitStamp};
-use crate::talk::Ready;
+use receiving::{Reading, TcpAnswers, TcpReceiver};
 
 /// One connection for each destination, with TCP_NODELAY; each message follows its length.
 #[derive(Debug)]
@@ -49,18 +53,18 @@ impl Carrier for Tcp {
         Delivery::InOrder
     }
 
+    fn carries_answers(&self) -> bool {
+        true
+    }
+
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
         let destination = to.socket_address()?;
         let ipv6 = destination.is_ipv6();
         let make = || {
             let stream = socket::connect_from(to.address, destination, CONNECT_TIME_MAX)?;
-            stream.set_nodelay(!to.socket.delays)?;
-            stream.set_nonblocking(true)?;
             let priority = to.network_priority;
             socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
-            if let Some(size_bytes) = to.socket.send_buffer.asked(SEND_BUFFER_BYTES) {
-                socket::set_send_buffer(&stream, size_bytes)?;
-            }
+            prepare_to_send(&stream, to.socket)?;
             if !to.socket.unstamped {
                 socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
                 stamp::stamp_sent_octets(&stream)?;
@@ -68,15 +72,11 @@ impl Carrier for Tcp {
             Ok(stream)
         };
         let stream = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
-        let backlog_bytes_max = BACKLOG_BYTES_MAX.max(to.body.framed().len());
-        Ok(Box::new(TcpSender {
-            stream,
-            pending: PendingStamps::new(),
-            offset: 0,
-            backlog: VecDeque::with_capacity(backlog_bytes_max),
-            backlog_bytes_max,
-            disconnected: false,
-        }))
+        Ok(Box::new(TcpSender::new(
+            Arc::new(stream),
+            to.socket,
+            to.body,
+        )))
     }
 
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
@@ -98,18 +98,27 @@ impl Carrier for Tcp {
         Ok(Box::new(TcpReceiver {
             listener,
             address,
-            settings: at.settings,
-            reader: at.body.sequence_reader(),
-            // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
-            buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
+            answers: None,
+            reading: Reading::new(at.settings, at.body),
         }))
     }
+}
+
+fn prepare_to_send(stream: &TcpStream, settings: SocketSettings) -> std::io::Result<()> {
+    stream.set_nodelay(!settings.delays)?;
+    if let Some(size_bytes) = settings.send_buffer.asked(SEND_BUFFER_BYTES) {
+        socket::set_send_buffer(stream, size_bytes)?;
+    }
+    Ok(())
 }
 
 /// Sends to one destination.
 #[derive(Debug)]
 struct TcpSender {
-    stream: TcpStream,
+    /// Its reads block, for the receiver of the answers.
+    stream: Arc<TcpStream>,
+    /// Without stamps. With them, each message is written alone.
+    batch: Option<Batch>,
     /// Messages, keyed by the stream offset of their last octet.
     pending: PendingStamps,
     /// Octets accepted so far, including the backlog.
@@ -120,10 +129,24 @@ struct TcpSender {
 }
 
 impl TcpSender {
+    fn new(stream: Arc<TcpStream>, settings: SocketSettings, body: &Body) -> Self {
+        let batch = settings.unstamped.then(|| Batch::framed(body));
+        let backlog_bytes_max = BACKLOG_BYTES_MAX.max(body.framed().len());
+        Self {
+            stream,
+            batch,
+            pending: PendingStamps::new(),
+            offset: 0,
+            backlog: VecDeque::with_capacity(backlog_bytes_max),
+            backlog_bytes_max,
+            disconnected: false,
+        }
+    }
+
     /// Writes to the socket. Returns how many octets the kernel accepts now.
     fn write(&mut self, octets: &[u8]) -> Result<usize, SendError> {
         loop {
-            match (&self.stream).write(octets) {
+            match socket::send_now(&self.stream, octets) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -152,14 +175,40 @@ impl Sender for TcpSender {
             0
         };
         self.backlog.extend(&frame[taken..]);
-        let size = u32::try_from(frame.len()).expect("bodies are bounded");
-        self.offset = self.offset.wrapping_add(size);
-        self.pending.push(self.offset.wrapping_sub(1), sequence);
+        if self.batch.is_none() {
+            let size = u32::try_from(frame.len()).expect("bodies are bounded");
+            self.offset = self.offset.wrapping_add(size);
+            self.pending.push(self.offset.wrapping_sub(1), sequence);
+        }
         Ok(if taken == frame.len() {
             Sent::Whole
         } else {
             Sent::Waiting
         })
+    }
+
+    fn send_many(&mut self, sequences: Range<u64>, body: &mut Body) -> Result<u64, SendError> {
+        let is_ready = self.backlog.is_empty() && !self.disconnected;
+        let batch = if is_ready { self.batch.take() } else { None };
+        let Some(mut batch) = batch else {
+            body.set_sequence(sequences.start);
+            return self.send(sequences.start, body).map(|_| 1);
+        };
+        let (octets, count) = batch.fill(body, &sequences);
+        let written = self.write(octets);
+        if let Ok(taken) = written {
+            // At most one batch, which is less than the backlog may have.
+            self.backlog.extend(&octets[taken..]);
+        }
+        self.batch = Some(batch);
+        written.map(|_| count)
+    }
+
+    fn answers(&self, settings: ReceiverSettings, body: &Body) -> Option<Box<dyn Receiver>> {
+        Some(Box::new(TcpAnswers {
+            stream: Arc::clone(&self.stream),
+            reading: Reading::new(settings, body),
+        }))
     }
 
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
@@ -198,111 +247,49 @@ impl Sender for TcpSender {
     }
 }
 
-/// Receives at one destination, one connection at a time.
+/// Sends answers over the first connection that a receiver accepts.
 #[derive(Debug)]
-struct TcpReceiver {
-    listener: TcpListener,
-    address: SocketAddr,
-    settings: ReceiverSettings,
-    reader: SequenceReader,
-    buffer: Vec<u8>,
+struct AnsweringSender {
+    accepted: Arc<OnceLock<Arc<TcpStream>>>,
+    settings: SocketSettings,
+    /// With the octets that all messages share.
+    body: Body,
+    sender: Option<TcpSender>,
 }
 
-impl Receiver for TcpReceiver {
-    fn announce(&self, ready: &mut Ready) {
-        ready.endpoint = self.address.to_string();
-        ready.listening = Some(self.address);
-    }
-
-    fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {
-        while !shared.stopped() {
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    if self.prepare(&stream).is_ok() {
-                        self.receive_connection(&stream, &mut *handler, shared);
-                    }
-                }
-                Err(_) => {
-                    let look_ns =
-                        clock::monotonic_ns() + i64::try_from(STOP_LOOK.as_nanos()).unwrap_or(0);
-                    socket::wait_readable(std::iter::once(self.listener.as_fd()), look_ns);
-                }
-            }
+impl AnsweringSender {
+    fn sender(&mut self) -> Result<&mut TcpSender, SendError> {
+        if self.sender.is_none() {
+            let stream = self.accepted.get().ok_or(SendError::Disconnected)?;
+            let sender = TcpSender::new(Arc::clone(stream), self.settings, &self.body);
+            self.sender = Some(sender);
         }
+        self.sender.as_mut().ok_or(SendError::Disconnected)
     }
 }
 
-impl TcpReceiver {
-    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
-        stream.set_nonblocking(false)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STOP_LOOK))?;
-        if let Some(size_bytes) = self.settings.receive_buffer.asked(RECEIVE_BUFFER_BYTES) {
-            socket::set_receive_buffer(stream, size_bytes)?;
-        }
-        if self.settings.unstamped {
-            return Ok(());
-        }
-        stamp::stamp_received(stream)
+impl Sender for AnsweringSender {
+    fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError> {
+        self.sender()?.send(sequence, body)
     }
 
-    fn receive_connection(
-        &mut self,
-        stream: &TcpStream,
-        handler: &mut dyn Handler,
-        shared: &Shared,
-    ) {
-        let mut filled = 0;
-        while !shared.stopped() {
-            let received = match stamp::receive(stream, &mut self.buffer[filled..]) {
-                Ok(received) if received.len > 0 => received,
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                {
-                    continue;
-                }
-                Ok(_) | Err(_) => return, // the supplier has closed the connection
-            };
-            filled += received.len;
-            let stamp_realtime_ns = received.stamp_realtime_ns;
-            let Some(used) = self.deliver(filled, stamp_realtime_ns, handler) else {
-                shared.malformed.fetch_add(1, Ordering::Relaxed);
-                return;
-            };
-            self.buffer.copy_within(used..filled, 0);
-            filled -= used;
-        }
+    fn send_many(&mut self, sequences: Range<u64>, body: &mut Body) -> Result<u64, SendError> {
+        self.sender()?.send_many(sequences, body)
     }
 
-    /// Passes the complete messages in the first `filled` octets to the handler. Returns how many octets they take, or
-    /// `None` if a frame is not a message.
-    fn deliver(
-        &self,
-        filled: usize,
-        stamp_realtime_ns: Option<i64>,
-        handler: &mut dyn Handler,
-    ) -> Option<usize> {
-        let mut used = 0;
-        while let Some((header, rest)) =
-            self.buffer[used..filled].split_first_chunk::<FRAME_HEADER_SIZE>()
-        {
-            let size = u32::from_be_bytes(*header);
-            if size > BODY_SIZE_MAX {
-                return None;
-            }
-            let Some(octets) = rest.get(..size as usize) else {
-                break;
-            };
-            let sequence = self.reader.read(octets)?;
-            let received_ns = clock::monotonic_ns();
-            used += FRAME_HEADER_SIZE + octets.len();
-            handler.handle(Arrival {
-                sequence,
-                kernel_receive_realtime_ns: stamp_realtime_ns,
-                shared_stamp: used != filled,
-                received_ns,
-            });
+    fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
+        self.sender
+            .as_mut()
+            .is_some_and(|sender| sender.collect(stamps))
+    }
+
+    fn backlog(&self) -> Option<BorrowedFd<'_>> {
+        self.sender.as_ref()?.backlog()
+    }
+
+    fn flush(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.flush();
         }
-        Some(used)
     }
 }

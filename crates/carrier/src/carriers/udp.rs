@@ -2,14 +2,17 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use deckwatch_meter::blame::Road;
+use deckwatch_os::bulk::{self, Datagrams};
 use deckwatch_os::{clock, socket, stamp};
 
 use crate::arrival::{Arrival, Handler, Shared};
+use crate::batch::Batch;
 use crate::body::{Body, SequenceReader};
 use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
 use crate::error::PartError;
@@ -77,6 +80,7 @@ impl Carrier for Udp {
         Ok(Box::new(UdpSender {
             socket,
             unstamped: to.socket.unstamped,
+            batch: (to.socket.unstamped).then(|| Batch::unframed(to.body)),
             pending: PendingStamps::new(),
             early: Vec::with_capacity(PENDING_STAMPS_MAX),
             wait_ns_max: i64::try_from(to.deadline.min(SEND_WAIT_MAX).as_nanos())
@@ -110,6 +114,8 @@ impl Carrier for Udp {
             socket,
             address,
             reader: at.body.sequence_reader(),
+            datagrams: (at.settings.unstamped).then(|| Datagrams::new(at.body.octets().len())),
+            sequences: Vec::with_capacity(bulk::DATAGRAMS_MAX),
             // Not zero: zeroed memory is mapped lazily, and the page faults would delay the first message.
             buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
         }))
@@ -121,6 +127,8 @@ impl Carrier for Udp {
 struct UdpSender {
     socket: UdpSocket,
     unstamped: bool,
+    /// Without stamps. With them, each datagram is sent and counted alone.
+    batch: Option<Batch>,
     /// Datagrams, keyed by the kernel's count of them.
     pending: PendingStamps,
     /// Stamps read during a wait, for the next `collect`.
@@ -199,8 +207,10 @@ impl Sender for UdpSender {
         }
         match result {
             Ok(_) => {
-                self.pending.push(self.count, sequence);
-                self.count = self.count.wrapping_add(1);
+                if !self.unstamped {
+                    self.pending.push(self.count, sequence);
+                    self.count = self.count.wrapping_add(1);
+                }
                 Ok(Sent::Whole)
             }
             Err(error) => {
@@ -208,6 +218,19 @@ impl Sender for UdpSender {
                 Err(SendError::from_io(&error))
             }
         }
+    }
+
+    fn send_many(&mut self, sequences: Range<u64>, body: &mut Body) -> Result<u64, SendError> {
+        if let Some(batch) = &mut self.batch {
+            let size = batch.size();
+            let (octets, _) = batch.fill(body, &sequences);
+            if let Ok(count) = bulk::send(&self.socket, octets, size) {
+                return Ok(count as u64);
+            }
+        }
+        // The first datagram alone meets the same error, or waits for room.
+        body.set_sequence(sequences.start);
+        self.send(sequences.start, body).map(|_| 1)
     }
 
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
@@ -237,6 +260,55 @@ struct UdpReceiver {
     address: SocketAddr,
     reader: SequenceReader,
     buffer: Vec<u8>,
+    /// Those of one call in bulk. Only without stamps.
+    datagrams: Option<Datagrams>,
+    sequences: Vec<u64>,
+}
+
+impl UdpReceiver {
+    /// Receives one datagram. Without stamps, a plain call is cheaper.
+    fn receive(&mut self) -> io::Result<stamp::Received> {
+        if self.datagrams.is_none() {
+            return stamp::receive(&self.socket, &mut self.buffer);
+        }
+        let len = self.socket.recv(&mut self.buffer)?;
+        Ok(stamp::Received {
+            len,
+            truncated: false,
+            stamp_realtime_ns: None,
+            dropped: None,
+        })
+    }
+
+    /// In bulk, receives all datagrams that are there. Returns false if they come one by one.
+    fn receive_many(&mut self, handler: &mut dyn Handler, shared: &Shared) -> bool {
+        let Some(datagrams) = self.datagrams.as_mut().filter(|_| shared.is_bulk()) else {
+            return false;
+        };
+        if datagrams.receive(&self.socket).is_err() {
+            self.note_drops(shared); // a timeout or a signal
+            return true;
+        }
+        let returned_ns = clock::monotonic_ns();
+        self.sequences.clear();
+        for datagram in datagrams.iter() {
+            match self.reader.read(datagram) {
+                Some(sequence) => self.sequences.push(sequence),
+                None => {
+                    shared.malformed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        handler.handle_all(&self.sequences, (returned_ns, clock::monotonic_ns()));
+        true
+    }
+
+    /// Datagrams dropped after the last one received show only in this counter.
+    fn note_drops(&self, shared: &Shared) {
+        if let Ok(dropped) = socket::dropped(&self.socket) {
+            shared.dropped.store(dropped.into(), Ordering::Relaxed);
+        }
+    }
 }
 
 impl Receiver for UdpReceiver {
@@ -247,11 +319,11 @@ impl Receiver for UdpReceiver {
 
     fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         while !shared.stopped() {
-            let Ok(received) = stamp::receive(&self.socket, &mut self.buffer) else {
-                // A timeout or a signal. Datagrams dropped after the last one received show only in this counter.
-                if let Ok(dropped) = socket::dropped(&self.socket) {
-                    shared.dropped.store(dropped.into(), Ordering::Relaxed);
-                }
+            if self.receive_many(&mut *handler, shared) {
+                continue;
+            }
+            let Ok(received) = self.receive() else {
+                self.note_drops(shared); // a timeout or a signal
                 continue;
             };
             let sequence = self.reader.read(&self.buffer[..received.len]);

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -24,6 +25,29 @@ pub struct Launcher {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+/// Where an end of a stream runs.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    /// The address of its host.
+    pub address: IpAddr,
+    /// Its namespace and processors, in a process group of its own.
+    pub placement: Placement,
+}
+
+impl Default for Spot {
+    /// Loopback.
+    fn default() -> Self {
+        Self {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            placement: Placement {
+                own_group: true,
+                dies_with_parent: true,
+                ..Placement::default()
+            },
+        }
+    }
+}
+
 /// A part that runs. It is killed when this is dropped.
 pub(super) struct Part {
     label: String,
@@ -34,7 +58,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn start(launcher: &Launcher, label: &str, plan: &PartPlan) -> Result<Self, String> {
+    pub(super) fn start(
+        launcher: &Launcher,
+        placement: &Placement,
+        label: &str,
+        plan: &PartPlan,
+    ) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("The {label} cannot be started ({error}).");
         let mut command = Command::new(&launcher.program);
         command
@@ -43,11 +72,6 @@ impl Part {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let placement = Placement {
-            own_group: true,
-            dies_with_parent: true,
-            ..Placement::default()
-        };
         placement.apply(&mut command).map_err(failed)?;
         let mut child = command.spawn().map_err(failed)?;
         let pipes = child.stdin.take().zip(child.stdout.take());

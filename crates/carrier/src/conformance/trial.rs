@@ -1,6 +1,5 @@
-//! One stream of a carrier on loopback, with its parts.
+//! One stream of a carrier, with its parts.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
 use deckwatch_os::namespace::GroupSignal;
 
-use super::process::{Launcher, Part};
+use super::process::{Launcher, Part, Spot};
 use super::{DEADLINE, LOOK, LOSS_PATIENCE, PATIENCE, may_lose};
 use crate::body::BodyPlan;
 use crate::carrier::{ChannelAt, NetworkPriority};
@@ -18,18 +17,18 @@ use crate::plan::{
     BrokerPlan, ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, PartPlan, StreamPlan,
     SupplierPlan, TopicPlan,
 };
-use crate::record::ReadRecords;
+use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
 use crate::scheduling::Scheduling;
 use crate::talk::PartCommand;
-
-const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// The messages of a trial.
 #[derive(Clone, Copy)]
 pub(super) struct Traffic {
-    size_bytes: u32,
-    messages: u64,
-    period: Duration,
+    pub(super) size_bytes: u32,
+    pub(super) messages: u64,
+    /// Messages in front of these, which connections and caches warm up with.
+    pub(super) warm_up: u64,
+    pub(super) period: Duration,
 }
 
 impl Traffic {
@@ -37,6 +36,7 @@ impl Traffic {
         Self {
             size_bytes,
             messages,
+            warm_up: 0,
             period: Duration::from_millis(period_ms),
         }
     }
@@ -45,6 +45,8 @@ impl Traffic {
 /// A stream with its parts. Dropping it kills them and removes its files.
 pub(super) struct Trial<'l> {
     launcher: &'l Launcher,
+    /// The supplier with its channel or broker, and the consumers.
+    spots: [Spot; 2],
     stream: StreamPlan,
     messages: u64,
     /// The channel and its naming service, or the broker.
@@ -96,11 +98,21 @@ impl Drop for Folder {
 }
 
 impl<'l> Trial<'l> {
-    /// Starts the channel or the broker, if the carrier needs one.
+    /// A stream on loopback.
     pub(super) fn new(
         launcher: &'l Launcher,
         carrier: CarrierRef,
         traffic: Traffic,
+    ) -> Result<Self, String> {
+        Self::between(launcher, carrier, traffic, Default::default())
+    }
+
+    /// A stream between two hosts. Starts the channel or the broker, if the carrier needs one.
+    pub(super) fn between(
+        launcher: &'l Launcher,
+        carrier: CarrierRef,
+        traffic: Traffic,
+        spots: [Spot; 2],
     ) -> Result<Self, String> {
         let folder = Folder::new()?;
         let schedule = Schedule {
@@ -112,10 +124,11 @@ impl<'l> Trial<'l> {
             extent: Extent::Count {
                 messages: traffic.messages,
             },
-            warm_up: 0,
+            warm_up: traffic.warm_up,
         };
         let mut trial = Self {
             launcher,
+            spots,
             stream: StreamPlan {
                 flow: 0,
                 name: "CHECK".to_owned(),
@@ -126,7 +139,7 @@ impl<'l> Trial<'l> {
                 schedule,
                 deadline: DEADLINE,
             },
-            messages: traffic.messages,
+            messages: traffic.warm_up + traffic.messages,
             services: Vec::new(),
             channel: None,
             topic: None,
@@ -143,26 +156,32 @@ impl<'l> Trial<'l> {
         Ok(trial)
     }
 
+    /// Starts a part on the supplier's host or, for a consumer, on the consumers'.
+    fn start(&self, label: &str, plan: &PartPlan) -> Result<Part, String> {
+        let spot = &self.spots[usize::from(matches!(plan, PartPlan::Consumer(_)))];
+        Part::start(self.launcher, &spot.placement, label, plan)
+    }
+
     fn start_channel(&mut self) -> Result<(), String> {
         let names = PartPlan::Names(NamesPlan {
-            address: HOME,
+            address: self.spots[0].address,
             port: 0,
             store: self.folder.0.join("names"),
             scheduling: Scheduling::default(),
         });
-        let mut names = Part::start(self.launcher, "naming service", &names)?;
+        let mut names = self.start("naming service", &names)?;
         let at = ChannelAt {
             names: names.ready()?.endpoint,
             name: "deckwatch/CHECK".to_owned(),
         };
         let channel = PartPlan::Channel(ChannelPlan {
             stream: self.stream.clone(),
-            address: HOME,
+            address: self.spots[0].address,
             channel: at.clone(),
             queue_len: None,
             scheduling: Scheduling::default(),
         });
-        let mut channel = Part::start(self.launcher, "event channel", &channel)?;
+        let mut channel = self.start("event channel", &channel)?;
         channel.ready()?;
         self.channel = Some(at);
         self.services = vec![channel, names];
@@ -179,13 +198,13 @@ impl<'l> Trial<'l> {
         if self.stream.carrier.needs().broker {
             let broker = PartPlan::Broker(BrokerPlan {
                 stream: self.stream.clone(),
-                address: HOME,
+                address: self.spots[0].address,
                 topic: topic.clone(),
                 network_priority: NetworkPriority::default(),
                 scheduling: Scheduling::default(),
                 body: self.folder.0.join("broker.body"),
             });
-            let mut broker = Part::start(self.launcher, "broker", &broker)?;
+            let mut broker = self.start("broker", &broker)?;
             topic.broker = Some(broker.ready()?.endpoint);
             self.services.push(broker);
         }
@@ -202,7 +221,7 @@ impl<'l> Trial<'l> {
                 stream: self.stream.clone(),
                 destination: index as u16,
                 host: format!("H{index}"),
-                address: HOME,
+                address: self.spots[1].address,
                 channel: self.channel.clone(),
                 topic: self.topic.clone(),
                 handle_for: Duration::ZERO,
@@ -214,7 +233,7 @@ impl<'l> Trial<'l> {
                 records: records.clone(),
             });
             self.consumers.push(Consumer {
-                part: Part::start(self.launcher, &format!("consumer {index}"), &plan)?,
+                part: self.start(&format!("consumer {index}"), &plan)?,
                 endpoint: String::new(),
                 records,
                 is_destination: self.supplier.is_none(),
@@ -243,7 +262,7 @@ impl<'l> Trial<'l> {
             });
         let plan = PartPlan::Supplier(SupplierPlan {
             stream: self.stream.clone(),
-            address: HOME,
+            address: self.spots[0].address,
             destinations: destinations.collect(),
             channel: self.channel.clone(),
             topic: self.topic.clone(),
@@ -252,7 +271,7 @@ impl<'l> Trial<'l> {
             scheduling: Scheduling::default(),
             records: self.folder.0.join("supplier.records"),
         });
-        let mut supplier = Part::start(self.launcher, "supplier", &plan)?;
+        let mut supplier = self.start("supplier", &plan)?;
         supplier.ready()?;
         self.supplier = Some(supplier);
         Ok(())
@@ -305,23 +324,33 @@ impl<'l> Trial<'l> {
         Ok(())
     }
 
+    /// Reads the supplier's records.
+    pub(super) fn sent(&self) -> Result<ReadRecords<SupplierRecord>, String> {
+        let records = ReadRecords::supplier(&self.folder.0.join("supplier.records"));
+        records.map_err(|error| error.to_string())
+    }
+
+    /// Reads the records of a consumer.
+    pub(super) fn received(&self, index: usize) -> Result<ReadRecords<ConsumerRecord>, String> {
+        let records = ReadRecords::consumer(&self.consumers[index].records);
+        records.map_err(|error| error.to_string())
+    }
+
     /// Returns the messages whose send was accepted for a consumer.
     fn accepted(&self, index: usize) -> Result<Vec<u64>, String> {
-        let records = ReadRecords::supplier(&self.folder.0.join("supplier.records"));
-        let records = records.map_err(|error| error.to_string())?;
+        let records = self.sent()?;
         let of_consumer = (0..).zip(records.of_destination(index as u16));
         let sent = of_consumer.filter(|(_, record)| record.sent_ns != 0 && record.error == 0);
         Ok(sent.map(|(sequence, _)| sequence).collect())
     }
 
     fn taken(&self, index: usize) -> Result<Vec<u64>, String> {
-        let records = ReadRecords::consumer(&self.consumers[index].records);
-        let records = records.map_err(|error| error.to_string())?.records;
+        let records = self.received(index)?.records;
         Ok(records.iter().map(|record| record.sequence).collect())
     }
 
-    /// Stops all parts that live. Returns what they recorded.
-    pub(super) fn stop(mut self) -> Result<Ends, String> {
+    /// Stops all parts that live.
+    pub(super) fn stop_parts(&mut self) -> Result<(), String> {
         for consumer in self
             .consumers
             .iter_mut()
@@ -334,6 +363,12 @@ impl<'l> Trial<'l> {
             service.tell(PartCommand::Stop);
             service.done()?;
         }
+        Ok(())
+    }
+
+    /// Stops all parts that live. Returns what they recorded.
+    pub(super) fn stop(mut self) -> Result<Ends, String> {
+        self.stop_parts()?;
         let ends = (0..self.consumers.len()).map(|index| {
             let accepted = if self.consumers[index].is_destination {
                 self.accepted(index)?

@@ -96,7 +96,7 @@ fn attend(stage: &mut Stage<impl Write>, found: &Receiver<Related>) {
     loop {
         match stage.hear(STOP_LOOK) {
             Told::Command(PartCommand::Stop) | Told::Finished => return,
-            Told::Command(PartCommand::Go { .. })
+            Told::Command(PartCommand::Go { .. } | PartCommand::Count)
             | Told::Prepared(_)
             | Told::Program(_)
             | Told::Nothing => {}

@@ -151,7 +151,7 @@ fn attend(
                 shared.start_ns.store(start_ns, Ordering::Relaxed);
             }
             Told::Command(PartCommand::Stop) | Told::Finished => return,
-            Told::Program(_) => {}
+            Told::Command(PartCommand::Count) | Told::Program(_) => {}
             Told::Nothing => {
                 clock.renew();
                 drops.attribute(shared);

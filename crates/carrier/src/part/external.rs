@@ -21,7 +21,7 @@ use crate::body::Body;
 use crate::carrier::Carrier as _;
 use crate::error::PartError;
 use crate::external::External;
-use crate::limits::{PROGRAM_READY_MAX, PROGRAM_STOP_MAX, PROGRAM_WARNINGS_MAX, PROGRESS_INTERVAL};
+use crate::limits::{PROGRAM_STOP_MAX, PROGRAM_WARNINGS_MAX, PROGRESS_INTERVAL};
 use crate::plan::{BrokerPlan, ConsumerPlan, SupplierPlan};
 use crate::record::{RecordFile, consumer_capacity};
 use crate::scheduling::{self, Scheduling};
@@ -57,16 +57,8 @@ pub(super) fn play_supplier(
         let (index, host) = (destination.index, &destination.host);
         text.line("destination", format_args!("{index} {host} {endpoint}"));
     }
-    text.settings(
-        stream,
-        plan.topic.as_ref(),
-        plan.priority,
-        plan.network_priority,
-    );
-    let ready = Ready {
-        size_bytes: Some(size_bytes),
-        ..Ready::default()
-    };
+    let priority = plan.priority;
+    text.settings(stream, plan.topic.as_ref(), priority, plan.network_priority);
     let part = Part {
         carrier,
         flow: &stream.name,
@@ -75,7 +67,7 @@ pub(super) fn play_supplier(
         records: Some(records),
         is_supplier: true,
     };
-    part.play(ready, Duration::ZERO, stage)
+    part.play(Duration::ZERO, stage)
 }
 
 /// Runs the program as a consumer of a stream.
@@ -104,16 +96,8 @@ pub(super) fn play_consumer(
     if let Some(octets) = plan.receive_buffer_bytes {
         text.setting(Setting::ReceiveBuffer, "receive-buffer-bytes", octets);
     }
-    text.settings(
-        stream,
-        plan.topic.as_ref(),
-        plan.priority,
-        plan.network_priority,
-    );
-    let ready = Ready {
-        size_bytes: Some(size_bytes),
-        ..Ready::default()
-    };
+    let priority = plan.priority;
+    text.settings(stream, plan.topic.as_ref(), priority, plan.network_priority);
     let part = Part {
         carrier,
         flow: &stream.name,
@@ -122,7 +106,7 @@ pub(super) fn play_consumer(
         records: Some(records),
         is_supplier: false,
     };
-    part.play(ready, plan.handle_for, stage)
+    part.play(plan.handle_for, stage)
 }
 
 /// Runs the program as the broker of a stream.
@@ -151,7 +135,7 @@ pub(super) fn play_broker(
         records: None,
         is_supplier: false,
     };
-    part.play(Ready::default(), Duration::ZERO, stage)
+    part.play(Duration::ZERO, stage)
 }
 
 fn program_fault(carrier: &External, fault: ProgramFault) -> PartError {
@@ -188,20 +172,23 @@ enum State {
 impl Part<'_> {
     fn play(
         mut self,
-        mut ready: Ready,
         handle_for: Duration,
         stage: &mut Stage<impl Write>,
     ) -> Result<(), PartError> {
         let carrier = self.carrier;
         let fault = |fault| program_fault(carrier, fault);
-        ready.warnings = scheduling::prepare_process(
-            &Scheduling {
-                // A program does not inherit locked memory.
-                lock_memory: false,
-                ..self.scheduling.clone()
-            },
-            handle_for,
-        );
+        let mut ready = Ready {
+            size_bytes: self.records.as_ref().map(ForeignRecords::message_bytes),
+            warnings: scheduling::prepare_process(
+                &Scheduling {
+                    // A program does not inherit locked memory.
+                    lock_memory: false,
+                    ..self.scheduling.clone()
+                },
+                handle_for,
+            ),
+            ..Ready::default()
+        };
         if self.scheduling.lock_memory {
             let text = &mut self.text;
             text.setting(Setting::LockedMemory, "lock-memory", 1);
@@ -222,7 +209,7 @@ impl Part<'_> {
             asked,
             ready: Some(ready),
             state: State::Starting {
-                until: Instant::now() + PROGRAM_READY_MAX,
+                until: Instant::now() + carrier.ready_max(),
             },
             done: None,
             warnings: Vec::new(),
@@ -275,7 +262,7 @@ impl Playing<'_> {
                 Told::Program(ProgramSaid::Event(event)) => self.handle(event, stage)?,
                 Told::Program(ProgramSaid::Fault(fault)) => return Err(fault),
                 Told::Program(ProgramSaid::End) => return self.output_ended(),
-                Told::Prepared(_) | Told::Finished => {}
+                Told::Command(PartCommand::Count) | Told::Prepared(_) | Told::Finished => {}
                 Told::Nothing => {
                     clock.renew();
                     if started {
@@ -417,10 +404,10 @@ impl Playing<'_> {
     fn is_overdue(&mut self) -> Result<bool, ProgramFault> {
         let now = Instant::now();
         match self.state {
-            State::Starting { until } if now >= until => {
-                let words = self.program.words();
-                Err(ProgramFault::NotReady { words })
-            }
+            State::Starting { until } if now >= until => Err(ProgramFault::NotReady {
+                within: self.carrier.ready_max(),
+                words: self.program.words(),
+            }),
             State::Stopping { until } if now >= until => {
                 self.program.signal(GroupSignal::Terminate);
                 self.state = State::Terminated {

@@ -64,6 +64,11 @@ impl ForeignRecords {
         })
     }
 
+    /// Returns the octets of one message.
+    pub(super) const fn message_bytes(&self) -> u64 {
+        self.header.size_bytes
+    }
+
     pub(super) const fn start(&mut self, start_ns: i64) {
         self.header.start_ns = start_ns;
     }

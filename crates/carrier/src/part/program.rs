@@ -15,8 +15,7 @@ use serde::Deserialize;
 use super::stage::Told;
 use crate::external::External;
 use crate::limits::{
-    PROGRAM_EVENTS_MAX, PROGRAM_LINE_SIZE_MAX, PROGRAM_OUTPUT_SIZE_MAX, PROGRAM_READY_MAX,
-    PROGRAM_WORDS_SIZE_MAX,
+    PROGRAM_EVENTS_MAX, PROGRAM_LINE_SIZE_MAX, PROGRAM_OUTPUT_SIZE_MAX, PROGRAM_WORDS_SIZE_MAX,
 };
 use crate::scheduling::{self, Scheduling};
 
@@ -94,6 +93,8 @@ pub enum ProgramFault {
     },
     /// It did not become ready in time.
     NotReady {
+        /// The time that it had.
+        within: Duration,
         /// The end of what it wrote.
         words: String,
     },
@@ -127,9 +128,8 @@ impl fmt::Display for ProgramFault {
             ),
             Self::File { path, error } => write!(f, "cannot use the file {path} ({error})."),
             Self::Failed { text } => write!(f, "reported: {}.", text.trim_end_matches('.')),
-            Self::NotReady { words } => {
-                let seconds = PROGRAM_READY_MAX.as_secs();
-                write!(f, "was not ready within {seconds} s{}.", Wrote(words))
+            Self::NotReady { within, words } => {
+                write!(f, "was not ready within {within:?}{}.", Wrote(words))
             }
             Self::Ended { how, words } => {
                 write!(f, "ended before it was told to: {how}{}.", Wrote(words))

@@ -206,6 +206,9 @@ fn attend(
     loop {
         match stage.hear(PROGRESS_INTERVAL) {
             Told::Command(PartCommand::Go { .. }) => started = true,
+            Told::Command(PartCommand::Count) => {
+                stage.say(&PartEvent::Progress(progress()));
+            }
             Told::Command(PartCommand::Stop) => return,
             Told::Prepared(_) | Told::Finished | Told::Program(_) => {}
             Told::Nothing => {

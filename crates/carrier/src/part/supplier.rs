@@ -148,7 +148,7 @@ fn attend(
             }
             Told::Command(PartCommand::Stop) => return,
             Told::Finished => unfinished -= 1,
-            Told::Program(_) => {}
+            Told::Command(PartCommand::Count) | Told::Program(_) => {}
             Told::Nothing => {
                 clock.renew();
                 if shared.start_ns.load(Ordering::Relaxed) != 0 {

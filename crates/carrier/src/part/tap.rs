@@ -67,7 +67,7 @@ fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, share
                 shared.start_ns.store(start_ns, Ordering::Relaxed)
             }
             Told::Command(PartCommand::Stop) | Told::Finished => return,
-            Told::Program(_) => {}
+            Told::Command(PartCommand::Count) | Told::Program(_) => {}
             Told::Nothing => {
                 if shared.start_ns.load(Ordering::Relaxed) != 0 {
                     stage.say(&PartEvent::Progress(shared.progress()));

@@ -1,5 +1,6 @@
 //! The contract of every carrier, within what it promises: tested for the built-in ones and for one that a test adds.
 
+mod bulk;
 mod parts;
 mod queue;
 mod stand;

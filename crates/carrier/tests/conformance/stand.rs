@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,6 +17,7 @@ use deckwatch_carrier::carrier::{
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::part;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
+use deckwatch_carrier::receiver::Receiver;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::sender::Sender;
 use deckwatch_carrier::talk::{PartCommand, PartEvent, Ready};
@@ -140,15 +142,35 @@ impl Stand {
         self.services = vec![channel, names];
     }
 
+    pub(crate) fn body(&self) -> Body {
+        self.body.clone()
+    }
+
     /// Starts a receiver in a thread of its own.
     pub(crate) fn listen(&self) -> End {
+        self.listen_with(false)
+    }
+
+    /// As [`Self::listen`]. Without stamps, messages are taken in bulk.
+    pub(crate) fn listen_with(&self, unstamped: bool) -> End {
+        let serving = self.receiver(unstamped);
+        serving.shared.in_bulk.store(unstamped, Ordering::Relaxed);
+        let taken = Arc::clone(&serving.taken);
+        serving.run(Box::new(Taking(taken)))
+    }
+
+    /// Creates a receiver.
+    pub(crate) fn receiver(&self, unstamped: bool) -> Serving {
         let shared = Arc::new(Shared::default());
         let carrier = self.stream.carrier;
-        let mut receiver = carrier
+        let receiver = carrier
             .listen(&ListenAt {
                 address: HOME,
                 channel: self.channel.as_ref(),
-                settings: ReceiverSettings::default(),
+                settings: ReceiverSettings {
+                    unstamped,
+                    ..ReceiverSettings::default()
+                },
                 scheduling: &Scheduling::default(),
                 priority: None,
                 network_priority: Default::default(),
@@ -157,21 +179,18 @@ impl Stand {
                 shared: &shared,
             })
             .unwrap_or_else(|error| panic!("{carrier}: {error}"));
-        let mut ready = Ready::default();
-        receiver.announce(&mut ready);
-        let taken = Arc::new(Taken::default());
-        let handler = Box::new(Taking(Arc::clone(&taken)));
-        let of_thread = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || receiver.receive_all(handler, &of_thread));
-        End {
-            endpoint: ready.endpoint,
-            taken,
+        Serving {
+            receiver,
+            taken: Arc::default(),
             shared,
-            thread,
         }
     }
 
     pub(crate) fn connect(&self, end: &End) -> Sending {
+        self.connect_with(end, SocketSettings::default())
+    }
+
+    pub(crate) fn connect_with(&self, end: &End, socket: SocketSettings) -> Sending {
         let carrier = self.stream.carrier;
         let sender = carrier
             .connect(&ConnectTo {
@@ -180,7 +199,7 @@ impl Stand {
                 endpoint: &end.endpoint,
                 channel: self.channel.as_ref(),
                 network_priority: NetworkPriority::default(),
-                socket: SocketSettings::default(),
+                socket,
                 deadline: DEADLINE,
                 body: &self.body,
             })
@@ -188,6 +207,30 @@ impl Stand {
         Sending {
             sender,
             body: self.body.clone(),
+        }
+    }
+}
+
+/// A receiver that does not run yet.
+pub(crate) struct Serving {
+    pub(crate) receiver: Box<dyn Receiver>,
+    taken: Arc<Taken>,
+    shared: Arc<Shared>,
+}
+
+impl Serving {
+    /// Runs it in a thread of its own.
+    pub(crate) fn run(mut self, handler: Box<dyn Handler>) -> End {
+        let mut ready = Ready::default();
+        self.receiver.announce(&mut ready);
+        let shared = Arc::clone(&self.shared);
+        let taken = Arc::clone(&self.taken);
+        let thread = std::thread::spawn(move || self.receiver.receive_all(handler, &self.shared));
+        End {
+            endpoint: ready.endpoint,
+            taken,
+            shared,
+            thread,
         }
     }
 }
@@ -220,6 +263,25 @@ impl Sending {
 
     pub(crate) fn flush(&mut self) {
         self.sender.flush();
+    }
+
+    /// Sends the first of these messages whole. Returns how many.
+    pub(crate) fn send_many(&mut self, sequences: Range<u64>) -> u64 {
+        let sent = self.sender.send_many(sequences, &mut self.body);
+        while self.sender.backlog().is_some() {
+            self.sender.flush();
+            std::thread::yield_now();
+        }
+        while self.sender.collect(&mut |_| {}) {}
+        sent.expect("accepted")
+    }
+
+    pub(crate) fn answers(
+        &self,
+        settings: ReceiverSettings,
+        body: &Body,
+    ) -> Option<Box<dyn Receiver>> {
+        self.sender.answers(settings, body)
     }
 }
 
@@ -279,7 +341,7 @@ impl Taken {
     }
 }
 
-struct Taking(Arc<Taken>);
+pub(crate) struct Taking(pub(crate) Arc<Taken>);
 
 impl Handler for Taking {
     fn handle(&mut self, arrival: Arrival) {

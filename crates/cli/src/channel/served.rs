@@ -57,9 +57,9 @@ impl Served {
         }
     }
 
-    /// What the access table has refused since the last call.
-    pub(super) fn take_refusals(&self) -> Vec<Refusal> {
-        match self {
+    /// What the access table has refused since the last call, and the count of all refusals.
+    pub(super) fn take_refusals(&self) -> (Vec<Refusal>, u64) {
+        let taken = match self {
             Self::Channel(channel) => channel.take_refusals(),
             Self::Factory(factory) => factory.take_refusals(),
             Self::Typed(channel) => channel.take_refusals(),
@@ -67,11 +67,12 @@ impl Served {
             Self::Member(member) => member
                 .channel()
                 .map_or_else(Vec::new, |it| it.take_refusals()),
-        }
+        };
+        (taken, self.denied())
     }
 
     /// Requests that the access table has refused.
-    pub(super) fn denied(&self) -> u64 {
+    fn denied(&self) -> u64 {
         match self {
             Self::Channel(channel) => channel.counts().denied,
             Self::Factory(factory) => factory.counts().denied,

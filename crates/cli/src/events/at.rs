@@ -8,7 +8,7 @@ use deckwatch_probe::events::subscription::Subscription;
 
 use super::types::TypeArgs;
 use crate::names::at::At;
-use crate::names::list::bindings;
+use crate::names::bounds::Bounds;
 use crate::output::errln;
 use crate::reference;
 use crate::serve::client_orb;
@@ -60,7 +60,7 @@ impl ChannelArgs {
             (None, Some(name)) => return Ok((self.resolve(name)?, None)),
             (None, None) => bail!("a channel is needed: its name, or `--ior REFERENCE`"),
         };
-        let orb = client_orb(self.at.trace)?;
+        let orb = client_orb(self.at.trace, &self.at.tls)?;
         let object = reference::target(&orb, &text)?;
         Ok((Found { _orb: orb, object }, rest))
     }
@@ -98,7 +98,7 @@ fn inner_names(
     path: &[NameComponent],
 ) -> Result<Vec<String>, SystemException> {
     let mut found = Vec::new();
-    for outer in bindings(root)? {
+    for outer in Bounds::of_search().bindings(root)? {
         if outer.binding_type != BindingType::Ncontext {
             continue;
         }

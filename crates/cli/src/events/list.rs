@@ -15,7 +15,8 @@ use serde_json::json;
 use super::watching::STEP;
 use crate::mission_args::duration;
 use crate::names::at::At;
-use crate::names::list::{address, bindings};
+use crate::names::bounds::Bounds;
+use crate::names::list::address;
 use crate::output::{errln, outln};
 use crate::words;
 
@@ -58,9 +59,13 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let mut walk = Walk {
         seen: HashSet::new(),
         found: Vec::new(),
+        bounds: Bounds::of_search(),
     };
     let listed = walk.context(&place.context()?, &mut Vec::new());
     listed.context("cannot list the names")?;
+    if let Some(cut) = walk.bounds.cut() {
+        errln!("Not all names are searched: {cut}.");
+    }
     let mut channels = walk.found;
     if channels
         .iter()
@@ -95,6 +100,7 @@ struct Walk {
     /// Contexts already listed.
     seen: HashSet<String>,
     found: Vec<Found>,
+    bounds: Bounds,
 }
 
 impl Walk {
@@ -106,8 +112,10 @@ impl Walk {
         if path.len() >= CONTEXTS_DEEP_MAX || !self.seen.insert(context.object().to_string()) {
             return Ok(());
         }
-        for binding in bindings(context)? {
-            let object = context.resolve(&binding.binding_name).ok().flatten();
+        for binding in self.bounds.bindings(context)? {
+            let asked = self.bounds.limited(context.object());
+            let asked = NamingContextRef::unchecked_narrow(asked);
+            let object = asked.resolve(&binding.binding_name).ok().flatten();
             let Some(object) = object.filter(|_| deckwatch_os::signal::ending().is_none()) else {
                 continue;
             };

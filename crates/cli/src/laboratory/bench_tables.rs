@@ -193,7 +193,8 @@ fn memory_row(of: &Measurement) -> [String; 4] {
     ]
 }
 
-fn print_standings(out: &mut impl Write, standings: &[Standing]) -> io::Result<()> {
+/// Prints our results against the targets, by condition.
+pub(super) fn print_standings(out: &mut impl Write, standings: &[Standing]) -> io::Result<()> {
     let mut names: Vec<&str> = Vec::new();
     for peer in standings.iter().flat_map(|standing| &standing.peers) {
         if !names.contains(&peer.peer.as_str()) {

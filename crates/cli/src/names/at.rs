@@ -6,6 +6,7 @@ use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, Orb};
 
 use crate::serve::client_orb;
+use crate::tls::TlsArgs;
 
 /// The naming service to use.
 #[derive(clap::Args)]
@@ -20,6 +21,8 @@ pub(crate) struct At {
     /// Print each message sent or received, and what was tried before a failure
     #[arg(long)]
     pub(crate) trace: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
 }
 
 /// A name in a service.
@@ -44,7 +47,7 @@ impl At {
 
     /// As [`At::place`], but without a name the place is the service's root. Also returns whether there is a name.
     pub(crate) fn place_or_root(&self, name: Option<&str>) -> anyhow::Result<(Place, bool)> {
-        let orb = client_orb(self.trace)?;
+        let orb = client_orb(self.trace, &self.tls)?;
         let url = name.filter(|name| {
             name.trim_start()
                 .to_ascii_lowercase()

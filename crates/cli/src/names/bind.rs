@@ -1,10 +1,13 @@
 //! Binds names, makes contexts and destroys them.
 
-use anyhow::Context as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Existing, Refusal, bind_with_contexts, make_contexts, text};
 use deckwatch_orb::ObjectRef;
 use deckwatch_orb::cos_naming::{BindingType, NamingContextRef};
 
+use super::bounds::Bounds;
 use super::{At, Place, list};
 use crate::reference;
 
@@ -95,7 +98,11 @@ pub(super) fn new_context(place: &Place, contexts: bool) -> anyhow::Result<()> {
 pub(super) fn destroy(place: &Place, recursive: bool) -> anyhow::Result<()> {
     let context = place.context()?;
     if recursive {
-        empty(&context, CONTEXTS_DEEP_MAX)?;
+        empty(
+            &context,
+            CONTEXTS_DEEP_MAX,
+            &mut Bounds::new(DESTROYED_MAX, DESTROY_TIME_MAX),
+        )?;
     }
     context
         .destroy()
@@ -104,11 +111,11 @@ pub(super) fn destroy(place: &Place, recursive: bool) -> anyhow::Result<()> {
     place.unbind()
 }
 
-fn empty(context: &NamingContextRef, deep: usize) -> anyhow::Result<()> {
+fn empty(context: &NamingContextRef, deep: usize, bounds: &mut Bounds) -> anyhow::Result<()> {
     let deep = deep
         .checked_sub(1)
         .context("contexts nest too deep, or in a circle")?;
-    for binding in list::bindings(context)? {
+    for binding in bounds.bindings(context)? {
         let name = &binding.binding_name;
         let words = || format!("cannot remove {}", text(name));
         if binding.binding_type == BindingType::Ncontext {
@@ -119,7 +126,7 @@ fn empty(context: &NamingContextRef, deep: usize) -> anyhow::Result<()> {
             if let Some(inner) = found.map(NamingContextRef::unchecked_narrow)
                 && list::same_service(context, &inner)
             {
-                empty(&inner, deep)?;
+                empty(&inner, deep, bounds)?;
                 inner
                     .destroy()
                     .map_err(|error| Refusal::of(name, error))
@@ -131,8 +138,17 @@ fn empty(context: &NamingContextRef, deep: usize) -> anyhow::Result<()> {
             .map_err(|error| Refusal::of(name, error))
             .with_context(words)?;
     }
+    if let Some(cut) = bounds.cut() {
+        bail!("it holds too much for one command: {cut}; run it again for the rest");
+    }
     Ok(())
 }
+
+/// Names that one command destroys: all that a service of this program holds.
+const DESTROYED_MAX: usize = 1_000_000;
+
+/// The longest time for which one command destroys names.
+const DESTROY_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// Maximum depth of nested contexts: a context may contain itself.
 pub(super) const CONTEXTS_DEEP_MAX: usize = 64;

@@ -1,18 +1,18 @@
 //! Lists a context, alone or with all contexts below it.
 
 use std::collections::HashSet;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use deckwatch_naming::user::text;
-use deckwatch_orb::cos_naming::{Binding, BindingType, NameComponent, NamingContextRef};
+use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, SystemException};
 
 use super::At;
 use super::bind::CONTEXTS_DEEP_MAX;
-use crate::output::outln;
-
-/// Number of bindings requested in one call.
-const LIST_STEP: u32 = 500;
+use super::bounds::{BoundArgs, Bounds};
+use crate::exit::BAD_INPUT;
+use crate::output::{errln, outln};
 
 /// What is listed, and how.
 #[derive(clap::Args)]
@@ -30,6 +30,8 @@ pub(super) struct ListArgs {
     /// Print one JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    bounds: BoundArgs,
 }
 
 /// A binding in the printed list.
@@ -48,13 +50,14 @@ struct Row {
     closed: Option<String>,
 }
 
-pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let (place, _) = args.at.place_or_root(args.name.as_deref())?;
     let context = place.context()?;
     let mut listing = Listing {
         args,
         rows: Vec::new(),
         seen: HashSet::from([context.object().to_string()]),
+        bounds: args.bounds.bounds(),
     };
     let what = if place.name.is_empty() {
         "the root"
@@ -69,7 +72,13 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     } else {
         listing.rows.iter().try_for_each(Row::print)?;
     }
-    Ok(())
+    Ok(match listing.bounds.cut() {
+        Some(cut) => {
+            errln!("The list is incomplete: {cut}.");
+            BAD_INPUT.into()
+        }
+        None => ExitCode::SUCCESS,
+    })
 }
 
 struct Listing<'a> {
@@ -77,6 +86,7 @@ struct Listing<'a> {
     rows: Vec<Row>,
     /// Contexts already listed: a context may contain itself.
     seen: HashSet<String>,
+    bounds: Bounds,
 }
 
 impl Listing<'_> {
@@ -85,18 +95,24 @@ impl Listing<'_> {
         context: &NamingContextRef,
         path: &mut Vec<NameComponent>,
     ) -> Result<(), SystemException> {
-        for binding in bindings(context)? {
+        for binding in self.bounds.bindings(context)? {
             let is_context = binding.binding_type == BindingType::Ncontext;
             let depth = path.len();
             path.extend(binding.binding_name.iter().cloned());
             let looked_up = self.args.long || (self.args.recursive && is_context);
+            let name = text(path);
+            if !self.bounds.take_octets(name.len()) || !self.bounds.has_time() {
+                break;
+            }
             let object = if looked_up {
-                context.resolve(&binding.binding_name).ok().flatten()
+                let asked = self.bounds.limited(context.object());
+                let asked = NamingContextRef::unchecked_narrow(asked);
+                asked.resolve(&binding.binding_name).ok().flatten()
             } else {
                 None
             };
             self.rows.push(Row {
-                name: text(path),
+                name,
                 context: is_context,
                 ..self.details(object.as_ref())
             });
@@ -172,24 +188,4 @@ pub(crate) fn address(object: &ObjectRef) -> Option<String> {
 pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> bool {
     let here = address(one.object());
     here.is_some() && here == address(other.object())
-}
-
-/// Returns all bindings of a context, sorted: not every service returns them in order.
-pub(crate) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
-    let (mut bindings, rest) = context.list(LIST_STEP)?;
-    if let Some(rest) = rest {
-        loop {
-            let (more, next) = rest.next_n(LIST_STEP)?;
-            bindings.extend(next);
-            if !more {
-                break;
-            }
-        }
-        rest.destroy()?;
-    }
-    bindings.sort_by(|one, other| {
-        let key = |binding: &Binding| text(&binding.binding_name);
-        key(one).cmp(&key(other))
-    });
-    Ok(bindings)
 }

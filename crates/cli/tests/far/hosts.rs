@@ -3,7 +3,61 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use deckwatch_testbed::{HostSpec, Testbed, preset};
+
 pub(crate) const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
+
+/// Two emulated hosts, as machines that are reached by commands of this one.
+pub(crate) struct TwoMachines {
+    pub(crate) testbed: Testbed,
+}
+
+impl TwoMachines {
+    /// Makes them, or counts a skip.
+    pub(crate) fn make() -> Option<Self> {
+        if let Some(reason) = Testbed::obstacle() {
+            deckwatch_testkit::skip("namespaces", &reason);
+            return None;
+        }
+        let network = preset("gigabit-ethernet").expect("a preset");
+        let specs = [HostSpec::new("A"), HostSpec::new("B")];
+        let testbed = Testbed::create(&network, &specs).expect("namespaces");
+        Some(Self { testbed })
+    }
+
+    /// Returns the name of a host's namespace: of `A` (0) or `B` (1).
+    pub(crate) fn namespace(&self, index: usize) -> &str {
+        let host = &self.testbed.hosts()[index];
+        host.namespace_name().expect("a namespace")
+    }
+
+    /// Returns the address of a host.
+    pub(crate) fn address(&self, index: usize) -> String {
+        self.testbed.hosts()[index].address().to_string()
+    }
+
+    /// Returns the words that start a program on a host.
+    pub(crate) fn inside(&self, index: usize) -> Vec<String> {
+        ["ip", "netns", "exec", self.namespace(index)]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    /// The same, with a CLOCK_MONOTONIC six days ahead.
+    pub(crate) fn inside_ahead(&self, index: usize) -> Vec<String> {
+        let mut words = self.inside(index);
+        words.extend(["unshare", "-T", "--monotonic", "500000"].map(str::to_owned));
+        words
+    }
+
+    /// Returns `hosts = [...]` of a mission, with the words that reach each.
+    pub(crate) fn hosts(&self, reach: [&[String]; 2]) -> String {
+        let names = ["A", "B"];
+        let line =
+            |index: usize| Machine::new(names[index], reach[index], &self.address(index)).line();
+        format!("hosts = [{}, {}]", line(0), line(1))
+    }
+}
 
 /// A far host in a mission file.
 pub(crate) struct Machine {

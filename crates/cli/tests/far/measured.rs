@@ -3,13 +3,16 @@
 use std::process::{Command, Output};
 
 use deckwatch_meter::experiment::ExperimentDocument;
-use deckwatch_testbed::{HostSpec, Testbed, preset};
 
-use super::hosts::{DECKWATCH, Machine};
+use super::hosts::{DECKWATCH, TwoMachines};
 use super::{flow, words};
 use crate::watched::Folder;
 
-fn sweep(folder: &Folder, hosts: &str, more: &[&str]) -> (Output, Option<ExperimentDocument>) {
+pub(super) fn sweep(
+    folder: &Folder,
+    hosts: &str,
+    more: &[&str],
+) -> (Output, Option<ExperimentDocument>) {
     let file = folder.path().join("mission.toml");
     let flow = flow(
         "any",
@@ -41,25 +44,10 @@ fn sweep(folder: &Folder, hosts: &str, more: &[&str]) -> (Output, Option<Experim
 /// days, and the other one would end before it began.
 #[test]
 fn a_sweep_between_far_hosts_relates_their_clocks_by_its_own_transactions() {
-    if let Some(reason) = Testbed::obstacle() {
-        deckwatch_testkit::skip("namespaces", &reason);
+    let Some(machines) = TwoMachines::make() else {
         return;
-    }
-    let network = preset("gigabit-ethernet").expect("a preset");
-    let specs = [HostSpec::new("A"), HostSpec::new("B")];
-    let testbed = Testbed::create(&network, &specs).expect("namespaces");
-    let [a, b] = [0, 1].map(|index| &testbed.hosts()[index]);
-    let inside = |host: &deckwatch_testbed::Host| {
-        let name = host.namespace_name().expect("a namespace").to_owned();
-        ["ip", "netns", "exec", &name].map(str::to_owned).to_vec()
     };
-    let mut ahead = inside(b);
-    ahead.extend(["unshare", "-T", "--monotonic", "500000"].map(str::to_owned));
-    let hosts = format!(
-        "hosts = [{}, {}]",
-        Machine::new("A", &inside(a), &a.address().to_string()).line(),
-        Machine::new("B", &ahead, &b.address().to_string()).line(),
-    );
+    let hosts = machines.hosts([&machines.inside(0), &machines.inside_ahead(1)]);
     let folder = Folder::new("far-sweep");
     let more = ["--from=A", "--to=B", "--carriers=udp,corba,event"];
     let (output, document) = sweep(&folder, &hosts, &more);

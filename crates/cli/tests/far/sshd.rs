@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use deckwatch_testbed::{HostSpec, Testbed, preset};
 use rustix::process::Signal;
 
-use super::hosts::{DECKWATCH, Machine, far_folders, small_program};
+use super::hosts::{DECKWATCH, Machine, TwoMachines, far_folders, small_program};
+use super::measured::sweep;
 use super::{flow, nav, one_run_at_a_time, run, run_by, words};
 use crate::watched::{Folder, WatchedRun, signal};
 
@@ -41,7 +41,7 @@ impl Sshd {
         let (folder_text, home) = (folder.display(), home.display());
         let config = format!(
             "ListenAddress {address}:22\nHostKey {folder_text}/host-key\nAuthorizedKeysFile {folder_text}/authorized\n\
-             StrictModes no\nPidFile none\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
+             StrictModes no\nPidFile none\nUsePAM no\nPasswordAuthentication yes\nPermitRootLogin yes\n\
              ForceCommand cd {home} && eval \"$SSH_ORIGINAL_COMMAND\"\n"
         );
         let file = folder.join("config");
@@ -87,35 +87,88 @@ fn ssh(namespace: &str, key: &Path, address: &str) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-#[test]
-fn a_mission_runs_over_ssh_and_leaves_nothing_on_either_side() {
-    if let Some(reason) = Testbed::obstacle() {
-        deckwatch_testkit::skip("namespaces", &reason);
-        return;
-    }
+/// Makes two machines, or counts a skip where there is no ssh.
+fn machines_with_ssh() -> Option<TwoMachines> {
     let absent = [SSHD, "/usr/bin/ssh"]
         .into_iter()
         .find(|path| !Path::new(path).exists());
     if let Some(absent) = absent {
         let why = format!("there is no {absent}: apt-get install openssh-server openssh-client");
         deckwatch_testkit::skip("sshd", &why);
-        return;
+        return None;
     }
+    TwoMachines::make()
+}
+
+#[test]
+fn a_sweep_runs_over_ssh() {
+    let Some(machines) = machines_with_ssh() else {
+        return;
+    };
+    let (keys, home) = (Folder::new("sweep-keys"), Folder::new("sweep-login"));
+    let _sshd = Sshd::start(
+        machines.namespace(1),
+        &machines.address(1),
+        keys.path(),
+        home.path(),
+    );
+    let key = keys.path().join("key");
+    let reach = ssh(machines.namespace(0), &key, &machines.address(1));
+    let hosts = machines.hosts([&machines.inside(0), &reach]);
+    let folder = Folder::new("ssh-sweep");
+    let (output, document) = sweep(
+        &folder,
+        &hosts,
+        &["--from=A", "--to=B", "--carriers=udp,tcp"],
+    );
+    let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(
+        document.measurements.len(),
+        4,
+        "two sizes over two carriers"
+    );
+    for point in &document.measurements {
+        assert_eq!(point.values["ledger_received"], 100.0, "{}", point.system);
+        assert!(point.values["transaction_mean_ns"] > 0.0);
+    }
+    // A key that the host does not know.
+    let stranger = ssh(
+        machines.namespace(0),
+        &keys.path().join("host-key"),
+        &machines.address(1),
+    );
+    let hosts = machines.hosts([&machines.inside(0), &stranger]);
+    let (refused, document) = sweep(
+        &Folder::new("ssh-sweep-no"),
+        &hosts,
+        &["--from=A", "--to=B"],
+    );
+    assert_eq!(refused.status.code(), Some(2), "{}", words(&refused));
+    assert!(
+        words(&refused).contains("Permission denied"),
+        "{}",
+        words(&refused)
+    );
+    assert!(document.is_none());
+}
+
+#[test]
+fn a_mission_runs_over_ssh_and_leaves_nothing_on_either_side() {
+    let Some(machines) = machines_with_ssh() else {
+        return;
+    };
     let _alone = one_run_at_a_time();
-    let network = preset("gigabit-ethernet").expect("a preset");
-    let testbed = Testbed::create(&network, &[HostSpec::new("A"), HostSpec::new("B")]);
-    let testbed = testbed.expect("namespaces");
-    let [(a, at_a), (b, at_b)] = [0, 1].map(|index| {
-        let host = &testbed.hosts()[index];
-        let name = host.namespace_name().expect("a namespace").to_owned();
-        (name, host.address().to_string())
-    });
+    let (at_a, at_b) = (machines.address(0), machines.address(1));
     let (keys, home) = (Folder::new("far-keys"), Folder::new("far-login"));
-    let _sshd = Sshd::start(&b, &at_b, keys.path(), home.path());
-    let near = ["ip", "netns", "exec", &a].map(str::to_owned);
-    let by_ssh = |key: &str| Machine {
-        program: "deckwatch-of-the-test".to_owned(),
-        ..Machine::new("B", &ssh(&a, &keys.path().join(key), &at_b), &at_b)
+    let _sshd = Sshd::start(machines.namespace(1), &at_b, keys.path(), home.path());
+    let near = machines.inside(0);
+    let by_ssh = |key: &str| {
+        let reach = ssh(machines.namespace(0), &keys.path().join(key), &at_b);
+        Machine {
+            program: "deckwatch-of-the-test".to_owned(),
+            ..Machine::new("B", &reach, &at_b)
+        }
     };
     let mission = |far: &Machine, rest: &str| {
         format!(
@@ -132,17 +185,18 @@ fn a_mission_runs_over_ssh_and_leaves_nothing_on_either_side() {
         )
     };
     let short = "count = 30\ndeadline = \"100ms\"";
-    let (stranger, _) = run(
-        &Folder::new("ssh-no"),
-        &mission(&by_ssh("host-key"), short),
-        &[],
-    );
-    assert_eq!(stranger.status.code(), Some(2));
-    let said = words(&stranger);
-    assert!(
-        said.contains("B cannot be reached") && said.contains("Permission denied"),
-        "{said}"
-    );
+    // A key that the host does not know, and none at all: the host then asks for a password, which nobody types.
+    for key in ["host-key", "no-such-key"] {
+        let (stranger, document) = run(&Folder::new("ssh-no"), &mission(&by_ssh(key), short), &[]);
+        let said = words(&stranger);
+        assert_eq!(stranger.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("B cannot be reached") && said.contains("Permission denied"),
+            "{said}"
+        );
+        assert!(said.contains("Try it in a terminal: "), "{said}");
+        assert!(document.is_none());
+    }
 
     let far = by_ssh("key");
     let (output, document) = run_by(

@@ -97,3 +97,49 @@ fn a_smaller_send_buffer_is_full_sooner() {
     // Our own buffer holds a hundred messages, and that of 8 KiB some ten.
     assert!(errors[0] > 0.0 && errors[1] == 0.0, "{errors:?}");
 }
+
+#[test]
+fn what_a_switch_queue_drops_is_named_and_the_network_loses_nothing() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let folder = folder("sweep-queue");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("narrow.toml");
+    let text = "name = \"narrow\"\nhosts = [\"A\", \"B\"]\nswitches = [\"hub\"]\n\
+                [[links]]\nbetween = [\"A\", \"hub\"]\npreset = \"fast-ethernet\"\n\
+                [[links]]\nbetween = [\"B\", \"hub\"]\npreset = \"fast-ethernet\"\n\
+                rate_mbit_s = 2\nqueue_frames = 10\n";
+    std::fs::write(&file, text).expect("written");
+    let network = format!("--network={}", file.display());
+    let more = [
+        &network[..],
+        "--from=A",
+        "--to=B",
+        "--carriers=udp",
+        "--sizes=1000",
+        "--iterations=1",
+        "--messages=60",
+        "--sends=bulk",
+    ];
+    let output = sweep(&folder.join("result"), &more)
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", complaints(&output));
+    let found = document(&folder.join("result"));
+    let [point] = &found.measurements[..] else {
+        panic!("one point")
+    };
+    check_point(point, 60.0);
+    let of = |name: &str| point.values[&format!("ledger_{name}")];
+    // The queue has ten frames, and the line one, whenever a frame is dropped.
+    assert!(of("received") >= 11.0, "{:?}", point.values);
+    assert!(of("network_queue_drops") > 0.0, "{:?}", point.values);
+    assert_eq!(
+        of("network_queue_drops") + of("received"),
+        60.0,
+        "{:?}",
+        point.values
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}

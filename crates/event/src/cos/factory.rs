@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use deckwatch_orb::cos_naming::NameComponent;
-use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{ObjectRef, Orb, Refusal, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use super::criteria::{Requested, invalid, key_criterion};
@@ -15,7 +15,8 @@ use crate::cos_life_cycle::{
     GenericFactory, GenericFactoryCreateObjectError, NameValuePair, NoFactory,
 };
 use crate::counters::ChannelCounts;
-use crate::gate::{Gate, Refusal};
+use crate::gate::Gate;
+use crate::home::guarded_poa;
 use crate::limits;
 use crate::omni_events::{
     EventChannelFactory as OmniEventsFactory, EventChannelFactoryRef, EventChannelFactorySkeleton,
@@ -50,9 +51,8 @@ impl EventChannelFactory {
             permits: Arc::default(),
             channels: PiMutex::default(),
         });
-        let poa = orb.root_poa()?;
+        let poa = guarded_poa(orb, &factory.gate)?;
         let servant = Arc::new(EventChannelFactorySkeleton::new(factory.clone()));
-        let servant = factory.gate.guard(servant);
         let id = poa.activate_object(servant).map_err(system)?;
         let reference = poa.id_to_reference(&id).map_err(system)?;
         orb.register_plain_key(Self::KEY.as_bytes(), &reference)?;
@@ -140,9 +140,8 @@ impl Factory {
         criteria: &[NameValuePair],
     ) -> Result<EventChannelRef, GenericFactoryCreateObjectError> {
         let mut requested = Requested::read(criteria, self.options.clone())?;
-        if let Some(access) = &mut requested.options.access {
-            access.name.clone_from(&requested.key);
-        }
+        let access = requested.options.access.take();
+        requested.options.access = access.map(|access| access.named(requested.key.clone()));
         let mut channels = self.channels.lock("event.factory");
         channels.forget_ended();
         if channels.all.len() >= limits::CHANNELS_MAX {

@@ -124,7 +124,7 @@ impl<Q: Pulled> Pullers<Q> {
     ) -> Result<Option<u64>, SystemException> {
         let mut all = self.all.lock("event.pullers");
         let is_full = all.len() >= self.max;
-        let is_own = |puller: &Puller<Q>| puller.place.peer == peer;
+        let is_own = |puller: &Puller<Q>| puller.place.peer() == peer;
         let quiet = if shares.is_full_for(peer) {
             longest_quiet(&all, now, is_own)
         } else if is_full {

@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use deckwatch_cdr::Reader;
-use deckwatch_orb::{Orb, Policy, SetOverrideType, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{
+    Orb, Origin, Policy, SetOverrideType, SystemException, SystemExceptionKind as Kind,
+};
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::counters::{Counters, GatewayCounts};
@@ -91,7 +93,7 @@ impl Gateway {
             .to_ascii_lowercase()
             .starts_with("corbaname:")
         {
-            orb.string_to_object(&options.remote)?;
+            orb.string_to_object_of(&options.remote, Origin::Own)?;
         }
         let state = Arc::new(State {
             options,
@@ -312,7 +314,8 @@ impl Run {
     fn connect(&self, wanted: Headers) -> Result<Link, GatewayFailure> {
         let identity = self.inlet.identity();
         let identity = identity.ok_or_else(|| raise(Kind::ObjectNotExist))?;
-        let object = self.orb.string_to_object(&self.state.options.remote)?;
+        let remote = &self.state.options.remote;
+        let object = self.orb.string_to_object_of(remote, Origin::Own)?;
         let channel = EventChannelRef::narrow(&object.ok_or(GatewayFailure::Nil)?)?;
         let channel = channel.ok_or(GatewayFailure::NoChannel)?;
         let receiving = Receiving {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
 use deckwatch_orb::{
-    ForwardRequest, ObjectRef, Orb, Poa, Servant, ServantActivator, ServantManagerError,
+    ForwardRequest, ObjectRef, Orb, Origin, Poa, Servant, ServantActivator, ServantManagerError,
     SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::PiMutex;
@@ -40,6 +40,7 @@ struct Inner {
     options: RtChannelOptions,
     group: GroupOptions,
     poa: OnceLock<Poa>,
+    gate: Arc<Gate>,
     others: Arc<Others>,
     /// Taken by the take-over.
     store: PiMutex<Option<ChannelStore>>,
@@ -86,11 +87,13 @@ impl RtGroupMember {
     ) -> Result<Self, SystemException> {
         group.check()?;
         let others = Arc::new(Others::new(orb, &group)?);
+        let gate = Gate::new(orb, options.access.clone(), true);
         let inner = Arc::new(Inner {
             orb: orb.clone(),
             options,
             group,
             poa: OnceLock::new(),
+            gate,
             others,
             store: PiMutex::new(Some(store)),
             state: PiMutex::new(State {
@@ -107,6 +110,7 @@ impl RtGroupMember {
             is_closed: AtomicBool::new(false),
         });
         let poa = Home::group_adapter(orb, Arc::new(Forwarding(Arc::downgrade(&inner))))?;
+        inner.gate.protect(&poa)?;
         let id = (Fixed::Channel as u64).to_be_bytes();
         let reference = poa.create_reference_with_id(&id, EventChannelRef::REPOSITORY_ID);
         let reference = inner.profiles().add_to(reference.map_err(system)?);
@@ -357,9 +361,8 @@ impl Inner {
         };
         let others = Arc::clone(&self.others);
         let replication = Arc::new(Replication::new(epoch, self.options.queue_len, others));
-        let gate = Gate::new(&self.orb, self.options.access.clone(), true);
         let home = Home::leading(
-            (poa.clone(), gate),
+            (poa.clone(), Arc::clone(&self.gate)),
             self.profiles(),
             store,
             Arc::clone(&replication),
@@ -471,7 +474,7 @@ fn primary(orb: &Orb, own: &ObjectRef, at: (String, u16)) -> Result<ObjectRef, S
     let last = ior.profiles.pop();
     ior.profiles.clear();
     ior.profiles.extend(last);
-    let object = orb.string_to_object(&ior.to_string())?;
+    let object = orb.string_to_object_of(&ior.to_string(), Origin::Own)?;
     object.ok_or_else(|| raise(Kind::Transient))
 }
 

@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::{DecodeError, Parse as _, Reader};
 use deckwatch_orb::transport::Instant64;
-use deckwatch_orb::{Completion, Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Completion, Orb, Origin, SystemException, SystemExceptionKind as Kind};
 
 use super::GroupOptions;
 use crate::channel_group::{MemberRef, Standing};
@@ -96,7 +96,7 @@ fn member(orb: &Orb, (host, port): &(String, u16)) -> Result<MemberRef, SystemEx
         host.clone()
     };
     let url = format!("corbaloc::{host}:{port}/{MEMBER_KEY}");
-    let object = orb.string_to_object(&url)?;
+    let object = orb.string_to_object_of(&url, Origin::Own)?;
     let object = object.ok_or_else(|| raise(Kind::BadParam))?;
     let limit = Some(limits::BACKUP_TIMEOUT);
     let hurried = object.with_round_trip_timeout(limit);

@@ -1,7 +1,7 @@
 //! References with a profile for each member of a group.
 
 use deckwatch_giop::ior::{Ior, component_tag};
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::{ObjectRef, Orb, Origin};
 
 /// The addresses of the members, this one's first. Without any, references are left as they are.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ impl Profiles {
         for (host, port) in &self.others {
             self.add(&mut ior, host, *port);
         }
-        let object = orb.string_to_object(&ior.to_string());
+        let object = orb.string_to_object_of(&ior.to_string(), Origin::Own);
         object.ok().flatten().unwrap_or(reference)
     }
 

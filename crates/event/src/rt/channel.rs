@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Orb, Refusal, SystemException, SystemExceptionKind as Kind};
 
 use super::consumer::{ConsumerReport, SupplierProxy};
 use super::counters::RtCounts;
@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::supplier::{ConsumerProxy, PushServant};
 use crate::channel_group::{Changes, KeptPushes, ProxyRecord};
 use crate::dispatch::LaneReport;
-use crate::gate::{Gate, Refusal};
+use crate::gate::Gate;
 use crate::home::{Fixed, Home};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREMOVEOBSERVER};

@@ -1,10 +1,10 @@
 //! The options of a real-time channel.
 
+use deckwatch_orb::Access;
 use deckwatch_orb::delivery::WhenFull;
 
 use super::scheduling::Scheduling;
 use crate::dispatch::Dispatching;
-use crate::gate::Access;
 use crate::limits;
 
 /// Options of a real-time channel.

@@ -37,8 +37,8 @@ fn the_store_of_another_service_is_refused_and_left_as_it_is() {
     let refused = ChannelStore::open(&path);
     assert!(matches!(refused, Err(ChannelStoreError::Damaged(_))));
     let store = deckwatch_store::Store::open(&path, &fill).unwrap();
-    let tables = store.read().unwrap().list_tables().unwrap().count();
-    assert_eq!(tables, 1);
+    let tables = store.look(|read| Ok::<_, redb::Error>(read.list_tables()?.count()));
+    assert_eq!(tables.unwrap(), 1);
     drop(store);
     std::fs::remove_file(path).unwrap();
 }

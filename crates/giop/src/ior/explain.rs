@@ -4,6 +4,7 @@ use super::code_sets::{CodeSetInfo, code_set_name};
 use super::policies::{
     BandValue, PolicyValue, PriorityModelValue, ProtocolValue, parse_policies, policy_type,
 };
+use super::security::{MechanismTransport, SecurityMechanism, SslTransport, option_words};
 use super::view::encapsulated;
 use super::{
     IiopProfile, Ior, LaneEndpoint, LocalLane, TaggedComponent, TaggedProfile, component_tag,
@@ -175,12 +176,12 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
             format!("lanes: {}", words.join(", "))
         }
         component_tag::SSL_SEC_TRANS => {
-            let (supports, requires, port) = (
-                u16::parse(&mut r).ok()?,
-                u16::parse(&mut r).ok()?,
-                u16::parse(&mut r).ok()?,
-            );
-            format!("SSL at port {port}, supports {supports:#06x}, requires {requires:#06x}")
+            explain_ssl(SslTransport::from_octets(&component.data).ok()?)
+        }
+        component_tag::CSI_SEC_MECH_LIST => {
+            let mechanisms = SecurityMechanism::list_from_octets(&component.data).ok()?;
+            let words: Vec<_> = mechanisms.iter().map(explain_mechanism).collect();
+            format!("CSIv2: {}", words.join("; or "))
         }
         _ => return None,
     })
@@ -208,6 +209,46 @@ fn explain_lane(lane: &LaneEndpoint) -> String {
 fn explain_local_lane(lane: &LocalLane) -> String {
     let (host, path) = (lane.host.escape_debug(), lane.path.escape_debug());
     format!("priority {} at {path} of {host}", lane.priority)
+}
+
+fn explain_ssl(ssl: SslTransport) -> String {
+    let (supports, requires) = (option_words(ssl.supports), option_words(ssl.requires));
+    format!(
+        "TLS at port {}; supports {supports}; requires {requires}",
+        ssl.port
+    )
+}
+
+fn explain_mechanism(mechanism: &SecurityMechanism) -> String {
+    let mut words = match &mechanism.transport {
+        MechanismTransport::Plain => "no protected transport".to_owned(),
+        MechanismTransport::Other(tag) => format!("a transport of the unknown tag {tag}"),
+        MechanismTransport::Tls(tls) => {
+            let places = tls.addresses.iter();
+            let places: Vec<_> = places
+                .map(|(host, port)| format!("{} port {port}", host.escape_debug()))
+                .collect();
+            let (supports, requires) = (option_words(tls.supports), option_words(tls.requires));
+            let at = if places.is_empty() {
+                "the profile's address".to_owned()
+            } else {
+                places.join(" and ")
+            };
+            format!("TLS at {at}, supports {supports}, requires {requires}")
+        }
+    };
+    for (what, [supports, requires]) in [
+        ("requests authenticate", mechanism.authentication),
+        ("requests carry", mechanism.attributes),
+    ] {
+        if supports | requires != 0 {
+            let (supports, requires) = (option_words(supports), option_words(requires));
+            words.push_str(&format!(
+                ", {what}: supports {supports}, requires {requires}"
+            ));
+        }
+    }
+    words
 }
 
 /// A policy in words, or its number and size.
@@ -274,6 +315,7 @@ fn octets(octets: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::policies::policies_component;
+    use super::super::security::TlsTransport;
     use super::super::{alternate_address, shared_memory_address, unix_address};
     use super::*;
 
@@ -324,6 +366,24 @@ mod tests {
                 priority: 5,
             }])
             .unwrap(),
+            SslTransport {
+                supports: 0x7f,
+                requires: 1,
+                port: 2810,
+            }
+            .to_component()
+            .unwrap(),
+            SecurityMechanism::list_to_component(&[SecurityMechanism {
+                requires: 6,
+                transport: MechanismTransport::Tls(TlsTransport {
+                    supports: 0x3e,
+                    requires: 6,
+                    addresses: vec![("nav.ship".to_owned(), 2810)],
+                }),
+                authentication: [0x40, 0],
+                ..SecurityMechanism::default()
+            }])
+            .unwrap(),
             TaggedComponent {
                 tag: 77,
                 data: vec![1, 2],
@@ -349,6 +409,11 @@ mod tests {
              policies: the caller's priority, 5 for callers without one, bands 0 to 9, 23 (1 octets)\n  \
              lanes: priority 5 at nav.ship port 2809, nav.ship port 2810\n  \
              lanes within a host: priority 5 at /run/nav of nav\n  \
+             TLS at port 2810; supports no protection, integrity, confidentiality, replay detection, \
+             misordering detection, a server certificate, a client certificate; requires no protection\n  \
+             CSIv2: TLS at nav.ship port 2810, supports integrity, confidentiality, replay detection, \
+             misordering detection, a server certificate, requires integrity, confidentiality, \
+             requests authenticate: supports a client certificate, requires nothing\n  \
              component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\
              profile 2: of an unknown kind, tag 0x00000009\n  3 octets: \"abc\"\n\
              profile 3: IIOP\n  malformed: the octets end before the value does (at octet 2)\n"

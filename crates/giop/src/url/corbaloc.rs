@@ -2,6 +2,7 @@
 
 use super::{DEFAULT_PORT, unescape, write_escaped};
 use crate::Ior;
+use crate::ior::security::{SslTransport, association};
 use crate::ior::{
     IiopProfile, ReferenceError, alternate_address, scheme, shared_memory_address, unix_address,
 };
@@ -36,6 +37,15 @@ pub enum Address {
         version: Version,
         /// The path of the socket; without `:` and `,`.
         path: String,
+    },
+    /// IIOP over TLS: `ssliop:`, host and port, as TAO and JacORB write it.
+    Ssliop {
+        /// GIOP version to use, as for [`Address::Unix`]: the port is in a component.
+        version: Version,
+        /// Host name or address; an IPv6 address without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
     },
     /// `resolve_initial_references` with the key.
     InitialReference,
@@ -73,6 +83,20 @@ impl Corbaloc {
                 Address::SharedMemory { version, path } => {
                     let mut profile = IiopProfile::new(here, 0, &self.key);
                     profile.components.push(shared_memory_address(here, path)?);
+                    (version, profile)
+                }
+                Address::Ssliop {
+                    version,
+                    host,
+                    port,
+                } => {
+                    let mut profile = IiopProfile::new(host, 0, &self.key);
+                    let ssl = SslTransport {
+                        supports: association::TLS | association::ESTABLISH_TRUST_IN_CLIENT,
+                        requires: association::INTEGRITY | association::CONFIDENTIALITY,
+                        port: *port,
+                    };
+                    profile.components.push(ssl.to_component()?);
                     (version, profile)
                 }
                 Address::InitialReference => return Ok(None),
@@ -138,6 +162,8 @@ const UNIX: &str = "omniunix:";
 
 const SHARED_MEMORY: &str = "shm:";
 
+const SSLIOP: &str = "ssliop:";
+
 /// `1.2@/path:`; the version is 1.2 where none is given.
 fn socket(text: &str, at: usize) -> Result<(Version, String), ReferenceError> {
     let text = text.strip_suffix(':').unwrap_or(text);
@@ -170,24 +196,47 @@ fn address(text: &str, at: usize) -> Result<Address, ReferenceError> {
         let (version, path) = socket(&text[path..], at + path)?;
         return Ok(Address::SharedMemory { version, path });
     }
+    if let Some(host) = scheme(text, SSLIOP) {
+        let (version, host, port) = versioned_host(text, host, at, Version::V1_2)?;
+        if version == Version::V1_0 {
+            let expected = "version 1.1 or 1.2 of an address over TLS";
+            return Err(ReferenceError::expected(at, expected));
+        }
+        return Ok(Address::Ssliop {
+            version,
+            host,
+            port,
+        });
+    }
     let protocol = scheme(text, "iiop:").or_else(|| scheme(text, ":"));
     let protocol = protocol.ok_or(ReferenceError::expected(
         at,
-        "iiop:, :, omniunix:, shm: or rir:",
+        "iiop:, :, ssliop:, omniunix:, shm: or rir:",
     ))?;
-    let (version, host_at) = match text[protocol..].find('@') {
-        Some(sign) => (
-            version(&text[protocol..protocol + sign], at + protocol)?,
-            protocol + sign + 1,
-        ),
-        None => (Version::V1_0, protocol),
-    };
-    let (host, port) = host_and_port(&text[host_at..], at + host_at)?;
+    let (version, host, port) = versioned_host(text, protocol, at, Version::V1_0)?;
     Ok(Address::Iiop {
         version,
         host,
         port,
     })
+}
+
+/// `1.2@host:port`, which begins at `from` of `text`.
+fn versioned_host(
+    text: &str,
+    from: usize,
+    at: usize,
+    usual: Version,
+) -> Result<(Version, String, u16), ReferenceError> {
+    let (version, host_at) = match text[from..].find('@') {
+        Some(sign) => (
+            version(&text[from..from + sign], at + from)?,
+            from + sign + 1,
+        ),
+        None => (usual, from),
+    };
+    let (host, port) = host_and_port(&text[host_at..], at + host_at)?;
+    Ok((version, host, port))
 }
 
 fn version(text: &str, at: usize) -> Result<Version, ReferenceError> {
@@ -284,9 +333,16 @@ impl Corbaloc {
                     version,
                     host,
                     port,
+                }
+                | Address::Ssliop {
+                    version,
+                    host,
+                    port,
                 } => {
-                    f.write_str(":")?;
-                    if *version != Version::V1_0 {
+                    // Others take another version for the usual one of TLS: it is always told.
+                    let is_tls = matches!(address, Address::Ssliop { .. });
+                    f.write_str(if is_tls { SSLIOP } else { ":" })?;
+                    if is_tls || *version != Version::V1_0 {
                         write!(f, "{version}@")?;
                     }
                     if host.contains(':') {
@@ -308,8 +364,8 @@ impl Corbaloc {
 impl TryFrom<&IiopProfile> for Corbaloc {
     type Error = EncodeError;
 
-    /// Returns the URL of a profile with its alternate addresses, unix sockets and shared memory; other components are
-    /// lost.
+    /// Returns the URL of a profile with its alternate addresses, those over TLS, unix sockets and shared memory; other
+    /// components are lost.
     fn try_from(profile: &IiopProfile) -> Result<Self, EncodeError> {
         let version = Version::from_minor(profile.minor.min(2)).unwrap_or(Version::V1_2);
         let can_be_said = |path: &String| !path.contains([':', ',']) && !path.is_empty();
@@ -319,9 +375,16 @@ impl TryFrom<&IiopProfile> for Corbaloc {
         let sockets = profile.unix_addresses().map(|(_, path)| path);
         let sockets = sockets.filter(can_be_said);
         let sockets = sockets.map(|path| Address::Unix { version, path });
-        let sockets = sockets.chain(shared);
+        let tls = profile.tls_addresses().into_iter();
+        let tls = tls.filter(|(host, _)| alternate_address(host, 0).is_ok());
+        let tls = tls.map(|(host, port)| Address::Ssliop {
+            version,
+            host,
+            port,
+        });
+        let sockets = sockets.chain(shared).chain(tls);
         let sockets: Vec<_> = sockets.filter(|_| version != Version::V1_0).collect();
-        // The port of a profile that has only sockets is not valid.
+        // The port of a profile that has only other addresses is not valid.
         let tcp = profile.addresses();
         let tcp = tcp.filter(|(_, port)| *port != 0 || sockets.is_empty());
         let tcp = tcp.map(|(host, port)| {
@@ -382,6 +445,27 @@ mod tests {
         assert_eq!(found, [("here".to_owned(), "/run/nav".to_owned())]);
         let again = Corbaloc::try_from(&profile).unwrap().to_string();
         assert_eq!(again, "corbaloc:shm:/run/nav:/k");
+    }
+
+    #[test]
+    fn a_url_over_tls_becomes_a_profile_with_the_ssl_component_and_again_a_url() {
+        let text = "corbaloc:ssliop:1.2@nav.ship:2810,ssliop:1.1@[::1]:7/k";
+        let url = text.parse::<Corbaloc>().unwrap();
+        assert_eq!(url.to_string(), text);
+        let ior = url.to_ior("here").unwrap().unwrap();
+        let profile = ior.iiop_profiles().next().unwrap().unwrap();
+        assert_eq!((&*profile.host, profile.port), ("nav.ship", 0));
+        assert_eq!(profile.tls_addresses(), [("nav.ship".to_owned(), 2810)]);
+        assert!(profile.requires_tls());
+        let again = Corbaloc::try_from(&profile).unwrap().to_string();
+        assert_eq!(again, "corbaloc:ssliop:1.2@nav.ship:2810/k");
+        let usual = "corbaloc:ssliop:nav:1/k".parse::<Corbaloc>().unwrap();
+        assert_eq!(usual.to_string(), "corbaloc:ssliop:1.2@nav:1/k");
+        let old = "corbaloc:ssliop:1.0@nav:1/k".parse::<Corbaloc>();
+        assert!(
+            old.is_err(),
+            "its port is in a component, which 1.0 has not"
+        );
     }
 
     #[test]
@@ -470,7 +554,7 @@ mod tests {
             ("corbalok::h/k", "expected corbaloc: at character 1"),
             (
                 "corbaloc:uiop:h/k",
-                "expected iiop:, :, omniunix:, shm: or rir: at character 10",
+                "expected iiop:, :, ssliop:, omniunix:, shm: or rir: at character 10",
             ),
             (
                 "corbaloc::2.0@h/k",

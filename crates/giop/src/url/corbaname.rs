@@ -78,7 +78,7 @@ mod tests {
         let error = |text: &str| text.parse::<Corbaname>().unwrap_err().to_string();
         assert_eq!(
             error("corbaname:host#x"),
-            "expected iiop:, :, omniunix:, shm: or rir: at character 11"
+            "expected iiop:, :, ssliop:, omniunix:, shm: or rir: at character 11"
         );
         assert_eq!(
             error("corbaname::h#a%zz"),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::check::Checker;
+use crate::check::budget::Budget;
 use crate::check::scope::Target;
 use crate::model::fixed::Decimal;
 use crate::model::value::{self, Value};
@@ -38,6 +39,11 @@ impl Checker<'_> {
             });
         match checked {
             Ok(value) => {
+                if let Value::String(text) | Value::WideString(text) = &value
+                    && !self.take(Budget::Constants, text.len(), expression.span)
+                {
+                    return;
+                }
                 let ty = match (ty, &value) {
                     (Some(ty), _) => ty,
                     (None, Value::Fixed(value)) => fixed_type(value),
@@ -230,13 +236,12 @@ impl Checker<'_> {
         if cases.is_empty() {
             self.error(Diagnostic::new(name.span, "a union has at least one case"));
         }
-        let types: Vec<Type> = checked.iter().map(|case| case.ty.clone()).collect();
         if let DefinitionKind::Union(union) = self.kind_mut(id) {
             union.discriminator = switch.unwrap_or(Type::Basic(Basic::Long));
             union.cases = checked;
             union.defined = true;
         }
-        self.finish(id, whole, &types);
+        self.definitions[id.0 as usize].whole = whole;
         id
     }
 
@@ -310,13 +315,13 @@ impl Checker<'_> {
         let (ExprKind::Name(name), Type::Named(id)) = (&expression.kind, ty) else {
             return None;
         };
-        let DefinitionKind::Enum(enumerators) = &self.definition(*id).kind else {
-            return None;
-        };
-        let index = enumerators
-            .iter()
-            .position(|(text, _)| name.parts.len() == 1 && *text == name.parts[0].text)?;
-        Some(Value::Enumerator(*id, index as u32))
+        let [part] = &name.parts[..] else { return None };
+        // Enumerators are names of the scope around their enum.
+        let scope = self.scopes.scope_of(self.definition(*id).parent)?;
+        match self.scopes.own(scope, &part.text)? {
+            Target::Enumerator(of, index) if of == *id => Some(Value::Enumerator(of, index)),
+            _ => None,
+        }
     }
 
     /// Checks that a `default` label has a discriminator value left that no other label takes.

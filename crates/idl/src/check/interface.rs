@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::check::budget::Budget;
 use crate::check::scope::Target;
 use crate::check::{Checker, Found};
-use crate::limits::ANCESTORS_MAX;
+use crate::limits::{ANCESTORS_MAX, OPERATIONS_MAX, RAISES_MAX};
+use crate::model::rings::innermost;
 use crate::model::{
     Access, DefId, DefinitionKind, Flavour, Interface, Mode, Operation, Parameter, Type,
 };
@@ -45,7 +47,9 @@ impl Checker<'_> {
             interface.defined = true;
         }
         self.definitions[id.0 as usize].whole = whole;
-        self.check_inherited(name, &ancestors);
+        if !self.inherit_operations(name, &ancestors, true) {
+            return;
+        }
         self.within(id, |checker| {
             checker.scopes.inherit(checker.scope, &ancestors);
             for item in items {
@@ -141,12 +145,24 @@ impl Checker<'_> {
         all
     }
 
-    /// Reports operations of the same name that are inherited from different interfaces.
-    fn check_inherited(&mut self, name: &Name, ancestors: &[DefId]) {
+    /// Notes the operations that an interface or valuetype inherits. If `once`, reports those of the same name from
+    /// different interfaces. Returns false if the compilation inherits too much in all.
+    pub(super) fn inherit_operations(
+        &mut self,
+        name: &Name,
+        ancestors: &[DefId],
+        once: bool,
+    ) -> bool {
         let mut seen: HashMap<String, Span> = HashMap::new();
         let mut errors = Vec::new();
         for &ancestor in ancestors {
-            let Some(interface) = self.interface_of(ancestor) else {
+            let count = self
+                .operations_of(ancestor)
+                .map_or(0, |i| i.operations.len());
+            if !self.take(Budget::Inherited, 1 + count, name.span) {
+                return false;
+            }
+            let Some(interface) = self.operations_of(ancestor) else {
                 continue;
             };
             for operation in interface
@@ -154,7 +170,10 @@ impl Checker<'_> {
                 .iter()
                 .filter(|o| o.attribute != Some(Access::Set))
             {
-                if let Some(earlier) = seen.insert(operation.name.to_lowercase(), operation.span) {
+                let earlier = *seen
+                    .entry(operation.name.to_lowercase())
+                    .or_insert(operation.span);
+                if once && earlier != operation.span {
                     let text = format!(
                         "`{}` inherits two operations of the name `{}`",
                         name.text, operation.name
@@ -169,11 +188,13 @@ impl Checker<'_> {
         for error in errors {
             self.error(error);
         }
+        self.inherited = seen;
+        true
     }
 
     pub(super) fn operation(&mut self, interface: DefId, operation: &AstOperation, whole: Span) {
         let result = operation.result.as_ref().map(|ty| self.complete_type(ty));
-        self.declare_operation(interface, &operation.name, "an operation");
+        self.declare_operation(&operation.name, "an operation");
         let inside = self.scopes.push(self.scope, self.scopes.owner(self.scope));
         let outside = std::mem::replace(&mut self.scope, inside);
         let mut parameters = Vec::new();
@@ -281,6 +302,11 @@ impl Checker<'_> {
         }
         let mut seen = HashSet::new();
         raises.retain(|id| seen.insert(*id));
+        if let Some(name) = names.get(RAISES_MAX) {
+            let text = format!("a list of exceptions has at most {RAISES_MAX} names");
+            self.error(Diagnostic::new(name.span, text));
+            raises.truncate(RAISES_MAX);
+        }
         raises
     }
 
@@ -296,7 +322,11 @@ impl Checker<'_> {
         let get_raises = self.raises(&attribute.get_raises);
         let set_raises = self.raises(&attribute.set_raises);
         for name in &attribute.names {
-            self.declare_operation(interface, name, "an attribute");
+            let levels = ty.as_ref().map_or(0, |ty| innermost(ty).1);
+            if !self.take(Budget::Parts, 2 + 2 * levels, name.span) {
+                return;
+            }
+            self.declare_operation(name, "an attribute");
             let Some(ty) = &ty else { continue };
             let get = Operation {
                 name: name.text.clone(),
@@ -331,26 +361,14 @@ impl Checker<'_> {
     }
 
     /// Declares an operation or attribute. Its name must differ from all own and inherited operations and attributes.
-    fn declare_operation(&mut self, interface: DefId, name: &Name, what: &'static str) {
+    fn declare_operation(&mut self, name: &Name, what: &'static str) {
         if let Err(error) =
             self.scopes
                 .declare(self.scope, name, Target::Other(what), &self.definitions)
         {
             return self.error(error);
         }
-        let ancestors = self
-            .operations_of(interface)
-            .map(|i| i.ancestors.clone())
-            .unwrap_or_default();
-        let key = name.text.to_lowercase();
-        let earlier = ancestors
-            .iter()
-            .filter_map(|&id| self.operations_of(id))
-            .flat_map(|i| &i.operations);
-        let earlier = earlier
-            .filter(|operation| operation.name.to_lowercase() == key)
-            .map(|o| o.span)
-            .next();
+        let earlier = self.inherited.get(&name.text.to_lowercase()).copied();
         if let Some(earlier) = earlier {
             let error = Diagnostic::new(name.span, format!("`{}` is inherited already", name.text));
             self.error(
@@ -362,6 +380,13 @@ impl Checker<'_> {
     }
 
     fn add_operation(&mut self, interface: DefId, operation: Operation) {
+        let count = self
+            .operations_of(interface)
+            .map_or(0, |i| i.operations.len());
+        if count >= OPERATIONS_MAX {
+            let text = format!("an interface has at most {OPERATIONS_MAX} operations of its own");
+            return self.error(Diagnostic::new(operation.span, text));
+        }
         match self.kind_mut(interface) {
             DefinitionKind::Interface(interface) => interface.operations.push(operation),
             DefinitionKind::Value(value) => value.interface.operations.push(operation),

@@ -39,6 +39,8 @@ struct Scope {
     used: HashMap<String, (String, Span)>,
     /// The scopes of all ancestors of an interface or valuetype.
     inherited: Vec<ScopeId>,
+    /// What was found in them for names in lower case. Ancestors are complete, so that it does not change.
+    found: HashMap<String, Option<Entry>>,
 }
 
 /// All scopes of a compilation. The first is the global scope.
@@ -81,6 +83,11 @@ impl Scopes {
     /// Removes the last scope that [`Scopes::push`] created.
     pub(crate) fn pop(&mut self) {
         self.scopes.pop();
+    }
+
+    /// Returns the scope of a definition; the global one without a definition.
+    pub(crate) fn scope_of(&self, owner: Option<DefId>) -> Option<ScopeId> {
+        owner.map_or(Some(Self::ROOT), |owner| self.of.get(&owner).copied())
     }
 
     pub(crate) fn owner(&self, scope: ScopeId) -> Option<DefId> {
@@ -221,19 +228,39 @@ impl Scopes {
 
     /// Searches a scope and the scopes it inherits from.
     fn inside(
-        &self,
+        &mut self,
         scope: ScopeId,
         name: &Name,
         definitions: &[Definition],
     ) -> Result<Option<Target>, Diagnostic> {
         let key = name.text.to_lowercase();
-        let own = self.scopes[scope].entries.get(&key);
+        let here = &self.scopes[scope];
+        let own = here.entries.get(&key);
         if let Some(entry) = own.filter(|entry| !entry.escaped || entry.name == name.text) {
             return spelt(name, entry).map(Some);
         }
+        if here.inherited.is_empty() {
+            return Ok(None);
+        }
+        if !here.found.contains_key(&key) {
+            let found = self.inherited(scope, &key, name, definitions)?.cloned();
+            self.scopes[scope].found.insert(key.clone(), found);
+        }
+        let found = self.scopes[scope].found.get(&key).and_then(Option::as_ref);
+        found.map(|entry| spelt(name, entry)).transpose()
+    }
+
+    /// Searches the scopes that a scope inherits from.
+    fn inherited(
+        &self,
+        scope: ScopeId,
+        key: &str,
+        name: &Name,
+        definitions: &[Definition],
+    ) -> Result<Option<&Entry>, Diagnostic> {
         let mut found: Option<&Entry> = None;
         for &base in &self.scopes[scope].inherited {
-            let Some(entry) = self.scopes[base].entries.get(&key) else {
+            let Some(entry) = self.scopes[base].entries.get(key) else {
                 continue;
             };
             match found {
@@ -252,7 +279,7 @@ impl Scopes {
                 None => found = Some(entry),
             }
         }
-        found.map(|entry| spelt(name, entry)).transpose()
+        Ok(found)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Checks types at the locations where they are used.
 
+use crate::check::budget::Budget;
 use crate::check::scope::Target;
 use crate::check::{Checker, Found};
-use crate::limits::{DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
+use crate::limits::DIMENSIONS_MAX;
 use crate::model::fixed::DIGITS_MAX;
-use crate::model::{Basic, DefId, DefinitionKind, Type};
+use crate::model::{Basic, DefinitionKind, Type};
 use crate::parse::ast::{Declarator, Expr, ScopedName, TypeKind, TypeSpec};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
@@ -23,6 +24,10 @@ impl Checker<'_> {
                 declarator.name.span,
                 "the type of these elements is not complete yet",
             ));
+            return None;
+        }
+        let levels = crate::model::rings::innermost(&ty).1 + declarator.dimensions.len();
+        if !self.take(Budget::Parts, 1 + levels, declarator.name.span) {
             return None;
         }
         for dimension in declarator.dimensions.iter().rev() {
@@ -46,15 +51,20 @@ impl Checker<'_> {
         Some(ty)
     }
 
-    fn is_complete(&self, ty: &Type) -> bool {
-        match crate::model::resolve(&self.definitions, ty) {
-            Type::Named(id) => match &self.definition(*id).kind {
-                DefinitionKind::Struct(structure) => structure.defined,
-                DefinitionKind::Union(union) => union.defined,
-                _ => true,
-            },
-            Type::Array { element, .. } => self.is_complete(element),
-            _ => true,
+    fn is_complete<'t>(&'t self, mut ty: &'t Type) -> bool {
+        // A loop: arrays of aliases of arrays form chains of any length.
+        loop {
+            match crate::model::resolve(&self.definitions, ty) {
+                Type::Named(id) => {
+                    return match &self.definition(*id).kind {
+                        DefinitionKind::Struct(structure) => structure.defined,
+                        DefinitionKind::Union(union) => union.defined,
+                        _ => true,
+                    };
+                }
+                Type::Array { element, .. } => ty = element,
+                _ => return true,
+            }
         }
     }
 
@@ -134,47 +144,5 @@ impl Checker<'_> {
         let error = Diagnostic::new(name.span, format!("`{name}` is {what}, not a type"));
         self.error(error.note(self.definition(id).span, "it is defined here"));
         None
-    }
-
-    /// Records a finished type's nesting depth and the size of its TypeCode.
-    pub(crate) fn finish(&mut self, id: DefId, whole: Span, parts: &[Type]) {
-        let depth = parts.iter().map(|ty| self.depth(ty)).max().unwrap_or(0) + 1;
-        let nodes = parts
-            .iter()
-            .fold(1, |sum: usize, ty| sum.saturating_add(self.nodes(ty)));
-        if depth > TYPE_DEPTH_MAX {
-            self.error(Diagnostic::new(
-                whole,
-                format!("types nest deeper than {TYPE_DEPTH_MAX} in this one"),
-            ));
-        }
-        if nodes > TYPE_NODES_MAX {
-            self.error(Diagnostic::new(
-                whole,
-                format!("this type is made of more than {TYPE_NODES_MAX} parts"),
-            ));
-        }
-        let definition = &mut self.definitions[id.0 as usize];
-        definition.whole = whole;
-        definition.depth = depth;
-        definition.nodes = nodes;
-    }
-
-    fn depth(&self, ty: &Type) -> usize {
-        match ty {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,
-            Type::Named(id) => self.definition(*id).depth,
-            _ => 0,
-        }
-    }
-
-    fn nodes(&self, ty: &Type) -> usize {
-        match ty {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.nodes(element).saturating_add(1)
-            }
-            Type::Named(id) => self.definition(*id).nodes,
-            _ => 1,
-        }
     }
 }

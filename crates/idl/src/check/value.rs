@@ -64,7 +64,7 @@ impl Checker<'_> {
             value.form = form;
             value.interface.defined = true;
         }
-        self.finish(id, whole, &boxed.into_iter().collect::<Vec<_>>());
+        self.definitions[id.0 as usize].whole = whole;
     }
 
     pub(super) fn value(
@@ -92,6 +92,9 @@ impl Checker<'_> {
             value.interface.defined = true;
         }
         self.definitions[id.0 as usize].whole = whole;
+        if !self.inherit_operations(name, &ancestors, false) {
+            return;
+        }
         self.within(id, |checker| {
             checker.scopes.inherit(checker.scope, &ancestors);
             for item in items {
@@ -112,11 +115,6 @@ impl Checker<'_> {
                 }
             }
         });
-        let parts = self.value_of(id).map_or(Vec::new(), |value| {
-            let own = value.state.iter().map(|part| part.member.ty.clone());
-            own.chain(value.base.map(Type::Named)).collect()
-        });
-        self.finish(id, whole, &parts);
     }
 
     fn state(&mut self, id: DefId, is_public: bool, member: &AstMember) {
@@ -232,12 +230,11 @@ impl Checker<'_> {
                 DefinitionKind::Interface(interface) => &interface.ancestors,
                 _ => &Vec::new(),
             };
-            let further: Vec<DefId> = further
-                .iter()
-                .copied()
-                .filter(|id| !all.contains(id))
-                .collect();
-            all.extend(further);
+            for &id in further.clone().iter() {
+                if !all.contains(&id) {
+                    all.push(id);
+                }
+            }
             next += 1;
         }
         all

@@ -1,17 +1,35 @@
 //! Generates structs, exceptions, typedefs and constants.
 
-use std::collections::HashSet;
-
 use deckwatch_cdr::LongDouble;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{ident, snake_case, unique};
-use super::plain::Plain;
+use super::names::{Taken, ident, snake_case, unique};
 use super::{Generator, Refused, tokens};
 use crate::model::value::Value;
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
 use crate::text::source::Span;
+
+/// A member with its Rust name and type.
+pub(super) type Field<'m> = (&'m Member, Ident, TokenStream);
+
+/// A TypeCode expression.
+pub(super) enum Described {
+    /// What stands before the list of parts, and the parts.
+    List { head: String, parts: Vec<String> },
+    /// An expression without such a list.
+    Whole(String),
+}
+
+impl Described {
+    /// Returns the whole expression.
+    pub(super) fn whole(self) -> String {
+        match self {
+            Self::List { head, parts } => format!("{head}&[{}])", parts.join(", ")),
+            Self::Whole(text) => text,
+        }
+    }
+}
 
 impl Generator<'_> {
     pub(crate) fn structure(
@@ -20,7 +38,7 @@ impl Generator<'_> {
         definition: &Definition,
         structure: &Structure,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL struct", definition);
         self.record(id, &doc, structure, at)
     }
@@ -31,16 +49,14 @@ impl Generator<'_> {
         definition: &Definition,
         structure: &Structure,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL exception", definition);
-        let record = self.record(id, &doc, structure, at)?;
+        self.record(id, &doc, structure, at)?;
         let name = ident(self.names.name(id));
         let cdr = tokens(&self.paths.cdr);
         let repository_id = &definition.repository_id;
         let text = format!("{} was raised", definition.scoped_name);
-        Ok(quote! {
-            #record
-
+        self.put(quote! {
             impl #cdr::UserException for #name {
                 const REPOSITORY_ID: &'static str = #repository_id;
             }
@@ -52,7 +68,8 @@ impl Generator<'_> {
             }
 
             impl ::std::error::Error for #name {}
-        })
+        });
+        Ok(())
     }
 
     /// Generates a Rust struct and the code that marshals it.
@@ -62,7 +79,7 @@ impl Generator<'_> {
         doc: &TokenStream,
         structure: &Structure,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let mut fields = Vec::new();
         for (member, name) in structure
             .members
@@ -77,34 +94,23 @@ impl Generator<'_> {
         }
         let name = ident(self.names.name(id));
         let derives = self.derives(structure);
-        let default = self.default(id, structure);
-        let is_struct = matches!(self.model.definition(id).kind, DefinitionKind::Struct(_));
-        let plain = match is_struct {
-            true => self.plain(&name, structure, &fields),
-            false => Plain::default(),
-        };
-        let marshalling = self.marshal_record(&name, &fields, &plain);
-        let (attributes, plain) = (plain.attributes, plain.itself);
-        let typed = self.typed(id, &name, at)?;
-        let body = if fields.is_empty() {
-            quote! { ; }
+        let is_plain = self.is_plain(id);
+        let attributes = is_plain.then(|| self.plain_attributes());
+        let head = quote! { #doc #derives #attributes pub struct #name };
+        if fields.is_empty() {
+            self.put(quote! { #head; });
         } else {
-            let members = fields.iter().map(|(member, field, ty)| {
+            self.out.open(head);
+            for (member, field, ty) in &fields {
                 let doc = self.part_doc(&format!("`{}`.", member.name), member.span);
-                quote! { #doc pub #field: #ty }
-            });
-            quote! { { #(#members),* } }
-        };
-        Ok(quote! {
-            #doc
-            #derives
-            #attributes
-            pub struct #name #body
-            #default
-            #marshalling
-            #plain
-            #typed
-        })
+                self.out.put(quote! { #doc pub #field: #ty, });
+                self.room(member.span)?;
+            }
+            self.out.close();
+        }
+        self.default(&name, &fields);
+        self.marshal_record(&name, &fields, is_plain);
+        self.typed(id, &name, at)
     }
 
     fn derives(&self, structure: &Structure) -> TokenStream {
@@ -132,32 +138,23 @@ impl Generator<'_> {
     }
 
     /// Generates `Default` if it cannot be derived because an array is too long.
-    fn default(&self, id: DefId, structure: &Structure) -> TokenStream {
-        let members = &structure.members;
-        let derived = !members.iter().any(|member| self.is_long_array(&member.ty));
-        if derived
-            || !members
-                .iter()
-                .all(|member| self.abilities(&member.ty).default)
-        {
-            return TokenStream::new();
-        }
-        let name = ident(self.names.name(id));
-        let trait_path = tokens(&self.prelude("Default"));
-        let values = members
+    fn default(&mut self, name: &Ident, fields: &[Field<'_>]) {
+        let derived = !fields
             .iter()
-            .zip(field_names(members))
-            .map(|(member, field)| {
-                let (field, value) = (ident(&field), self.default_value(&member.ty));
-                quote! { #field: #value }
-            });
-        quote! {
-            impl #trait_path for #name {
-                fn default() -> Self {
-                    Self { #(#values),* }
-                }
-            }
+            .any(|(member, _, _)| self.is_long_array(&member.ty));
+        let can = |(member, _, _): &Field<'_>| self.abilities(&member.ty).default;
+        if derived || !fields.iter().all(can) {
+            return;
         }
+        let trait_path = tokens(&self.prelude("Default"));
+        self.out.open(quote! { impl #trait_path for #name });
+        self.out.open(quote! { fn default() -> Self });
+        self.out.open(quote! { Self });
+        for (member, field, _) in fields {
+            let value = self.default_value(&member.ty);
+            self.out.put(quote! { #field: #value, });
+        }
+        (0..3).for_each(|_| self.out.close());
     }
 
     fn default_value(&self, ty: &Type) -> TokenStream {
@@ -171,189 +168,196 @@ impl Generator<'_> {
     }
 
     /// Generates `Write` and `Parse`: with a macro, unless a member's bound must be checked.
-    fn marshal_record(
-        &self,
-        name: &proc_macro2::Ident,
-        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
-        plain: &Plain,
-    ) -> TokenStream {
+    fn marshal_record(&mut self, name: &Ident, fields: &[Field<'_>], is_plain: bool) {
         let is_checked =
             |member: &Member| self.exceeds(&quote! { value }, &member.ty, true).is_some();
         if fields.iter().any(|(member, _, _)| is_checked(member)) {
-            let write = self.write_record(name, fields, &plain.write);
-            let parse = self.parse_record(name, fields, &plain.parse);
-            return quote! { #write #parse };
+            self.write_record(name, fields);
+            return self.parse_record(name, fields);
         }
         let cdr = tokens(&self.paths.cdr);
-        let lines: Vec<TokenStream> = fields
-            .iter()
-            .map(|(_, field, _)| quote! { #cdr::Write::write(&self.#field, w)?; })
-            .collect();
-        let last = self.write_last(fields, &lines);
-        let (write, parse) = (&plain.write, &plain.parse);
-        let fixed = self.may_stand_within(fields).then(|| quote! { fixed });
-        let fields = fields.iter().map(|(_, field, ty)| quote! { #field: #ty });
-        quote! {
-            #cdr::record! { #fixed #name { #(#fields),* } write { #write #last } parse { #parse } }
+        let kind = match () {
+            () if is_plain => quote! { plain },
+            () if self.may_stand_within(fields) => quote! { fixed },
+            () => quote! {},
+        };
+        self.out.open(quote! { #cdr::record! });
+        self.out.open(quote! { #kind #name });
+        for (_, field, ty) in fields {
+            self.out.put(quote! { #field: #ty, });
+        }
+        self.out.close();
+        self.write_last(fields);
+        self.out.close();
+    }
+
+    /// Generates the lines that write the members.
+    fn write_lines(&mut self, fields: &[Field<'_>]) {
+        let cdr = tokens(&self.paths.cdr);
+        for (member, field, _) in fields {
+            let check = self.check_written(&quote! { self.#field }, &member.ty, true);
+            self.out
+                .put(quote! { #check #cdr::Write::write(&self.#field, w)?; });
         }
     }
 
-    fn write_record(
-        &self,
-        name: &proc_macro2::Ident,
-        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
-        slices: &TokenStream,
-    ) -> TokenStream {
+    fn write_record(&mut self, name: &Ident, fields: &[Field<'_>]) {
         let cdr = tokens(&self.paths.cdr);
-        let mut lines: Vec<TokenStream> = Vec::new();
-        for (member, field, _) in fields {
-            lines.extend(self.check_written(&quote! { self.#field }, &member.ty, true));
-            lines.push(quote! { #cdr::Write::write(&self.#field, w)?; });
+        self.out.open(quote! { impl #cdr::Write for #name });
+        if self.may_stand_within(fields) {
+            self.write_within(fields);
         }
-        let writer = if fields.is_empty() {
-            quote! { _ }
-        } else {
-            quote! { w }
+        self.out.open(quote! {
+            #[inline]
+            fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError>
+        });
+        self.write_lines(fields);
+        self.put(quote! { Ok(()) });
+        self.out.close();
+        self.write_last(fields);
+        self.out.close();
+    }
+
+    /// Generates `write_last`: as the lines of `write` write the members, but the last member's octets can stay
+    /// unwritten. Generates nothing if the last member's type has no such octets.
+    fn write_last(&mut self, fields: &[Field<'_>]) {
+        let Some(((member, field, _), before)) = fields.split_last() else {
+            return;
         };
-        let within = self.write_within(fields);
-        let last = self.write_last(fields, &lines);
-        quote! {
-            impl #cdr::Write for #name {
-                #within
-                #[inline]
-                fn write(&self, #writer: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
-                    #(#lines)*
-                    Ok(())
-                }
-                #last
-                #slices
-            }
+        if !self.may_leave(&member.ty) {
+            return;
         }
+        let cdr = tokens(&self.paths.cdr);
+        self.out.open(quote! {
+            fn write_last(
+                &self,
+                w: &mut #cdr::Writer<'_>,
+            ) -> ::std::result::Result<#cdr::Unwritten<'_>, #cdr::EncodeError>
+        });
+        self.write_lines(before);
+        let check = self.check_written(&quote! { self.#field }, &member.ty, true);
+        self.put(quote! { #check #cdr::Write::write_last(&self.#field, w) });
+        self.out.close();
     }
 
     /// Generates `write_within`, which writes the struct in a write window, if no member's type uses the heap.
     /// `SIZE_MAX` is the sum of the members' sizes; the compiler evaluates whether it is small enough for a window.
-    fn write_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
-        if !self.may_stand_within(fields) {
-            return TokenStream::new();
-        }
+    fn write_within(&mut self, fields: &[Field<'_>]) {
         let cdr = tokens(&self.paths.cdr);
-        let sizes = fields
-            .iter()
-            .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Write>::SIZE_MAX) });
-        let members = fields
-            .iter()
-            .map(|(_, field, _)| quote! { #cdr::Write::write_within(&self.#field, w); });
-        quote! {
-            const SIZE_MAX: usize = 0_usize #(#sizes)*;
-
+        let size = |ty: &TokenStream| quote! { <#ty as #cdr::Write>::SIZE_MAX, };
+        self.sizes("SIZE_MAX", fields, size);
+        self.out.open(quote! {
             #[inline(always)]
-            fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
-                #(#members)*
-            }
+            fn write_within(&self, w: &mut #cdr::WriteWindow<'_>)
+        });
+        for (_, field, _) in fields {
+            self.out
+                .put(quote! { #cdr::Write::write_within(&self.#field, w); });
         }
+        self.out.close();
+    }
+
+    /// Generates a constant: the sum of the members' sizes. A list has no depth, unlike a chain of additions.
+    fn sizes(
+        &mut self,
+        name: &str,
+        fields: &[Field<'_>],
+        size: impl Fn(&TokenStream) -> TokenStream,
+    ) {
+        let (cdr, name) = (tokens(&self.paths.cdr), ident(name));
+        self.out
+            .enter(quote! { const #name: usize = #cdr::generated::sum }, "(&[");
+        for (_, _, ty) in fields {
+            self.out.put(size(ty));
+        }
+        self.out.leave("]);");
     }
 
     /// Generates `parse_within`, as [`Self::write_within`] does for writing.
-    fn parse_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
-        if !self.may_stand_within(fields) {
-            return TokenStream::new();
-        }
+    fn parse_within(&mut self, fields: &[Field<'_>]) {
         let cdr = tokens(&self.paths.cdr);
-        let sizes = fields
-            .iter()
-            .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Parse<'a>>::SIZE_MAX) });
-        let values = fields
-            .iter()
-            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse_within(r) });
-        quote! {
-            const SIZE_MAX: usize = 0_usize #(#sizes)*;
-
+        let size = |ty: &TokenStream| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MAX, };
+        self.sizes("SIZE_MAX", fields, size);
+        self.out.open(quote! {
             #[inline(always)]
-            fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
-                Self { #(#values),* }
-            }
+            fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self
+        });
+        self.out.open(quote! { Self });
+        for (_, field, ty) in fields {
+            self.out
+                .put(quote! { #field: <#ty as #cdr::Parse<'a>>::parse_within(r), });
         }
+        self.out.close();
+        self.out.close();
     }
 
-    fn may_stand_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> bool {
+    fn may_stand_within(&self, fields: &[Field<'_>]) -> bool {
         let all_fixed = fields
             .iter()
             .all(|(member, _, _)| self.abilities(&member.ty).copy);
         !fields.is_empty() && all_fixed
     }
 
-    fn parse_record(
-        &self,
-        name: &proc_macro2::Ident,
-        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
-        slices: &TokenStream,
-    ) -> TokenStream {
+    fn parse_record(&mut self, name: &Ident, fields: &[Field<'_>]) {
         let cdr = tokens(&self.paths.cdr);
-        let sizes = fields
-            .iter()
-            .map(|(_, _, ty)| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MIN });
-        let size = if fields.is_empty() {
-            quote! { 1 }
-        } else {
-            quote! { #(#sizes)+* }
-        };
-        let checks = fields
-            .iter()
-            .filter_map(|(member, field, _)| self.check_read(&quote! { value.#field }, &member.ty));
-        let checks: Vec<TokenStream> = checks.collect();
-        let values = fields
-            .iter()
-            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse(r)? });
-        let value = if fields.is_empty() {
-            quote! { Self }
-        } else {
-            quote! { Self { #(#values),* } }
-        };
-        let body = if checks.is_empty() {
-            quote! { Ok(#value) }
-        } else {
-            quote! { let value = #value; #(#checks)* Ok(value) }
-        };
-        let reader = if fields.is_empty() {
-            quote! { _ }
-        } else {
-            quote! { r }
-        };
-        let within = self.parse_within(fields);
-        quote! {
-            impl<'a> #cdr::Parse<'a> for #name {
-                const SIZE_MIN: usize = #size;
-                #within
-                #[inline]
-                fn parse(#reader: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
-                    #body
-                }
-                #slices
-            }
+        self.out.open(quote! { impl<'a> #cdr::Parse<'a> for #name });
+        let size = |ty: &TokenStream| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MIN, };
+        self.sizes("SIZE_MIN", fields, size);
+        if self.may_stand_within(fields) {
+            self.parse_within(fields);
         }
+        self.out.open(quote! {
+            #[inline]
+            fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError>
+        });
+        self.out.open(quote! { let value = Self });
+        for (_, field, ty) in fields {
+            self.out
+                .put(quote! { #field: <#ty as #cdr::Parse<'a>>::parse(r)?, });
+        }
+        self.out.leave("};");
+        for (member, field, _) in fields {
+            let check = self.check_read(&quote! { value.#field }, &member.ty);
+            self.put(check.unwrap_or_default());
+        }
+        self.put(quote! { Ok(value) });
+        self.out.close();
+        self.out.close();
     }
 
     /// Generates `Typed`, whose TypeCode is built once.
-    pub(crate) fn typed(
-        &mut self,
-        id: DefId,
-        name: &proc_macro2::Ident,
-        at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    pub(crate) fn typed(&mut self, id: DefId, name: &Ident, at: &[String]) -> Result<(), Refused> {
         let cdr = tokens(&self.paths.cdr);
-        let code = tokens(&self.described(id, at, &mut Vec::new())?);
-        Ok(quote! { #cdr::typed! { #name, #code } })
+        let code = self.described(id, at, &mut Vec::new())?;
+        self.out.open(quote! { #cdr::typed! });
+        let Described::List { head, parts } = code else {
+            let code = tokens(&code.whole());
+            self.put(quote! { #name, #code });
+            self.out.close();
+            return Ok(());
+        };
+        // The head has the constructor's path, its open bracket and its first arguments.
+        let (constructor, arguments) = head.split_once('(').unwrap_or((&head, ""));
+        let constructor = tokens(constructor);
+        self.out
+            .enter(quote! { #name, #constructor }, &format!("({arguments}&["));
+        for part in parts {
+            self.out.put(tokens(&format!("{part},")));
+        }
+        self.out.leave("])");
+        self.out.close();
+        Ok(())
     }
 
-    /// Generates an expression that builds the TypeCode of a struct, exception, union or enum from its parts.
-    pub(crate) fn described(
+    /// Returns an expression that builds the TypeCode of a struct, exception, union or enum from its parts.
+    pub(super) fn described(
         &mut self,
         id: DefId,
         at: &[String],
         around: &mut Vec<DefId>,
-    ) -> Result<String, Refused> {
-        let definition = self.model.definition(id);
+    ) -> Result<Described, Refused> {
+        let model = self.model;
+        let definition = model.definition(id);
         let (repository_id, name, cdr) = (
             &definition.repository_id,
             &definition.name,
@@ -362,32 +366,27 @@ impl Generator<'_> {
         around.push(id);
         let code = match &definition.kind {
             DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
-                let mut members = Vec::new();
+                let mut parts = Vec::new();
                 for member in &structure.members {
                     let code = self.type_code(&member.ty, at, member.span, around)?;
-                    members.push(format!(
+                    parts.push(format!(
                         "{cdr}::generated::member({:?}, &{code})",
                         member.name
                     ));
                 }
                 let exception = matches!(definition.kind, DefinitionKind::Exception(_));
                 let constructor = if exception { "exception" } else { "structure" };
-                format!(
-                    "{cdr}::TypeCode::{constructor}({repository_id:?}, {name:?}, &[{}])",
-                    members.join(", ")
-                )
+                let head = format!("{cdr}::TypeCode::{constructor}({repository_id:?}, {name:?}, ");
+                Described::List { head, parts }
             }
             DefinitionKind::Union(union) => self.described_union(definition, union, at, around)?,
-            DefinitionKind::Enum(enumerators) => {
-                let names: Vec<String> = enumerators
+            DefinitionKind::Enum(enumerators) => Described::List {
+                head: format!("{cdr}::TypeCode::enumeration({repository_id:?}, {name:?}, "),
+                parts: enumerators
                     .iter()
                     .map(|(name, _)| format!("{name:?}"))
-                    .collect();
-                format!(
-                    "{cdr}::TypeCode::enumeration({repository_id:?}, {name:?}, &[{}])",
-                    names.join(", ")
-                )
-            }
+                    .collect(),
+            },
             DefinitionKind::Value(value) => self.described_value(definition, value, at, around)?,
             _ => return Err(self.refuse(definition.span, "this has no TypeCode of its own")),
         };
@@ -401,11 +400,12 @@ impl Generator<'_> {
         definition: &Definition,
         target: &Type,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL typedef", definition);
         let name = ident(self.names.name(id));
         let target = tokens(&self.owned(target, at, definition.span)?);
-        Ok(quote! { #doc pub type #name = #target; })
+        self.put(quote! { #doc pub type #name = #target; });
+        Ok(())
     }
 
     pub(crate) fn constant(
@@ -415,7 +415,7 @@ impl Generator<'_> {
         ty: &Type,
         value: &Value,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL constant", definition);
         let name = ident(self.names.name(id));
         let owned = match value {
@@ -424,7 +424,8 @@ impl Generator<'_> {
         };
         let owned = tokens(&owned);
         let value = tokens(&self.value(value, ty, at, definition.span)?);
-        Ok(quote! { #doc pub const #name: #owned = #value; })
+        self.put(quote! { #doc pub const #name: #owned = #value; });
+        Ok(())
     }
 
     /// Returns a constant's value as an expression. The expression of a label is also a pattern.
@@ -461,14 +462,17 @@ impl Generator<'_> {
             }
             Value::Enumerator(id, index) => {
                 let path = self.path(*id, self.names.name(*id).to_owned(), at, span)?;
-                format!("{path}::{}", ident(&self.enumerator(*id, *index)))
+                format!(
+                    "{path}::{}",
+                    ident(&self.names.enumerators(*id)[*index as usize])
+                )
             }
         })
     }
 }
 
 pub(crate) fn field_names(members: &[Member]) -> Vec<String> {
-    let mut taken = HashSet::new();
+    let mut taken = Taken::new();
     members
         .iter()
         .map(|member| unique(snake_case(&member.name), &mut taken))

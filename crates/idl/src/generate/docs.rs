@@ -1,12 +1,16 @@
 //! Doc comments: the IDL file's comment above or after a definition, otherwise the definition's IDL name.
 
+use crate::limits::DOC_SIZE_MAX;
 use crate::text::source::{Sources, Span};
 
 /// Returns the comment just above a definition, or after it on the same line.
 pub(crate) fn comment(sources: &Sources, whole: Span) -> Option<String> {
     let text = &sources.file(whole.file).text;
-    let before = &text[..whole.start as usize];
-    let after = &text[whole.end as usize..];
+    // Windows: each definition looks at a bounded number of octets.
+    let first = text.floor_char_boundary((whole.start as usize).saturating_sub(DOC_SIZE_MAX));
+    let last = text.floor_char_boundary((whole.end as usize).saturating_add(DOC_SIZE_MAX));
+    let before = &text[first..whole.start as usize];
+    let after = &text[whole.end as usize..last];
     above(before).or_else(|| behind(after))
 }
 

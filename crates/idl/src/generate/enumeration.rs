@@ -1,13 +1,11 @@
 //! Generates enums.
 
-use std::collections::HashSet;
-
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal};
 use quote::quote;
 
-use super::names::{enumerator_case, ident, unique};
+use super::names::{Taken, enumerator_case, ident, unique};
 use super::{Generator, Refused, tokens};
-use crate::model::{DefId, Definition, DefinitionKind};
+use crate::model::{DefId, Definition};
 use crate::text::source::Span;
 
 impl Generator<'_> {
@@ -16,77 +14,70 @@ impl Generator<'_> {
         id: DefId,
         definition: &Definition,
         enumerators: &[(String, Span)],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL enum", definition);
         let name = ident(self.names.name(id));
-        let typed = self.typed(id, &name, &[])?;
-        let variants: Vec<_> = enumerator_names(enumerators)
+        let variants: Vec<Ident> = self
+            .names
+            .enumerators(id)
             .iter()
             .map(|name| ident(name))
             .collect();
-        let numbers: Vec<Literal> = (0..variants.len())
-            .map(|number| Literal::u32_unsuffixed(number as u32))
-            .collect();
-        let items = enumerators
-            .iter()
-            .zip(&variants)
-            .zip(&numbers)
-            .enumerate()
-            .map(|(index, (((text, span), variant), number))| {
-                let doc = self.part_doc(&format!("`{text}`."), *span);
-                let first = if index == 0 {
-                    quote! { #[default] }
-                } else {
-                    TokenStream::new()
-                };
-                quote! { #doc #first #variant = #number }
-            });
-        let count = Literal::usize_unsuffixed(variants.len());
-        let marshalling = self.marshal_enumeration(&name, &variants, &numbers);
         let cdr = tokens(&self.paths.cdr);
         let zerocopy = &self.zerocopy;
-        Ok(quote! {
+        self.out.open(quote! {
             #doc
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
             #[derive(#cdr::zerocopy::IntoBytes, #cdr::zerocopy::Immutable)]
             #[zerocopy(crate = #zerocopy)]
             #[repr(u32)]
-            pub enum #name { #(#items),* }
-
-            impl #name {
-                /// Every enumerator, in order.
-                pub const ALL: [Self; #count] = [#(Self::#variants),*];
-            }
-
-            #marshalling
-
-            #typed
-        })
+            pub enum #name
+        });
+        for (index, ((text, span), variant)) in enumerators.iter().zip(&variants).enumerate() {
+            let doc = self.part_doc(&format!("`{text}`."), *span);
+            let first = (index == 0).then(|| quote! { #[default] });
+            let number = Literal::usize_unsuffixed(index);
+            self.out.put(quote! { #doc #first #variant = #number, });
+            self.room(*span)?;
+        }
+        self.out.close();
+        let count = Literal::usize_unsuffixed(variants.len());
+        self.out.open(quote! { impl #name });
+        self.out.enter(
+            quote! { #[doc = " Every enumerator, in order."] pub const ALL: [Self; #count] = },
+            " [",
+        );
+        for variant in &variants {
+            self.out.put(quote! { Self::#variant, });
+        }
+        self.out.leave("];");
+        self.out.close();
+        self.marshal_enumeration(&name, &variants);
+        self.typed(id, &name, &[])
     }
 
     /// Generates the code that writes and reads an enum.
-    fn marshal_enumeration(
-        &self,
-        name: &proc_macro2::Ident,
-        variants: &[proc_macro2::Ident],
-        numbers: &[Literal],
-    ) -> TokenStream {
+    fn marshal_enumeration(&mut self, name: &Ident, variants: &[Ident]) {
         let cdr = tokens(&self.paths.cdr);
         let (result, vec) = (
             quote! { ::std::result::Result },
             tokens(&self.prelude("Vec")),
         );
-        quote! {
-            impl #cdr::enumerated::Enumerated for #name {
-                #[inline]
-                fn of_number(number: u32) -> ::std::option::Option<Self> {
-                    match number {
-                        #(#numbers => ::std::option::Option::Some(Self::#variants),)*
-                        _ => ::std::option::Option::None,
-                    }
-                }
-            }
-
+        self.out
+            .open(quote! { impl #cdr::enumerated::Enumerated for #name });
+        self.out.open(quote! {
+            #[inline]
+            fn of_number(number: u32) -> ::std::option::Option<Self>
+        });
+        self.out.open(quote! { match number });
+        for (index, variant) in variants.iter().enumerate() {
+            let number = Literal::usize_unsuffixed(index);
+            self.out
+                .put(quote! { #number => ::std::option::Option::Some(Self::#variant), });
+        }
+        self.put(quote! { _ => ::std::option::Option::None, });
+        (0..3).for_each(|_| self.out.close());
+        self.put(quote! {
             impl #cdr::Write for #name {
                 const SIZE_MAX: usize = <u32 as #cdr::Write>::SIZE_MAX;
 
@@ -129,22 +120,13 @@ impl Generator<'_> {
                     #cdr::enumerated::parse_vec(r, count)
                 }
             }
-        }
-    }
-
-    /// Returns the Rust name of an enumerator.
-    pub(crate) fn enumerator(&self, id: DefId, index: u32) -> String {
-        match &self.model.definition(id).kind {
-            DefinitionKind::Enum(enumerators) => {
-                enumerator_names(enumerators).swap_remove(index as usize)
-            }
-            _ => unreachable!("an enumerator is of an enum"),
-        }
+        });
     }
 }
 
-fn enumerator_names(enumerators: &[(String, Span)]) -> Vec<String> {
-    let mut taken = HashSet::from(["ALL".to_owned()]);
+/// Returns the Rust names of an enum's enumerators.
+pub(super) fn enumerator_names(enumerators: &[(String, Span)]) -> Vec<String> {
+    let mut taken = Taken::from([("ALL".to_owned(), 0)]);
     enumerators
         .iter()
         .map(|(name, _)| unique(enumerator_case(name), &mut taken))

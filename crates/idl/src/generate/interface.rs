@@ -25,20 +25,28 @@ impl<'m> Generator<'m> {
         definition: &Definition,
         interface: &'m Interface,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let all = self.all_operations(id, interface);
         if interface.flavour != Flavour::Plain {
-            return self.trait_alone(id, definition, interface, &all, at);
+            let made = self.trait_alone(id, definition, interface, &all, at)?;
+            self.put(made);
+            return Ok(());
+        }
+        if interface.defined {
+            let service = self.service(id, definition, interface, &all, at)?;
+            self.put(service);
+            let errors = self.error_enums(&all, id, at)?;
+            self.put(errors);
         }
         let reference = self.reference_type(id, definition, interface, &all, at)?;
-        if !interface.defined {
-            return Ok(reference);
+        self.put(reference);
+        if interface.defined {
+            let skeleton = self.skeleton(id, definition, interface, &all, at)?;
+            self.put(skeleton);
+            let asynchronous = self.asynchronous_types(id, definition, interface, &all, at)?;
+            self.put(asynchronous);
         }
-        let errors = self.error_enums(&all, id, at)?;
-        let service = self.service(id, definition, interface, &all, at)?;
-        let skeleton = self.skeleton(id, definition, interface, &all, at)?;
-        let asynchronous = self.asynchronous_types(id, definition, interface, &all, at)?;
-        Ok(quote! { #service #errors #reference #skeleton #asynchronous })
+        Ok(())
     }
 
     /// Generates a local or an abstract interface: only the trait that a servant implements. A local interface's

@@ -1,11 +1,13 @@
 //! Converts IDL names to Rust names (`spec/mapping.md`). One table holds the names of a whole model, so that every
 //! generated file uses the same name for a definition.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use proc_macro2::{Ident, Span};
 
 use super::data::field_names;
+use super::enumeration::enumerator_names;
 use crate::model::implied::reply_name;
 use crate::model::{Access, DefId, DefinitionKind, Interface, Member, Model, ValueForm, Valuetype};
 
@@ -15,12 +17,13 @@ pub(crate) struct Names {
     definitions: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
     values: HashMap<DefId, ValueNames>,
+    enumerators: HashMap<DefId, Vec<String>>,
 }
 
 /// A definition's own name, and its enclosing modules.
 #[derive(Debug, Default)]
 struct Place {
-    modules: Vec<String>,
+    modules: Rc<[String]>,
     name: String,
     /// The module for the definitions inside; equals the name if the definition is a module.
     inner: String,
@@ -63,7 +66,7 @@ pub(crate) struct ValueNames {
 impl Names {
     pub(crate) fn new(model: &Model) -> Self {
         let mut names = Self::default();
-        names.scope(model, model.roots(), &[]);
+        names.scope(model, model.roots(), &Rc::from([]));
         names
     }
 
@@ -81,12 +84,17 @@ impl Names {
         &self.definitions[&id].inner
     }
 
+    /// Returns the enumerators of an enum.
+    pub(crate) fn enumerators(&self, id: DefId) -> &[String] {
+        &self.enumerators[&id]
+    }
+
     pub(crate) fn interface(&self, id: DefId) -> &InterfaceNames {
         &self.interfaces[&id]
     }
 
-    fn scope(&mut self, model: &Model, members: &[DefId], modules: &[String]) {
-        let mut taken = HashSet::new();
+    fn scope(&mut self, model: &Model, members: &[DefId], modules: &Rc<[String]>) {
+        let mut taken = Taken::new();
         // Names of an included file come first, so that they do not depend on the files that include it.
         let file = |id: &DefId| model.definition(*id).span.file;
         for members in members.chunk_by(|one, next| file(one) == file(next)) {
@@ -99,8 +107,8 @@ impl Names {
         &mut self,
         model: &Model,
         members: &[DefId],
-        modules: &[String],
-        taken: &mut HashSet<String>,
+        modules: &Rc<[String]>,
+        taken: &mut Taken,
     ) {
         for &id in members {
             let definition = model.definition(id);
@@ -110,7 +118,7 @@ impl Names {
                 _ => unique(camel_case(&definition.name), taken),
             };
             let place = Place {
-                modules: modules.to_vec(),
+                modules: Rc::clone(modules),
                 inner: name.clone(),
                 name,
             };
@@ -122,19 +130,22 @@ impl Names {
             if !inside.is_empty() {
                 let mut modules = modules.to_vec();
                 modules.push(self.definitions[&id].inner.clone());
-                self.scope(model, inside, &modules);
+                self.scope(model, inside, &modules.into());
             }
         }
     }
 
     /// Adds the names that are generated beside a definition.
-    fn companions(&mut self, model: &Model, id: DefId, taken: &mut HashSet<String>) {
+    fn companions(&mut self, model: &Model, id: DefId, taken: &mut Taken) {
         let kind = &model.definition(id).kind;
         if !matches!(kind, DefinitionKind::Module(_)) && !inside(model, id).is_empty() {
             let inner = unique(snake_case(&model.definition(id).name), taken);
             if let Some(place) = self.definitions.get_mut(&id) {
                 place.inner = inner;
             }
+        }
+        if let DefinitionKind::Enum(enumerators) = kind {
+            self.enumerators.insert(id, enumerator_names(enumerators));
         }
         if let DefinitionKind::Value(value) = kind {
             self.value_companions(id, value, taken);
@@ -166,7 +177,7 @@ impl Names {
     }
 
     /// Adds the names that are generated beside a valuetype.
-    fn value_companions(&mut self, id: DefId, value: &Valuetype, taken: &mut HashSet<String>) {
+    fn value_companions(&mut self, id: DefId, value: &Valuetype, taken: &mut Taken) {
         let name = self.name(id).to_owned();
         let methods = self.methods(&value.interface);
         let errors = errors(&name, &value.interface, &methods, taken);
@@ -206,17 +217,18 @@ impl Names {
         interface: &Interface,
         all: [&str; N],
         of: impl Fn(&InterfaceNames) -> &Vec<String>,
-    ) -> HashSet<String> {
+    ) -> Taken {
         let ancestors = interface.ancestors.iter();
         let names = ancestors.filter_map(|ancestor| self.interfaces.get(ancestor));
         let names = names.flat_map(|names| of(names).iter().cloned());
-        names.chain(all.map(str::to_owned)).collect()
+        let all = names.chain(all.map(str::to_owned));
+        all.map(|name| (name, 0)).collect()
     }
 
     /// Returns the names of the functions that deliver replies to reply handlers.
     fn deliveries(&self, interface: &Interface, methods: &[String]) -> Vec<String> {
         let mut taken = self.inherited(interface, [], |names| &names.methods);
-        taken.extend(methods.iter().cloned());
+        taken.extend(methods.iter().map(|name| (name.clone(), 0)));
         let names = methods.iter().map(|method| format!("deliver_{method}"));
         names.map(|name| unique(name, &mut taken)).collect()
     }
@@ -251,7 +263,7 @@ fn errors(
     name: &str,
     interface: &Interface,
     methods: &[String],
-    taken: &mut HashSet<String>,
+    taken: &mut Taken,
 ) -> Vec<Option<String>> {
     let operations = interface.operations.iter().zip(methods);
     operations
@@ -264,34 +276,47 @@ fn errors(
 
 /// Returns the definitions inside a definition.
 pub(crate) fn inside(model: &Model, id: DefId) -> &[DefId] {
-    match &model.definition(id).kind {
-        DefinitionKind::Module(members) => members,
-        DefinitionKind::Interface(interface) => &interface.members,
-        DefinitionKind::Value(value) => &value.interface.members,
-        DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
-            &structure.nested
-        }
-        DefinitionKind::Union(union) => &union.nested,
-        _ => &[],
-    }
+    model.definition(id).kind.inside()
 }
 
-/// Returns the name, with underscores appended until it is unique.
-pub(crate) fn unique(mut name: String, taken: &mut HashSet<String>) -> String {
-    while !taken.insert(name.clone()) {
-        name.push('_');
+/// Names that are taken, and how often each was asked for.
+pub(crate) type Taken = HashMap<String, u32>;
+
+/// Returns the name, with an underscore appended if it is taken, and with a number too from the third name on. Each
+/// number is tried once, so that many names of one form take no more time than others.
+pub(crate) fn unique(name: String, taken: &mut Taken) -> String {
+    let mut unique = name.clone();
+    loop {
+        if !taken.contains_key(&unique) {
+            taken.insert(unique.clone(), 0);
+            return unique;
+        }
+        let count = taken.entry(name.clone()).or_default();
+        *count += 1;
+        unique = match *count {
+            1 => format!("{name}_"),
+            count => format!("{name}_{count}"),
+        };
     }
-    name
 }
 
 /// Returns a Rust identifier with this name, raw if it is a keyword.
 pub(crate) fn ident(name: &str) -> Ident {
-    if syn::parse_str::<Ident>(name).is_ok() {
-        Ident::new(name, Span::call_site())
-    } else {
+    if KEYWORDS.contains(&name) {
         Ident::new_raw(name, Span::call_site())
+    } else {
+        Ident::new(name, Span::call_site())
     }
 }
+
+/// The keywords of Rust, the reserved ones too.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "Self", "self", "static", "struct", "super", "trait", "true", "try", "type",
+    "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
 
 /// Converts to `NotFoundReason`. A name in that form is unchanged; words in capitals stay in capitals.
 pub(crate) fn camel_case(name: &str) -> String {
@@ -396,6 +421,15 @@ mod tests {
         assert_eq!(camel_case("v1_2"), "V1_2");
         assert_eq!(enumerator_case("RED_LIGHT"), "RedLight");
         assert_eq!(enumerator_case("dk_Attribute"), "DkAttribute");
+    }
+
+    #[test]
+    fn equal_names_are_told_apart_in_few_octets() {
+        let mut taken = Taken::new();
+        let names: Vec<String> = (0..5).map(|_| unique("a".into(), &mut taken)).collect();
+        assert_eq!(names, ["a", "a_", "a_2", "a_3", "a_4"]);
+        assert_eq!(unique("a_5".into(), &mut taken), "a_5");
+        assert_eq!(unique("a".into(), &mut taken), "a_6");
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! The Rust forms of an IDL type, and the traits that its values can implement.
 
-use std::collections::HashSet;
-
 use super::{Generator, Refused};
-use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type, ValueForm};
+use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
@@ -35,17 +33,43 @@ pub(crate) struct Abilities {
 }
 
 impl Abilities {
-    const ALL: Self = Self {
+    pub(super) const ALL: Self = Self {
         copy: true,
         default: true,
         eq: true,
     };
 
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             copy: self.copy && other.copy,
             default: self.default && other.default,
             eq: self.eq && other.eq,
+        }
+    }
+
+    /// Returns the abilities of a type without parts.
+    pub(super) fn of_leaf(ty: &Type) -> Self {
+        match ty {
+            Type::Basic(Basic::Float | Basic::Double) => Self {
+                eq: false,
+                ..Self::ALL
+            },
+            Type::Basic(Basic::TypeCode) => Self {
+                copy: false,
+                default: false,
+                eq: false,
+            },
+            Type::Basic(Basic::Object | Basic::Any | Basic::ValueBase) => Self {
+                copy: false,
+                default: true,
+                eq: false,
+            },
+            Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => Self::ALL,
+            Type::String(_) | Type::WideString(_) => Self {
+                copy: false,
+                ..Self::ALL
+            },
+            _ => Self::ALL,
         }
     }
 }
@@ -249,72 +273,7 @@ impl Generator<'_> {
     }
 
     pub(crate) fn abilities(&self, ty: &Type) -> Abilities {
-        self.abilities_in(ty, &mut HashSet::new())
-    }
-
-    fn abilities_in(&self, ty: &Type, seen: &mut HashSet<DefId>) -> Abilities {
-        match self.model.resolve(ty) {
-            Type::Basic(Basic::Float | Basic::Double) => Abilities {
-                eq: false,
-                ..Abilities::ALL
-            },
-            Type::Basic(Basic::TypeCode) => Abilities {
-                copy: false,
-                default: false,
-                eq: false,
-            },
-            Type::Basic(Basic::Object | Basic::Any | Basic::ValueBase) => Abilities {
-                copy: false,
-                default: true,
-                eq: false,
-            },
-            Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => Abilities::ALL,
-            Type::String(_) | Type::WideString(_) => Abilities {
-                copy: false,
-                ..Abilities::ALL
-            },
-            Type::Basic(_) | Type::Fixed { .. } => Abilities::ALL,
-            Type::Sequence { element, .. } => Abilities {
-                copy: false,
-                default: true,
-                eq: self.abilities_in(element, seen).eq,
-            },
-            Type::Array { element, .. } => self.abilities_in(element, seen),
-            Type::Named(id) => self.abilities_of(*id, seen),
-        }
-    }
-
-    fn abilities_of(&self, id: DefId, seen: &mut HashSet<DefId>) -> Abilities {
-        let parts: Vec<&Type> = match &self.model.definition(id).kind {
-            DefinitionKind::Enum(_) => return Abilities::ALL,
-            DefinitionKind::Struct(s) | DefinitionKind::Exception(s) => {
-                s.members.iter().map(|m| &m.ty).collect()
-            }
-            DefinitionKind::Union(union) => union.cases.iter().map(|case| &case.ty).collect(),
-            _ => {
-                return Abilities {
-                    copy: false,
-                    default: true,
-                    eq: false,
-                };
-            }
-        };
-        // A type contains itself only through a sequence, and a sequence never requires `Copy` or `Default` of its
-        // elements.
-        if !seen.insert(id) {
-            return Abilities::ALL;
-        }
-        let all = parts.into_iter().fold(Abilities::ALL, |all, ty| {
-            all.and(self.abilities_in(ty, seen))
-        });
-        seen.remove(&id);
-        match self.model.definition(id).kind {
-            DefinitionKind::Union(_) => Abilities {
-                default: false,
-                ..all
-            },
-            _ => all,
-        }
+        self.traits.abilities(self.model, ty)
     }
 
     /// Whether `Default` cannot be derived: arrays implement it only up to 32 elements.
@@ -364,9 +323,11 @@ impl Generator<'_> {
                     DefinitionKind::Struct(_)
                     | DefinitionKind::Union(_)
                     | DefinitionKind::Value(_)
-                        if self.reaches(*id, inside) =>
+                        if inside
+                            .last()
+                            .is_some_and(|around| self.traits.contain_each_other(*id, *around)) =>
                     {
-                        self.described(*id, at, inside)?
+                        self.described(*id, at, inside)?.whole()
                     }
                     _ => self.type_code_call(ty, at, span)?,
                 }
@@ -380,44 +341,6 @@ impl Generator<'_> {
             "<{owned} as {}::Typed>::type_code()",
             self.paths.cdr
         ))
-    }
-
-    /// Whether a type contains one of `targets`.
-    fn reaches(&self, from: DefId, targets: &[DefId]) -> bool {
-        let mut seen = HashSet::new();
-        let mut open = vec![from];
-        while let Some(id) = open.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            if targets.contains(&id) {
-                return true;
-            }
-            let parts: Vec<&Type> = match &self.model.definition(id).kind {
-                DefinitionKind::Struct(s) | DefinitionKind::Exception(s) => {
-                    s.members.iter().map(|m| &m.ty).collect()
-                }
-                DefinitionKind::Union(union) => union.cases.iter().map(|case| &case.ty).collect(),
-                DefinitionKind::Alias(target) => vec![target],
-                DefinitionKind::Value(value) => {
-                    open.extend(value.base);
-                    match &value.form {
-                        ValueForm::Box(boxed) => vec![boxed],
-                        _ => value.state.iter().map(|part| &part.member.ty).collect(),
-                    }
-                }
-                _ => Vec::new(),
-            };
-            for mut part in parts {
-                while let Type::Sequence { element, .. } | Type::Array { element, .. } = part {
-                    part = element;
-                }
-                if let Type::Named(id) = part {
-                    open.push(*id);
-                }
-            }
-        }
-        false
     }
 
     /// Reports a definition that has no mapping, at its location.

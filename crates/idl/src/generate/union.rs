@@ -1,12 +1,11 @@
 //! Generates unions: an enum with a variant for each case. The variant of a case with several labels, or of the default
 //! case, also holds the discriminator, so that a value read is written again unchanged.
 
-use std::collections::HashSet;
-
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{camel_case, ident, unique};
+use super::data::Described;
+use super::names::{Taken, camel_case, ident, unique};
 use super::{Generator, Refused, tokens};
 use crate::model::value::{Value, range};
 use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
@@ -29,32 +28,27 @@ impl Generator<'_> {
         definition: &Definition,
         union: &Union,
         at: &[String],
-    ) -> Result<TokenStream, Refused> {
+    ) -> Result<(), Refused> {
         let doc = self.doc("IDL union", definition);
         let switch = tokens(&self.owned(&union.discriminator, at, definition.span)?);
         let (variants, rest) = self.variants(union, at)?;
-        let typed = self.typed(id, &ident(self.names.name(id)), at)?;
         let derives = self.union_derives(union);
         let name = ident(self.names.name(id));
-        let items = variants.iter().map(|variant| {
-            let Variant { name, ty, .. } = variant;
-            let doc = self.part_doc(&format!("`{}`.", variant.case.name), variant.case.span);
+        self.out.open(quote! { #doc #derives pub enum #name });
+        for variant in &variants {
+            let Variant { name, ty, case, .. } = variant;
+            let doc = self.part_doc(&format!("`{}`.", case.name), case.span);
             let kept = variant.keeps.then(|| quote! { #switch, });
-            quote! { #doc #name(#kept #ty) }
-        });
-        let rest_item = rest.as_ref().map(
-            |rest| quote! { #[doc = " A discriminator that selects no case."] #rest(#switch) },
-        );
-        let write = self.write_union(&name, &switch, &variants, rest.as_ref());
-        let parse = self.parse_union(&name, &switch, &variants, rest.as_ref());
-        Ok(quote! {
-            #doc
-            #derives
-            pub enum #name { #(#items,)* #rest_item }
-            #write
-            #parse
-            #typed
-        })
+            self.out.put(quote! { #doc #name(#kept #ty), });
+            self.room(case.span)?;
+        }
+        if let Some(rest) = &rest {
+            self.put(quote! { #[doc = " A discriminator that selects no case."] #rest(#switch), });
+        }
+        self.out.close();
+        self.write_union(&name, &switch, &variants, rest.as_ref());
+        self.parse_union(&name, &switch, &variants, rest.as_ref());
+        self.typed(id, &name, at)
     }
 
     /// Returns the variants. Also returns the name of the variant for discriminators that select no case, if there are
@@ -64,7 +58,7 @@ impl Generator<'_> {
         union: &'m Union,
         at: &[String],
     ) -> Result<(Vec<Variant<'m>>, Option<Ident>), Refused> {
-        let mut taken = HashSet::new();
+        let mut taken = Taken::new();
         let mut variants = Vec::new();
         for case in &union.cases {
             let mut patterns = Vec::new();
@@ -118,36 +112,42 @@ impl Generator<'_> {
     }
 
     fn write_union(
-        &self,
+        &mut self,
         name: &Ident,
         switch: &TokenStream,
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
-    ) -> TokenStream {
+    ) {
         let cdr = tokens(&self.paths.cdr);
         let labelled: Vec<&TokenStream> = variants
             .iter()
             .filter_map(|variant| variant.labels.as_ref())
             .collect();
-        let arms = variants.iter().map(|variant| {
+        self.out.open(quote! { impl #cdr::Write for #name });
+        self.out.open(quote! {
+            fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError>
+        });
+        self.out.open(quote! { match self });
+        for variant in variants {
             let Variant { name, case, .. } = variant;
             let check = self.check_written(&quote! { value }, &case.ty, true);
             if !variant.keeps {
                 let label = &variant.labels;
-                return quote! {
+                self.out.put(quote! {
                     Self::#name(value) => {
                         #check
                         <#switch as #cdr::Write>::write(&#label, w)?;
                         #cdr::Write::write(value, w)
                     }
-                };
+                });
+                continue;
             }
             let foreign = match &variant.labels {
                 Some(labels) => quote! { !matches!(*discriminator, #labels) },
                 None if labelled.is_empty() => quote! { false },
                 None => quote! { matches!(*discriminator, #(#labelled)|*) },
             };
-            quote! {
+            self.out.put(quote! {
                 Self::#name(discriminator, value) => {
                     if #foreign {
                         return Err(#cdr::EncodeError::EnumeratorUnknown);
@@ -156,90 +156,84 @@ impl Generator<'_> {
                     #cdr::Write::write(discriminator, w)?;
                     #cdr::Write::write(value, w)
                 }
-            }
-        });
-        let rest = rest.map(|rest| {
-            quote! {
+            });
+        }
+        if let Some(rest) = rest {
+            self.put(quote! {
                 Self::#rest(discriminator) => {
                     if matches!(*discriminator, #(#labelled)|*) {
                         return Err(#cdr::EncodeError::EnumeratorUnknown);
                     }
                     #cdr::Write::write(discriminator, w)
                 }
-            }
-        });
-        quote! {
-            impl #cdr::Write for #name {
-                fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
-                    match self { #(#arms)* #rest }
-                }
-            }
+            });
         }
+        (0..3).for_each(|_| self.out.close());
     }
 
     fn parse_union(
-        &self,
+        &mut self,
         name: &Ident,
         switch: &TokenStream,
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
-    ) -> TokenStream {
+    ) {
         let cdr = tokens(&self.paths.cdr);
+        self.out.open(quote! { impl<'a> #cdr::Parse<'a> for #name });
+        self.put(quote! {
+            const SIZE_MIN: usize = <#switch as #cdr::Parse<'a>>::SIZE_MIN;
+        });
+        self.out.open(quote! {
+            fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError>
+        });
+        self.put(quote! { let discriminator = <#switch as #cdr::Parse<'a>>::parse(r)?; });
+        self.out.open(quote! { match discriminator });
         // The default's pattern matches everything, so its arm must be the last.
         let (labelled, default): (Vec<_>, Vec<_>) = variants
             .iter()
             .partition(|variant| variant.labels.is_some());
-        let arms = labelled.into_iter().chain(default).map(|variant| {
+        for variant in labelled.into_iter().chain(default) {
             let Variant { name, case, ty, .. } = variant;
             let pattern = variant.labels.clone().unwrap_or_else(|| quote! { _ });
             let check = self.check_read(&quote! { value }, &case.ty);
             let kept = variant.keeps.then(|| quote! { discriminator, });
-            quote! {
+            self.out.put(quote! {
                 #pattern => {
                     let value = <#ty as #cdr::Parse<'a>>::parse(r)?;
                     #check
                     Ok(Self::#name(#kept value))
                 }
-            }
-        });
-        let rest = rest.map(|rest| quote! { _ => Ok(Self::#rest(discriminator)) });
-        quote! {
-            impl<'a> #cdr::Parse<'a> for #name {
-                const SIZE_MIN: usize = <#switch as #cdr::Parse<'a>>::SIZE_MIN;
-
-                fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
-                    let discriminator = <#switch as #cdr::Parse<'a>>::parse(r)?;
-                    match discriminator { #(#arms)* #rest }
-                }
-            }
+            });
         }
+        if let Some(rest) = rest {
+            self.put(quote! { _ => Ok(Self::#rest(discriminator)), });
+        }
+        (0..3).for_each(|_| self.out.close());
     }
 
-    pub(crate) fn described_union(
+    pub(super) fn described_union(
         &mut self,
         definition: &Definition,
         union: &Union,
         at: &[String],
         around: &mut Vec<DefId>,
-    ) -> Result<String, Refused> {
+    ) -> Result<Described, Refused> {
         let switch = self.type_code(&union.discriminator, at, definition.span, around)?;
         let cdr = self.paths.cdr.clone();
-        let mut cases = Vec::new();
+        let mut parts = Vec::new();
         for case in &union.cases {
             let code = self.type_code(&case.ty, at, case.span, around)?;
             for label in &case.labels {
                 let label = label.as_ref().map(label_number);
-                cases.push(format!(
+                parts.push(format!(
                     "{cdr}::typecode::Case {{ label: {label:?}, name: {:?}, type_code: &{code} }}",
                     case.name
                 ));
             }
         }
         let (id, name) = (&definition.repository_id, &definition.name);
-        Ok(format!(
-            "{cdr}::TypeCode::union({id:?}, {name:?}, &{switch}, &[{}])",
-            cases.join(", ")
-        ))
+        let head = format!("{cdr}::TypeCode::union({id:?}, {name:?}, &{switch}, ");
+        Ok(Described::List { head, parts })
     }
 }
 

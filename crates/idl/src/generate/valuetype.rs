@@ -3,13 +3,12 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::data::Described;
 use super::interface::{Declared, inputs, parameter_ident};
 use super::names::{ident, snake_case};
 use super::{Generator, Refused, tokens};
 use crate::model::implied::EXCEPTION_HOLDER;
-use crate::model::{
-    DefId, Definition, DefinitionKind, Operation, Structure, Type, ValueForm, Valuetype,
-};
+use crate::model::{DefId, Definition, DefinitionKind, Operation, Type, ValueForm, Valuetype};
 use crate::text::source::Span;
 
 impl<'m> Generator<'m> {
@@ -88,7 +87,7 @@ impl<'m> Generator<'m> {
         let (name, cdr) = (ident(self.names.name(id)), tokens(&self.paths.cdr));
         let derives = self.state_derives(&[boxed]);
         let ty = tokens(&self.owned(boxed, at, definition.span)?);
-        let code = tokens(&self.described(id, at, &mut Vec::new())?);
+        let code = tokens(&self.described(id, at, &mut Vec::new())?.whole());
         let repository_id = &definition.repository_id;
         Ok(quote! {
             #doc
@@ -154,7 +153,7 @@ impl<'m> Generator<'m> {
             ValueForm::Custom => "Custom",
             _ => "Plain",
         });
-        let code = tokens(&self.described(id, at, &mut Vec::new())?);
+        let code = tokens(&self.described(id, at, &mut Vec::new())?.whole());
         Ok(quote! {
             #doc
             #derives
@@ -272,7 +271,7 @@ impl<'m> Generator<'m> {
         }
         let repository_id = &definition.repository_id;
         if value.form == ValueForm::Abstract {
-            let code = tokens(&self.described(id, at, &mut Vec::new())?);
+            let code = tokens(&self.described(id, at, &mut Vec::new())?.whole());
             return Ok(quote! {
                 #[doc = #doc]
                 pub trait #held: #(#bounds)+* {}
@@ -386,14 +385,14 @@ impl<'m> Generator<'m> {
         value: &Valuetype,
         at: &[String],
         around: &mut Vec<DefId>,
-    ) -> Result<String, Refused> {
+    ) -> Result<Described, Refused> {
         let cdr = self.paths.cdr.clone();
         let (id, name) = (&definition.repository_id, &definition.name);
         if let ValueForm::Box(boxed) = &value.form {
             let boxed = self.type_code(boxed, at, definition.span, around)?;
-            return Ok(format!(
+            return Ok(Described::Whole(format!(
                 "{cdr}::TypeCode::value_box({id:?}, {name:?}, &{boxed})"
-            ));
+            )));
         }
         let modifier = match value.form {
             ValueForm::Custom => "Custom",
@@ -408,46 +407,22 @@ impl<'m> Generator<'m> {
             }
             None => "None".to_owned(),
         };
-        let mut members = Vec::new();
+        let mut parts = Vec::new();
         for part in &value.state {
             let code = self.type_code(&part.member.ty, at, part.member.span, around)?;
-            members.push(format!(
+            parts.push(format!(
                 "{cdr}::generated::state({:?}, &{code}, {})",
                 part.member.name, part.is_public
             ));
         }
-        Ok(format!(
-            "{cdr}::TypeCode::value({id:?}, {name:?}, {cdr}::typecode::ValueModifier::{modifier}, {base}, &[{}])",
-            members.join(", ")
-        ))
+        let head = format!(
+            "{cdr}::TypeCode::value({id:?}, {name:?}, {cdr}::typecode::ValueModifier::{modifier}, {base}, "
+        );
+        Ok(Described::List { head, parts })
     }
 
     /// Whether values of the type may contain values that can be shared.
     pub(super) fn may_share(&self, ty: &Type) -> bool {
-        self.reaches_value(ty, &mut Vec::new())
-    }
-
-    fn reaches_value(&self, ty: &Type, seen: &mut Vec<DefId>) -> bool {
-        let id = match self.model.resolve(ty) {
-            Type::Basic(basic) => return *basic == crate::model::Basic::ValueBase,
-            Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                return self.reaches_value(element, seen);
-            }
-            Type::Named(id) if !seen.contains(id) => *id,
-            _ => return false,
-        };
-        seen.push(id);
-        match &self.model.definition(id).kind {
-            DefinitionKind::Value(_) => !self.is_exception_holder(id),
-            DefinitionKind::Struct(Structure { members, .. })
-            | DefinitionKind::Exception(Structure { members, .. }) => members
-                .iter()
-                .any(|member| self.reaches_value(&member.ty, seen)),
-            DefinitionKind::Union(union) => union
-                .cases
-                .iter()
-                .any(|case| self.reaches_value(&case.ty, seen)),
-            _ => false,
-        }
+        self.traits.shares(self.model, ty)
     }
 }

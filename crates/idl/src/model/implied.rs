@@ -137,8 +137,6 @@ fn handler(
                 .collect(),
             defined: true,
         }),
-        depth: definition.depth,
-        nodes: definition.nodes,
     }
 }
 
@@ -234,7 +232,5 @@ fn exception_holder() -> Definition {
         span: nothing,
         whole: nothing,
         kind: DefinitionKind::Value(Valuetype::declared(ValueForm::Plain)),
-        depth: 0,
-        nodes: 1,
     }
 }

@@ -1,6 +1,7 @@
 //! Evaluates the expression of an `#if`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::limits::NESTING_MAX;
 use crate::text::lexer::Kind;
@@ -11,7 +12,7 @@ use crate::text::source::Sources;
 pub(crate) struct Condition<'a> {
     pub(crate) tokens: &'a [Token],
     pub(crate) sources: &'a Sources,
-    pub(crate) macros: &'a HashMap<String, Vec<Token>>,
+    pub(crate) macros: &'a HashMap<String, Arc<[Token]>>,
 }
 
 impl Condition<'_> {
@@ -83,7 +84,7 @@ impl Condition<'_> {
             }
             Kind::Integer => integer(text),
             Kind::Word if text == "defined" => self.defined(),
-            Kind::Word => match self.macros.get(text).map(Vec::as_slice) {
+            Kind::Word => match self.macros.get(text).map(|body| &**body) {
                 Some([value]) if value.kind == Kind::Integer => {
                     integer(self.sources.text(value.span))
                 }

@@ -6,7 +6,7 @@ use logos::Logos;
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[logos(skip r"[ \t\r\n\x0b\x0c\u{feff}]+")]
 #[logos(skip(r"//[^\n]*", allow_greedy = true))]
-#[logos(skip r"/\*([^*]|\*+[^*/])*\*+/")]
+#[logos(skip(r"/\*", comment))]
 pub(crate) enum Kind {
     /// An identifier or a keyword; the parser distinguishes them.
     #[regex(r"[\p{Alphabetic}_][\p{Alphabetic}0-9_]*")]
@@ -22,8 +22,11 @@ pub(crate) enum Kind {
     #[regex(r"L'([^'\\\n]|\\[^\n][0-9a-fA-F]*)'", priority = 20)]
     WideChar,
     #[regex(r#""([^"\\\n]|\\[^\n])*""#)]
+    #[regex(r#""([^"\\\n]|\\[^\n])*"#, |_| false)]
+    // without its end: an error of its whole length
     String,
     #[regex(r#"L"([^"\\\n]|\\[^\n])*""#, priority = 20)]
+    #[regex(r#"L"([^"\\\n]|\\[^\n])*"#, |_| false, priority = 19)]
     WideString,
     #[token("::")]
     Scope,
@@ -96,41 +99,45 @@ pub(crate) enum Kind {
     End,
 }
 
-/// Extends the token to the end of its line.
-fn directive(lexer: &mut logos::Lexer<'_, Kind>) {
-    lexer.bump(directive_len(lexer.remainder()));
+/// Skips a comment to its end. A comment without an end is an error that extends to the end of the text, so that no
+/// octet is searched twice.
+fn comment(lexer: &mut logos::Lexer<'_, Kind>) -> Result<(), ()> {
+    let len = comment_len(lexer.remainder());
+    lexer.bump(len.unwrap_or(lexer.remainder().len()));
+    len.map(drop).ok_or(())
+}
+
+/// Returns the number of octets up to the end of a comment whose start is read.
+fn comment_len(text: &str) -> Option<usize> {
+    text.find("*/").map(|end| end + 2)
+}
+
+/// Extends the token to the end of its line. A comment without an end is an error, as in [`comment`].
+fn directive(lexer: &mut logos::Lexer<'_, Kind>) -> bool {
+    let len = directive_len(lexer.remainder());
+    lexer.bump(len.unwrap_or(lexer.remainder().len()));
+    len.is_some()
 }
 
 /// Returns the number of octets of a directive, up to the first line end that is neither in a comment nor after a
-/// backslash.
-fn directive_len(text: &str) -> usize {
+/// backslash. Returns `None` if a comment in it has no end.
+fn directive_len(text: &str) -> Option<usize> {
     let octets = text.as_bytes();
     let mut at = 0;
     while at < octets.len() {
         match &octets[at..] {
-            [b'\n', ..] => return at,
+            [b'\n', ..] => return Some(at),
             [b'\\', b'\r', b'\n', ..] => at += 3,
             [b'\\', b'\n', ..] => at += 2,
-            [b'/', b'*', rest @ ..] => {
-                // An unterminated comment ends with its line. The lexer continues with the next line.
-                let Some(end) = rest.windows(2).position(|pair| pair == b"*/") else {
-                    return octets[at..]
-                        .iter()
-                        .position(|&o| o == b'\n')
-                        .map_or(octets.len(), |end| at + end);
-                };
-                at += end + 4;
-            }
+            [b'/', b'*', ..] => at += 2 + comment_len(&text[at + 2..])?,
             [b'/', b'/', ..] => {
-                return octets[at..]
-                    .iter()
-                    .position(|&o| o == b'\n')
-                    .map_or(octets.len(), |end| at + end);
+                let end = octets[at..].iter().position(|&octet| octet == b'\n');
+                return Some(end.map_or(octets.len(), |end| at + end));
             }
             _ => at += 1,
         }
     }
-    octets.len()
+    Some(octets.len())
 }
 
 /// Returns the description of a token kind for error messages.
@@ -208,10 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_comment_or_string_is_an_error_not_a_hang() {
-        assert!(
-            Kind::lexer("/* a").any(|token| token.is_err()) || kinds("/* a").contains(&Kind::Slash)
-        );
-        assert!(Kind::lexer("\"abc\n").any(|token| token.is_err()));
+    fn what_has_no_end_is_one_error_of_its_whole_length() {
+        for text in [
+            "/* a /* b /*",
+            "#define A /* b\n#/*\n#/*",
+            r#""a\"b\"c"#,
+            r#"L"a\"b\"c"#,
+        ] {
+            let tokens: Vec<_> = Kind::lexer(text).spanned().collect();
+            assert_eq!(tokens, [(Err(()), 0..text.len())], "{text}");
+        }
+        let tokens: Vec<_> = Kind::lexer("\"abc\nd").spanned().collect();
+        assert_eq!(tokens, [(Err(()), 0..4), (Ok(Kind::Word), 5..6)]);
     }
 }

@@ -40,8 +40,10 @@ pub(crate) struct Preprocessor<'a> {
     disk: bool,
     sources: Sources,
     reporter: &'a mut Reporter,
-    macros: HashMap<String, Vec<Token>>,
+    macros: HashMap<String, Arc<[Token]>>,
     tokens: Vec<Token>,
+    /// Names that were replaced. Counted as tokens, since a macro's replacement can be empty.
+    replaced: usize,
     size: usize,
     /// Set once a limit is exceeded; nothing more is read then.
     stopped: bool,
@@ -66,6 +68,7 @@ impl<'a> Preprocessor<'a> {
             reporter,
             macros: HashMap::new(),
             tokens: Vec::new(),
+            replaced: 0,
             size: 0,
             stopped: false,
         }
@@ -138,9 +141,8 @@ impl<'a> Preprocessor<'a> {
             match kind {
                 Ok(Kind::Directive) => self.directive(span, &text, &mut branches, depth),
                 Ok(kind) if active => self.push(Token { kind, span }, 0),
-                Err(()) if active => {
-                    let what = &text[range];
-                    self.reporter.report(bad_character(span, what));
+                Err(()) if active || is_unclosed(&text[range.clone()]) => {
+                    self.reporter.report(bad_text(span, &text[range]));
                 }
                 _ => {}
             }
@@ -155,7 +157,7 @@ impl<'a> Preprocessor<'a> {
 
     /// Appends a token; a macro's name is replaced by the macro's tokens.
     fn push(&mut self, token: Token, depth: usize) {
-        if self.tokens.len() >= TOKENS_MAX {
+        if self.tokens.len() + self.replaced >= TOKENS_MAX {
             return self.stop(Diagnostic::new(
                 token.span,
                 format!("there are more than {TOKENS_MAX} tokens"),
@@ -171,7 +173,8 @@ impl<'a> Preprocessor<'a> {
                     "this macro is defined by itself",
                 ));
             }
-            for inner in body.clone() {
+            self.replaced += 1;
+            for &inner in &*Arc::clone(body) {
                 if self.stopped {
                     return;
                 }
@@ -322,7 +325,7 @@ impl<'a> Preprocessor<'a> {
                 .reporter
                 .report(error.help("use a `const`, or a macro without parameters"));
         }
-        self.macros.insert(name, body.to_vec());
+        self.macros.insert(name, body.into());
     }
 
     fn include(&mut self, span: Span, line: &str, depth: usize) {
@@ -436,13 +439,21 @@ fn folder_name(path: &Path) -> String {
     }
 }
 
-fn bad_character(span: Span, what: &str) -> Diagnostic {
-    let first = what.chars().next().unwrap_or(' ');
-    match first {
+/// Whether a refused text is a comment without an end, or a directive with one.
+fn is_unclosed(what: &str) -> bool {
+    what.starts_with("/*") || what.starts_with('#')
+}
+
+fn bad_text(span: Span, what: &str) -> Diagnostic {
+    let first = what.strip_prefix('L').unwrap_or(what).chars().next();
+    match first.unwrap_or(' ') {
+        _ if is_unclosed(what) => {
+            Diagnostic::new(span, "a comment that starts here has no end").help("close it by `*/`")
+        }
         '"' => Diagnostic::new(span, "this string has no end on its line"),
         '\'' => Diagnostic::new(span, "this is not a character literal")
             .help("write one character, or an escape such as '\\n'"),
-        _ => Diagnostic::new(span, format!("the character {first:?} has no place in IDL")),
+        first => Diagnostic::new(span, format!("the character {first:?} has no place in IDL")),
     }
 }
 

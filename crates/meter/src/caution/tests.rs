@@ -2,6 +2,29 @@
 
 use super::*;
 
+#[test]
+fn a_clock_part_that_was_kept_from_its_processor_is_named_with_its_thread() {
+    let starved = TakenTime {
+        part: "clock part on RTS".to_owned(),
+        host: "RTS".to_owned(),
+        thread: "part-clock".to_owned(),
+        time: Duration::from_secs(2),
+        ..TakenTime::default()
+    };
+    let by_pipe = |starved| Caution::ClockByPipe {
+        hosts: "SONAR".to_owned(),
+        starved,
+    };
+    let said = by_pipe(Some(starved)).to_string();
+    let cause = "The part that asks was ready and did not run: 2 s from thread part-clock of the clock part on RTS by";
+    assert!(said.contains(cause), "{said}");
+    let unknown = by_pipe(None).to_string();
+    assert!(
+        unknown.contains("Let UDP pass between the hosts"),
+        "{unknown}"
+    );
+}
+
 fn text() -> String {
     "X".to_owned()
 }

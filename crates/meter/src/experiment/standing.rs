@@ -60,6 +60,15 @@ impl Bound {
         }
     }
 
+    /// The bound as a table has it.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::AtMost(bound) => format!("at most {bound:.2}"),
+            Self::AtLeast(bound) => format!("at least {bound:.2}"),
+        }
+    }
+
     const fn value(self) -> f64 {
         match self {
             Self::AtMost(bound) | Self::AtLeast(bound) => bound,

@@ -188,6 +188,7 @@ mod tests {
             fallback_reason: None,
             hosts: BTreeMap::new(),
             loads: Vec::new(),
+            load_results: Vec::new(),
         };
         let verdict = Verdict {
             kind: VerdictKind::Unproven,

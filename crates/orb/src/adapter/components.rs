@@ -10,13 +10,13 @@ use deckwatch_giop::ior::{LaneEndpoint, LocalLane, TaggedComponent};
 use crate::Policies;
 use crate::rt::{
     Priority, PriorityModelPolicy, Protocol, ProtocolProperties, SharedMemoryProtocolProperties,
-    TcpProtocolProperties, UnixDomainProtocolProperties, protocol_type,
+    TLS_LANE, TcpProtocolProperties, UnixDomainProtocolProperties, protocol_type,
 };
 use crate::rtorb::PoolLane;
 use crate::transport::Endpoint;
 
-/// Returns the endpoints of these lanes, each with its priority: TCP endpoints in TAO's component, endpoints within a
-/// host in a component of our own. The endpoints of the first lane come first; they are the profile's own.
+/// Returns the endpoints of these lanes, each with its priority: TCP endpoints in TAO's component, those over TLS and
+/// within a host in a component of our own. The endpoints of the first lane come first; they are the profile's own.
 pub(crate) fn lane_endpoints<'p>(
     policies: &Policies,
     lanes: impl Iterator<Item = &'p PoolLane>,
@@ -30,6 +30,12 @@ pub(crate) fn lane_endpoints<'p>(
                 Endpoint::Tcp { host, port } => by_tcp.push(LaneEndpoint {
                     host,
                     port,
+                    priority,
+                }),
+                Endpoint::Tls { host, port } => local.push(LocalLane {
+                    protocol: TLS_LANE,
+                    host,
+                    path: port.to_string(),
                     priority,
                 }),
                 Endpoint::Unix { host, path } | Endpoint::SharedMemory { host, path } => {

@@ -462,7 +462,7 @@ impl Poa {
         let mut reach = self.0.realtime.reach(policies, priority)?;
         reach.add(self.0.components());
         let ior = wire::make_ior(repository_id, &reach, &key).map_err(SystemException::from)?;
-        Ok(ObjectRef::new(ior, Some(orb)))
+        Ok(ObjectRef::new(ior, orb))
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     Adapter, PATH_SEPARATOR, Phase, PoaError, PoaManager, PoaState, Policies, RequestProcessing,
     ServantRetention, frames, unknown_adapter,
 };
+use crate::access::{Access, Guard};
 use crate::life_state::Life;
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::rtorb::Threadpool;
@@ -383,6 +384,30 @@ impl Poa {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
         let may = |_| self.adapter().map(drop).map_err(PoaError::from);
         self.0.default_servant.set_if(Some(servant), may)
+    }
+
+    /// Has a table checked before each request for an object of this adapter: what no rule permits raises NO_PERMISSION.
+    /// Rules permit operations by their names, for objects by the path of the adapter and the id. Set it before the
+    /// adapter has objects; it lasts as long as the adapter. Children are not checked by it.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER if it has been set; OBJECT_NOT_EXIST after the end of the adapter.
+    pub fn set_access(&self, access: Access) -> Result<Arc<Guard>, SystemException> {
+        let guard = Arc::new(Guard::of_operations(&self.adapter()?, access));
+        self.set_guard(&guard)?;
+        Ok(guard)
+    }
+
+    /// As [`Poa::set_access`], with a guard that may belong to several adapters of a service.
+    ///
+    /// # Errors
+    /// As [`Poa::set_access`].
+    pub fn set_guard(&self, guard: &Arc<Guard>) -> Result<(), SystemException> {
+        if self.0.set_guard(Arc::clone(guard)) {
+            Ok(())
+        } else {
+            Err(raise::bad_inv_order(own::ACCESS_SET, Completion::No))
+        }
     }
 
     pub(super) fn require(&self, allowed: bool) -> Result<(), PoaError> {

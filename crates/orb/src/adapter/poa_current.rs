@@ -72,6 +72,22 @@ impl PoaCurrent {
     /// # Errors
     /// [`NoContext`]; also if the innermost request that the thread serves belongs to another ORB.
     pub fn caller(&self) -> Result<Caller, NoContext> {
+        Ok(self.caller_at_connection()?.0)
+    }
+
+    /// The name in the certificate of the process that sent the request: the first DNS name, else the first URI, else
+    /// the common name. `None` over a transport without certificates. Looks the connection up.
+    ///
+    /// # Errors
+    /// As [`PoaCurrent::caller`].
+    pub fn caller_name(&self) -> Result<Option<Arc<str>>, NoContext> {
+        Ok(self.caller_at_connection()?.1)
+    }
+
+    /// The caller, its name, and whether it connected from the address that it connected to.
+    pub(crate) fn caller_at_connection(
+        &self,
+    ) -> Result<(Caller, Option<Arc<str>>, bool), NoContext> {
         let pools = self.0.pools().ok_or(NoContext)?;
         let lane = pools.find_lane(|lane| lane.server.is_served_here());
         let lane = lane.ok_or(NoContext)?;
@@ -83,6 +99,14 @@ impl PoaCurrent {
     #[must_use]
     pub fn caller_connection(&self) -> CallerConnection {
         Server::connection_served_here()
+    }
+
+    /// How many services have passed on the request that the calling thread serves: 0 outside of a request, and for one
+    /// that its first caller sent. A service that calls others for its callers passes on one more
+    /// ([`ObjectRef::with_hops`]), up to [`crate::limits::HOPS_MAX`].
+    #[must_use]
+    pub fn hops(&self) -> u8 {
+        Server::hops_served_here()
     }
 
     /// The connections of the ORB that are open now, and that of collocated calls. A service finds out by it which of

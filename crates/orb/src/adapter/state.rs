@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use deckwatch_giop::Request;
 use deckwatch_giop::ior::TaggedComponent;
 use deckwatch_sync::{PiMutex, PiMutexGuard, Settable, TableFull};
 
@@ -18,6 +19,7 @@ use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, PATH_SEPARATOR, Poa, PoaError, PoaManager,
     Policies, RequestProcessing, ServantRetention, ThreadPolicy,
 };
+use crate::access::Guard;
 use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
 use crate::{Completion, Servant, SlotKey, SystemException, minor, raise};
@@ -34,10 +36,19 @@ pub(crate) struct PoaState {
     pub(super) servant_manager: Settable<ServantManager>,
     pub(super) activator: Settable<Arc<dyn AdapterActivator>>,
     pub(super) turns: ActivatorTurns,
+    /// What upcalls have to pass: [`SERIAL`] and [`GUARDED`].
+    barriers: AtomicU8,
     /// Held during each upcall under SINGLE_THREAD_MODEL.
     serial: PiMutex<()>,
+    /// Checks the callers of the objects.
+    guard: OnceLock<Arc<Guard>>,
     pub(super) ids: AtomicU64,
 }
+
+/// One upcall at a time.
+const SERIAL: u8 = 1;
+/// Callers are checked.
+const GUARDED: u8 = 2;
 
 /// What identifies an adapter, and what its references are made with.
 pub(super) struct Identity {
@@ -88,7 +99,9 @@ impl PoaState {
         realtime: Realtime,
         phase: Phase,
     ) -> Self {
+        let is_serial = policies.thread == ThreadPolicy::SingleThreadModel;
         Self {
+            barriers: AtomicU8::new(if is_serial { SERIAL } else { 0 }),
             policies,
             realtime,
             manager,
@@ -107,6 +120,7 @@ impl PoaState {
             activator: Settable::empty(),
             turns: ActivatorTurns::default(),
             serial: PiMutex::default(),
+            guard: OnceLock::new(),
             ids: AtomicU64::new(0),
         }
     }
@@ -163,8 +177,55 @@ impl PoaState {
         self.policies.thread == ThreadPolicy::SingleThreadModel
     }
 
+    /// Lets an upcall pass: checks its caller, and locks the upcalls under SINGLE_THREAD_MODEL. Each road to a servant
+    /// leads through here. `servant` is `None` before a servant locator has been called.
+    ///
+    /// # Errors
+    /// NO_PERMISSION if the adapter is guarded and its table does not permit the request.
+    #[inline]
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        id: &[u8],
+        servant: Option<&dyn Servant>,
+    ) -> Result<Option<PiMutexGuard<'_, ()>>, SystemException> {
+        // SYNC: pairs with the store in `set_guard`.
+        let barriers = self.barriers.load(Ordering::Acquire);
+        if barriers == 0 {
+            return Ok(None);
+        }
+        if barriers & GUARDED != 0 {
+            self.check_access(request, id, servant)?;
+        }
+        Ok(self.serialise())
+    }
+
+    /// Checks the caller of a request, if the adapter is guarded.
+    ///
+    /// # Errors
+    /// NO_PERMISSION.
+    pub(crate) fn check_access(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        id: &[u8],
+        servant: Option<&dyn Servant>,
+    ) -> Result<(), SystemException> {
+        match self.guard.get() {
+            Some(guard) => guard.check_request(&Poa::of(self), request, id, servant),
+            None => Ok(()),
+        }
+    }
+
+    /// Has a guard check all callers from now on, once. Returns false if there is a guard already.
+    pub(super) fn set_guard(&self, guard: Arc<Guard>) -> bool {
+        let is_first = self.guard.set(guard).is_ok();
+        // SYNC: pairs with the load in `admit`.
+        self.barriers.fetch_or(GUARDED, Ordering::Release);
+        is_first
+    }
+
     /// Locks the upcalls under SINGLE_THREAD_MODEL. A thread that is in an upcall of the adapter already needs no lock.
-    pub(crate) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
+    pub(super) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
         (self.is_serial() && !frames::is_within_adapter(self.identity.incarnation, self.slot()))
             .then(|| self.serial.lock("adapter.single_thread"))
     }

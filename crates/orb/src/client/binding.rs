@@ -13,6 +13,7 @@ use super::outbox::Outbox;
 use crate::connection::bidirectional::Bidirectional;
 use crate::counters::{Counter, Counters};
 use crate::limits::{IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX};
+use crate::origin::Origin;
 use crate::rt::PriorityBand;
 use crate::trace::{CallNumber, Side};
 use crate::transport::{Endpoint, Instant64, StreamOptions, TransportError};
@@ -23,6 +24,8 @@ pub(crate) struct Quality {
     /// The priorities whose calls share the connections; without one, all.
     pub(crate) band: Option<PriorityBand>,
     pub(crate) options: StreamOptions,
+    /// Which references use them: addresses of other origins may be checked otherwise.
+    pub(crate) origin: Origin,
 }
 
 /// The connections to one endpoint.
@@ -103,8 +106,7 @@ impl Binding {
         let begun = trace.begin();
         let peer = &self.endpoint;
         let stream = client
-            .transport
-            .connect(peer, &self.quality.options, Some(deadline))
+            .connect(self.quality.origin, peer, &self.quality.options, deadline)
             .inspect_err(|error| {
                 client.counters.count(Counter::ConnectFailures);
                 let waited = trace.since(begun);

@@ -96,6 +96,9 @@ impl ClientConnection {
         let reply = match received {
             Ok(reply) => reply,
             Err(mut failure) => {
+                if inbound.is_tls() {
+                    failure = Failure::tls_demanded();
+                }
                 let is_within = inbound.is_within_message();
                 let (number, call) = (self.life.number, attempt.call.number);
                 client

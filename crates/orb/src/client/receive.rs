@@ -88,7 +88,8 @@ impl ClientConnection {
             Ok(count) if count != 0 => Ok(Some(count)),
             Err(TransportError::TimedOut) => Ok(None),
             Err(TransportError::Refused) => Err(Failure::not_accepted(client)),
-            Ok(_) | Err(_) => Err(Failure::lost(client)),
+            Ok(_) => Err(Failure::lost(client)),
+            Err(error) => Err(Failure::lost_for(client, error)),
         }
     }
 

@@ -8,6 +8,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | connect refused or timed out, host unknown or unreachable | NO | next address | TRANSIENT | part 2, 7.6.7 |
 //! | connect not finished when the call's own time ends | NO | no | TIMEOUT | part 1, 17.2.4 |
+//! | address out of the reach of the peer that gave it | NO | next address | NO_PERMISSION | - |
 //! | connect without descriptors; packet priority denied | NO | no | NO_RESOURCES; NO_PERMISSION | - |
 //! | connection closed, policy NO_RECONNECT, reference bound | NO | no | REBIND | part 1, 17.2.1 |
 //! | message not written whole | NO | new connection, next address | COMM_FAILURE | part 2, 9.5.1 |
@@ -108,6 +109,14 @@ impl Failure {
                 let denied = own::NETWORK_PRIORITY_DENIED;
                 return Self::last(raise::no_permission(denied, Completion::No));
             }
+            // Another address of the object might be one without TLS: whoever breaks a handshake must not lead there.
+            error if tls_exception(error).is_some() => {
+                client.counters.count(Counter::CommFailures);
+                return Self::of_tls(error, Completion::No);
+            }
+            TransportError::OutOfReach => {
+                return Self::retriable(raise::no_permission(own::OUT_OF_REACH, Completion::No));
+            }
             TransportError::TimedOut => own::CONNECT_TIMED_OUT,
             TransportError::Refused => own::CONNECT_REFUSED,
             TransportError::UnknownHost => own::HOST_UNKNOWN,
@@ -146,6 +155,33 @@ impl Failure {
         Self::last(raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe))
     }
 
+    /// The connection ended, for this reason, while a reply was awaited. A server that refuses our certificate says so
+    /// when the first request is on its way.
+    #[cold]
+    pub(super) fn lost_for(client: &Client, error: TransportError) -> Self {
+        if tls_exception(error).is_some() {
+            client.counters.count(Counter::CommFailures);
+            return Self::of_tls(error, Completion::Maybe);
+        }
+        Self::lost(client)
+    }
+
+    fn of_tls(error: TransportError, completed: Completion) -> Self {
+        let exception = tls_exception(error);
+        let failed = || raise::comm_failure(own::TLS_FAILED, completed);
+        let exception = exception.unwrap_or_else(failed);
+        Self::last(SystemException {
+            completed,
+            ..exception
+        })
+    }
+
+    /// The server answered in TLS: it has read nothing of a plain request.
+    #[cold]
+    pub(super) const fn tls_demanded() -> Self {
+        Self::last(raise::comm_failure(own::TLS_DEMANDED, Completion::No))
+    }
+
     /// MessageError: which message it answers is not known.
     #[cold]
     pub(super) fn message_refused(client: &Client) -> Self {
@@ -177,6 +213,27 @@ impl Failure {
     pub(super) const fn addressing_refused() -> Self {
         Self::last(raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No))
     }
+}
+
+/// The exception of an error of TLS; `None`: it is no such error.
+fn tls_exception(error: TransportError) -> Option<SystemException> {
+    let no_permission = match error {
+        TransportError::TlsNotSet => own::TLS_NOT_SET,
+        TransportError::Untrusted => own::TLS_UNTRUSTED,
+        TransportError::CertificateExpired => own::TLS_EXPIRED,
+        TransportError::CertificateRevoked => own::TLS_REVOKED,
+        TransportError::CertificateOfAnother => own::TLS_OTHER_HOST,
+        TransportError::CertificateMissing | TransportError::CertificateUnfit => own::TLS_UNFIT,
+        TransportError::RefusedByPeer => own::TLS_REFUSED,
+        TransportError::NotTls => {
+            return Some(raise::comm_failure(own::TLS_PEER_PLAIN, Completion::No));
+        }
+        TransportError::HandshakeFailed => {
+            return Some(raise::comm_failure(own::TLS_FAILED, Completion::No));
+        }
+        _ => return None,
+    };
+    Some(raise::no_permission(no_permission, Completion::No))
 }
 
 /// Tries `targets` in turn: returns what the first of them returns that does not fail in a retriable way.

@@ -180,7 +180,7 @@ impl Bidirectional {
     fn leads_to(&self, ior: &Ior) -> bool {
         let known = self.points.lock("bidirectional.leads_to");
         ior.iiop_profiles().flatten().any(|profile| {
-            let mut addresses = profile.addresses();
+            let mut addresses = profile.addresses().chain(profile.tls_addresses());
             profile.minor >= 2
                 && addresses.any(|(host, port)| known.contains(&ListenPoint { host, port }))
         })

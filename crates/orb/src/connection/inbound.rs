@@ -11,7 +11,8 @@ use std::sync::Arc;
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
 
-use crate::budget::{Budget, OverBudget};
+use crate::accounts::{Account, Bound};
+use crate::budget::OverBudget;
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE};
 use crate::slab::Slab;
 use crate::transport::Instant64;
@@ -88,9 +89,9 @@ pub(crate) struct Inbound {
     /// Messages in fragments; allocated with the first fragment.
     assembly: Option<Box<Assembly>>,
     size_max: usize,
-    /// Shared by the connections of a lane. A client's connections have none: their calls bound them.
-    budget: Option<Arc<Budget>>,
-    /// What has been taken of the budget.
+    /// That of the peer, at a lane. A client's connections have none: their calls bound them.
+    account: Option<Arc<Account>>,
+    /// What has been taken from the account.
     charged: usize,
     /// Since when a message has been unfinished.
     begun: Option<Instant64>,
@@ -100,43 +101,43 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     /// Empty. Messages above `size_max` octets are a fault.
-    pub(crate) const fn new(size_max: usize, budget: Option<Arc<Budget>>) -> Self {
+    pub(crate) const fn new(size_max: usize, account: Option<Arc<Account>>) -> Self {
         Self {
             buffer: None,
             consumed: 0,
             filled: 0,
             assembly: None,
             size_max,
-            budget,
+            account,
             charged: 0,
             begun: None,
             begun_train: None,
         }
     }
 
-    /// Starts with a buffer that has been read into already, outside any budget. Without `count` the buffer is kept for
+    /// Starts with a buffer that has been read into already, outside any account. Without `count` the buffer is kept for
     /// reuse only.
     pub(crate) fn begin(&mut self, buffer: Vec<u8>, count: Option<usize>) {
-        debug_assert!(self.buffer.is_none() && self.budget.is_none());
+        debug_assert!(self.buffer.is_none() && self.account.is_none());
         self.buffer = Some(buffer);
         self.filled = count.unwrap_or(0);
     }
 
-    /// Changes the amount taken of the budget to `octets`.
+    /// Changes the amount taken from the account to `octets`.
     fn charge(&mut self, octets: usize) -> Result<(), OverBudget> {
-        if let Some(budget) = &self.budget {
-            if octets > self.charged && !budget.take(octets - self.charged) {
+        if let Some(account) = &self.account {
+            if octets > self.charged && !account.take(Bound::Inbound, octets - self.charged) {
                 return Err(OverBudget);
             }
             if octets < self.charged {
-                budget.give(self.charged - octets);
+                account.give(Bound::Inbound, self.charged - octets);
             }
             self.charged = octets;
         }
         Ok(())
     }
 
-    /// The amount that counts in the budget if the buffer has `len` octets.
+    /// The amount that counts in the account if the buffer has `len` octets.
     fn cost(&self, len: usize, slab: &Slab) -> usize {
         let joined = self.assembly.as_ref().map_or(0, |trains| trains.held());
         len.saturating_sub(slab.size) + joined
@@ -195,7 +196,9 @@ impl Inbound {
             self.consumed = 0;
         }
         if self.filled == buffer.len() {
-            buffer.reserve_exact(len - buffer.len());
+            let more = len - buffer.len();
+            // A peer has announced the size: the process must not end for want of memory.
+            buffer.try_reserve_exact(more).map_err(|_| OverBudget)?;
             buffer.resize(len, 0);
         }
         let (there, room) = buffer.split_at_mut(self.filled);
@@ -251,6 +254,13 @@ impl Inbound {
     /// Whether a message has begun to arrive, whole or in fragments, and not ended.
     pub(crate) fn is_within_message(&self) -> bool {
         self.consumed != self.filled || self.oldest_train().is_some()
+    }
+
+    /// Whether the octets that wait begin with an alert of TLS, in place of a message.
+    pub(crate) fn is_tls(&self) -> bool {
+        let buffer = self.buffer.as_deref().unwrap_or_default();
+        let waiting = buffer.get(self.consumed..self.filled);
+        waiting.is_some_and(|waiting| waiting.starts_with(TLS_ALERT))
     }
 
     /// Parsing pauses, so the time limit of an unfinished message starts again afterwards.
@@ -362,6 +372,9 @@ impl Inbound {
         }
     }
 }
+
+/// How a record of TLS begins that holds an alert: a server of TLS sends one where it reads GIOP.
+const TLS_ALERT: &[u8] = &[21, 3];
 
 /// The next size of a full buffer of `len` octets: double, but first the largest that the slab keeps.
 const fn next_len(len: usize) -> usize {

@@ -1,12 +1,11 @@
-//! What a lane lends to its connections: poller, buffers, budgets, clock, counters and trace.
+//! What a lane lends to its connections: poller, buffers, accounts, clock, counters and trace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::budget::Budget;
+use crate::accounts::Accounts;
 use crate::counters::{Counter, Counters};
-use crate::limits::OUTBOUND_SHARES;
 use crate::slab::Slab;
 use crate::trace::Trace;
 use crate::transport::{Instant64, Poller, Transport};
@@ -21,10 +20,8 @@ pub(crate) struct Io {
     pub(crate) counters: Arc<Counters>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) sizes: Sizes,
-    /// Octets of unfinished messages.
-    pub(crate) inbound: Arc<Budget>,
-    /// Octets of replies that peers have not read.
-    pub(crate) outbound: Arc<Budget>,
+    /// What peers hold.
+    pub(crate) accounts: Arc<Accounts>,
     /// A message may be unfinished, on its way in or out: housekeeping must look for overdue ones.
     unfinished: AtomicBool,
 }
@@ -37,7 +34,7 @@ impl Io {
         counters: Arc<Counters>,
         trace: Arc<Trace>,
         sizes: Sizes,
-        [inbound, outbound]: [Arc<Budget>; 2],
+        accounts: Arc<Accounts>,
     ) -> Self {
         Self {
             poller,
@@ -46,8 +43,7 @@ impl Io {
             counters,
             trace,
             sizes,
-            inbound,
-            outbound,
+            accounts,
             unfinished: AtomicBool::new(false),
         }
     }
@@ -60,11 +56,6 @@ impl Io {
     #[inline]
     pub(crate) fn now(&self) -> Instant64 {
         self.transport.now()
-    }
-
-    /// Octets that one peer may leave unread.
-    pub(super) fn outbound_share(&self) -> usize {
-        self.outbound.max() / OUTBOUND_SHARES
     }
 
     #[inline]

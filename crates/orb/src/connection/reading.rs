@@ -10,6 +10,7 @@ use deckwatch_sync::{Claim, Claimed};
 
 use super::state::{ADOPTED, BROUGHT, ENDED, HANDED_OVER, HELD_UP, PARTED, SIGNALLED};
 use super::{Arrived, Connection, Inbound, Io};
+use crate::accounts::Account;
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, SPIN_SLICE};
 use crate::trace::{CallNumber, Direction};
@@ -68,10 +69,10 @@ pub(super) struct ReadHalf {
 }
 
 impl ReadHalf {
-    pub(super) fn new(io: &Io) -> Self {
-        let budget = Some(Arc::clone(&io.inbound));
+    pub(super) fn new(account: &Arc<Account>, io: &Io) -> Self {
+        let account = Some(Arc::clone(account));
         Self {
-            inbound: Claim::new(Inbound::new(io.sizes.message_max, budget)),
+            inbound: Claim::new(Inbound::new(io.sizes.message_max, account)),
             begun: AtomicU64::new(0),
             used: AtomicU64::new(io.transport.now_coarse().0),
             streak: AtomicUsize::new(0),

@@ -16,7 +16,8 @@ use deckwatch_sync::{Claim, PiMutex, PiMutexGuard, SlotKey};
 
 use super::state::{HELD_UP, PARTED};
 use super::{Connection, Io, key_of};
-use crate::budget::{Budget, OverBudget};
+use crate::accounts::{Account, Bound};
+use crate::budget::OverBudget;
 use crate::counters::Counter;
 use crate::limits::LAST_WORD_WAIT;
 use crate::trace::{CallNumber, Direction};
@@ -31,17 +32,17 @@ struct Outbound {
     sent: usize,
     /// The poller watches for room to write.
     awaits_room: bool,
-    /// Shared with the other connections of the lane.
-    budget: Arc<Budget>,
+    /// That of the peer.
+    account: Arc<Account>,
 }
 
 impl Outbound {
-    const fn new(budget: Arc<Budget>) -> Self {
+    const fn new(account: Arc<Account>) -> Self {
         Self {
             octets: Vec::new(),
             sent: 0,
             awaits_room: false,
-            budget,
+            account,
         }
     }
 
@@ -53,10 +54,17 @@ impl Outbound {
         &self.octets[self.sent..]
     }
 
-    /// Queues `octets` behind the others, up to `max` in all.
-    fn push(&mut self, octets: &[u8], max: usize) -> Result<(), OverBudget> {
+    /// Queues `octets` behind the others. Messages that wait for the current writer only are no fault of the peer, and
+    /// may exceed its share.
+    fn push(&mut self, octets: &[u8]) -> Result<(), OverBudget> {
         let waiting = self.octets.len() - self.sent;
-        if waiting + octets.len() > max || !self.budget.take(octets.len()) {
+        let is_taken = if self.awaits_room {
+            self.account.take(Bound::Outbound, octets.len())
+        } else {
+            self.account
+                .take_beyond_share(Bound::Outbound, octets.len())
+        };
+        if !is_taken {
             return Err(OverBudget);
         }
         if self.sent > waiting {
@@ -64,14 +72,17 @@ impl Outbound {
             self.sent = 0;
         }
         // Growing by doubling could take twice the budget.
-        self.octets.reserve_exact(octets.len());
+        if self.octets.try_reserve_exact(octets.len()).is_err() {
+            self.account.give(Bound::Outbound, octets.len());
+            return Err(OverBudget);
+        }
         self.octets.extend_from_slice(octets);
         Ok(())
     }
 
-    /// Queues the rest of a partly written message before the others, up to `max` octets of it.
-    fn push_first(&mut self, rest: &[u8], max: usize) -> Result<(), OverBudget> {
-        if rest.len() > max || !self.budget.take(rest.len()) {
+    /// Queues the rest of a partly written message before the others.
+    fn push_first(&mut self, rest: &[u8]) -> Result<(), OverBudget> {
+        if !self.account.take(Bound::Outbound, rest.len()) {
             return Err(OverBudget);
         }
         self.octets.splice(..self.sent, rest.iter().copied());
@@ -82,7 +93,7 @@ impl Outbound {
     /// Takes `count` written octets off.
     fn advance(&mut self, count: usize) {
         self.sent += count;
-        self.budget.give(count);
+        self.account.give(Bound::Outbound, count);
         if self.sent == self.octets.len() {
             self.octets.clear();
             self.sent = 0;
@@ -119,10 +130,10 @@ pub(super) struct WriteHalf {
 }
 
 impl WriteHalf {
-    pub(super) fn new(io: &Io) -> Self {
+    pub(super) fn new(account: &Arc<Account>) -> Self {
         Self {
             right: Claim::new(()),
-            queue: PiMutex::new(Outbound::new(Arc::clone(&io.outbound))),
+            queue: PiMutex::new(Outbound::new(Arc::clone(account))),
             owed_since: AtomicU64::new(0),
         }
     }
@@ -213,13 +224,7 @@ impl Connection {
         if queue.octets.capacity() == 0 {
             queue.octets = io.slab.lend_empty();
         }
-        // Messages that wait for the current writer only are no fault of the peer.
-        let share = if awaits_room {
-            io.outbound_share()
-        } else {
-            usize::MAX
-        };
-        let pushed = queue.push(octets, share);
+        let pushed = queue.push(octets);
         self.note_waiting(io, &mut queue, pushed);
         if is_flagged || !awaits_room {
             self.write_waiting(io, &mut queue);
@@ -238,7 +243,7 @@ impl Connection {
             Ok(count) if count == octets.len() => {}
             Ok(count) => {
                 // Other threads may have queued messages meanwhile.
-                let pushed = queue.push_first(&octets[count..], io.outbound_share());
+                let pushed = queue.push_first(&octets[count..]);
                 self.note_waiting(io, queue, pushed);
                 self.await_room(io, queue);
             }

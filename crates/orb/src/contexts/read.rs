@@ -8,15 +8,30 @@
 //! | 10 | RTCorbaPriority | request | [`priority`] | the server, for the servant's thread |
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | [`priority_range`] | the lane, which must serve the range |
 //! | 14 | ExceptionDetailMessage | reply | `exception_detail::receive` | the caller, by [`crate::exception_detail`] |
+//! | 0x44570003 | DeckwatchHops | request | `hops_of` | services, by [`crate::PoaCurrent::hops`] |
 //! | any | - | request, reply | - | interceptors; SchedulingInfo (30) is read by those of the scheduling crate |
 
 use deckwatch_cdr::CharSet;
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::ior::code_sets::CodeSetContext;
-use deckwatch_giop::{Request, context_id, parse_priority_context, parse_priority_range_context};
+use deckwatch_giop::{
+    Request, ServiceContext, context_id, parse_priority_context, parse_priority_range_context,
+};
 
+use super::hops::hops_of;
+use super::written::echoed_priority;
 use crate::rt::Priority;
 use crate::{Completion, SystemException, minor, raise};
+
+/// What of a request the whole of its serving needs: the priority that its reply carries as it came, and how many
+/// services have passed it on.
+#[inline]
+pub(crate) fn carried<'r>(request: &Request<'r>) -> (Option<ServiceContext<'r>>, u8) {
+    if request.contexts.is_empty() {
+        return (None, 0);
+    }
+    (echoed_priority(request), hops_of(request))
+}
 
 /// The code set of `string` that a request announces for its connection.
 ///

@@ -20,6 +20,7 @@ use super::writing::{Lost, Writing};
 use crate::connection::inbound::Inbound;
 use crate::counters::Counter;
 use crate::limits::CONNECT_TIMEOUT;
+use crate::origin::Origin;
 use crate::trace::{CallNumber, Side};
 use crate::transport::{Endpoint, Instant64, Interest, Stream, StreamOptions, TransportError};
 
@@ -31,6 +32,8 @@ pub(super) struct Peer {
     /// The code sets that the server is told with the first request.
     pub(super) code_sets: Option<[u8; 12]>,
     pub(super) options: StreamOptions,
+    /// Which receivers use it: addresses of other origins may be checked otherwise.
+    pub(super) origin: Origin,
 }
 
 /// A connection, open or to be opened when something is to be written.
@@ -235,8 +238,19 @@ impl Connection {
         if sending.link == Link::Closed {
             sending.link = Link::Opening;
             drop(sending);
-            self.open();
+            // The caller may be a thread that serves: it waits for no name.
+            if self.needs_resolver() && !self.worker.calls.is_turned_by_hand() {
+                self.worker.openers.post(self);
+            } else {
+                self.open();
+            }
         }
+    }
+
+    /// Whether to open it resolves a host name.
+    pub(super) fn needs_resolver(&self) -> bool {
+        let address = self.sending.lock("delivery.address").address;
+        self.peer.addresses[address].needs_resolver()
     }
 
     /// Begins to connect. Without the lock, because to resolve a name takes time.
@@ -245,7 +259,9 @@ impl Connection {
         let address = self.sending.lock("delivery.open").address;
         let endpoint = &self.peer.addresses[address];
         let begun = client.trace.begin();
-        let connected = client.transport.begin_connect(endpoint, &self.peer.options);
+        let within = client.transport.now().after(CONNECT_TIMEOUT);
+        let (origin, options) = (self.peer.origin, &self.peer.options);
+        let connected = client.begin_connect(origin, endpoint, options, within);
         let waited = client.trace.since(begun);
         let mut sending = self.sending.lock("delivery.opened");
         if self.worker.is_closed() || self.users.load(Ordering::Relaxed) == 0 {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use deckwatch_sync::PiMutex;
 
 use super::connection::Connection;
-use crate::limits::DELIVERY_OPENERS_MAX;
+use crate::limits::{DELIVERY_OPENERS_MAX, DELIVERY_RESOLVING_MAX};
 
 /// Connections to open, and the threads that open them. A thread ends when nothing is left.
 #[derive(Default)]
@@ -17,6 +17,8 @@ pub(super) struct Openers(PiMutex<State>);
 struct State {
     waiting: VecDeque<Arc<Connection>>,
     threads: usize,
+    /// Threads that resolve a host name.
+    resolving: usize,
 }
 
 impl Openers {
@@ -38,17 +40,26 @@ impl Openers {
     }
 
     fn run(&self) {
-        while let Some(connection) = self.next() {
+        while let Some((connection, resolves)) = self.next() {
             connection.open();
+            self.0.lock("delivery.opened").resolving -= usize::from(resolves);
         }
     }
 
-    /// `None`: the calling thread is to end.
-    fn next(&self) -> Option<Arc<Connection>> {
+    /// The next connection, and whether it resolves a host name. `None`: the calling thread is to end. Names never
+    /// occupy all threads: those that resolve some go on with the others.
+    fn next(&self) -> Option<(Arc<Connection>, bool)> {
         let mut state = self.0.lock("delivery.openers");
-        let next = state.waiting.pop_front();
-        state.threads -= usize::from(next.is_none());
-        next
+        let may_resolve = state.resolving < DELIVERY_RESOLVING_MAX;
+        let is_next = |connection: &Arc<Connection>| may_resolve || !connection.needs_resolver();
+        let next = state.waiting.iter().position(is_next);
+        let Some(next) = next.and_then(|next| state.waiting.remove(next)) else {
+            state.threads -= 1;
+            return None;
+        };
+        let resolves = next.needs_resolver();
+        state.resolving += usize::from(resolves);
+        Some((next, resolves))
     }
 
     pub(super) fn close(&self) {

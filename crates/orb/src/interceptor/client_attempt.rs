@@ -260,7 +260,7 @@ impl ClientFlow {
                 response: call.response,
                 is_synchronous,
                 policies: *call.policies,
-                request_contexts: Vec::new(),
+                request_contexts: call.contexts.to_vec(),
                 earlier_contexts: last.map(|last| last.contexts).unwrap_or_default(),
                 is_repeated: false,
                 reply_contexts: Vec::new(),

@@ -21,7 +21,7 @@ impl Lane {
     /// Closes a connection.
     pub(super) fn close(&self, key: SlotKey, connection: &Connection) {
         connection.shut(&self.io);
-        if let Some(was_full) = self.connections.remove(key) {
+        if let Some(was_full) = self.connections.remove(key, connection) {
             self.forget_early(connection);
             Service::new(self, connection).forget_queue();
             self.io.count(Counter::ConnectionsClosed);
@@ -49,12 +49,13 @@ impl Lane {
         true
     }
 
-    /// Closes the connection that has brought nothing for the longest time, and for `idle_for` at least, to make room
-    /// for another. Returns false if there is none.
-    pub(super) fn evict(&self, idle_for: Duration) -> bool {
+    /// Closes the connection among some that has brought nothing for the longest time, and for `idle_for` at least, to
+    /// make room for another. If there is none, closes one that has never brought a whole message. Returns false if
+    /// there is none of those either.
+    pub(super) fn evict(&self, idle_for: Duration, among: impl Fn(&Connection) -> bool) -> bool {
         let now = self.io.transport.now_coarse();
         let mut tried = Instant64(0);
-        while let Some((used, key)) = self.connections.oldest_quiet(now, idle_for, tried) {
+        while let Some((used, key)) = self.connections.oldest_quiet(now, idle_for, tried, &among) {
             if let Some(connection) = self.connections.pin(key)
                 && self.close_if_quiet(key, &connection)
             {
@@ -63,7 +64,13 @@ impl Lane {
             }
             tried = used;
         }
-        false
+        let silent = self.connections.never_greeted(now, &among);
+        let silent = silent.and_then(|key| self.connections.pin(key));
+        silent.is_some_and(|connection| {
+            self.io.count(Counter::ConnectionsEvicted);
+            self.close(connection.key(), &connection);
+            true
+        })
     }
 
     /// Closes connections whose message takes too long to arrive, or whose peer reads nothing of what waits for it.

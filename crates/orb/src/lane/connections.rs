@@ -1,29 +1,33 @@
 //! The connections of a lane, and which of them are overdue, idle or may be closed for a new one.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deckwatch_sync::{Pinned, SlotKey, SlotTable};
 
+use crate::accounts::{Accounts, Bound};
+use crate::budget::Budget;
 use crate::connection::Connection;
 use crate::counters::Counter;
-use crate::limits::NEWCOMER_GRACE;
+use crate::limits::{GREETING_TIMEOUT, NEWCOMER_GRACE};
 use crate::transport::Instant64;
 
 pub(super) struct Connections {
     table: SlotTable<Connection>,
-    /// Connections that are open.
-    open: AtomicUsize,
-    max: usize,
+    /// What counts those that are open.
+    accounts: Arc<Accounts>,
 }
 
 impl Connections {
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(accounts: Arc<Accounts>) -> Self {
         Self {
             table: SlotTable::new(),
-            open: AtomicUsize::new(0),
-            max,
+            accounts,
         }
+    }
+
+    fn open(&self) -> &Budget {
+        self.accounts.bound(Bound::Connections)
     }
 
     #[inline]
@@ -33,26 +37,27 @@ impl Connections {
 
     /// Whether another connection may be accepted only if one is closed.
     pub(super) fn is_full(&self) -> bool {
-        self.open.load(Ordering::SeqCst) >= self.max
+        self.open().held() >= self.open().max()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.open.load(Ordering::Relaxed) == 0
+        self.open().held() == 0
     }
 
-    /// Takes a connection in and sets its key. Returns `None` if the table is full.
+    /// Takes a connection in and sets its key. If the table is full, gives its places back and returns `None`.
     pub(super) fn insert(&self, connection: Connection) -> Option<Pinned<'_, Connection>> {
-        let key = self.table.insert(connection).ok()?;
-        self.open.fetch_add(1, Ordering::AcqRel);
+        let inserted = self.table.insert(connection);
+        let key = inserted.map_err(|full| full.0.leave()).ok()?;
         let pinned = self.table.pin(key)?;
         pinned.set_key(key);
         Some(pinned)
     }
 
-    /// Takes a connection out. Returns whether it was there, and whether the lane was full with it.
-    pub(super) fn remove(&self, key: SlotKey) -> Option<WasFull> {
+    /// Takes a connection out, and gives its places back. Returns whether it was there, and whether the lane was full
+    /// with it.
+    pub(super) fn remove(&self, key: SlotKey, connection: &Connection) -> Option<WasFull> {
         let is_removed = self.table.remove(key);
-        is_removed.then(|| WasFull(self.open.fetch_sub(1, Ordering::SeqCst) >= self.max))
+        is_removed.then(|| WasFull(connection.leave()))
     }
 
     pub(super) fn for_each(&self, visit: impl FnMut(SlotKey, &Connection)) {
@@ -95,17 +100,18 @@ impl Connections {
     }
 
     /// The connection that has brought nothing for the longest time, for `idle_for` at least and since after `tried`. A
-    /// new one is excluded: its first request is on the way.
+    /// new one is excluded: its first request is on the way. `among`: those that are considered.
     pub(super) fn oldest_quiet(
         &self,
         now: Instant64,
         idle_for: Duration,
         tried: Instant64,
+        among: impl Fn(&Connection) -> bool,
     ) -> Option<(Instant64, SlotKey)> {
         let may_go = |connection: &Connection| {
             let unused_for = now.since(connection.last_used(now));
             let is_new = !connection.has_brought() && unused_for < NEWCOMER_GRACE;
-            !is_new && unused_for >= idle_for && connection.looks_quiet()
+            !is_new && unused_for >= idle_for && connection.looks_quiet() && among(connection)
         };
         let mut oldest: Option<(Instant64, SlotKey)> = None;
         self.for_each(|key, connection| {
@@ -116,6 +122,26 @@ impl Connections {
             }
         });
         oldest
+    }
+
+    /// A connection that has brought no whole message for [`GREETING_TIMEOUT`] since it was accepted.
+    pub(super) fn never_greeted(
+        &self,
+        now: Instant64,
+        among: impl Fn(&Connection) -> bool,
+    ) -> Option<SlotKey> {
+        let mut found = None;
+        self.for_each(|key, connection| {
+            if found.is_none()
+                && !connection.has_brought()
+                && !connection.is_opened_here()
+                && now.since(connection.last_used(now)) >= GREETING_TIMEOUT
+                && among(connection)
+            {
+                found = Some(key);
+            }
+        });
+        found
     }
 }
 

@@ -18,6 +18,7 @@ use deckwatch_giop::{Message, Request};
 
 use super::Lane;
 use super::service::Service;
+use crate::accounts::Bound;
 use crate::connection::{Arrived, Connection};
 use crate::contexts::read;
 use crate::counters::Counter;
@@ -291,7 +292,7 @@ impl Lane {
     fn take_queued(&self, octets: usize) -> bool {
         match self.waiting.limits() {
             Some(limits) => limits.take(octets),
-            None => self.io.inbound.take(octets),
+            None => self.io.accounts.bound(Bound::Inbound).take(octets),
         }
     }
 
@@ -299,7 +300,9 @@ impl Lane {
     pub(super) fn give_queued(&self, octets: usize) {
         match self.waiting.limits() {
             Some(limits) => limits.give(octets),
-            None => self.io.inbound.give(octets),
+            None => {
+                self.io.accounts.bound(Bound::Inbound).give(octets);
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
     travelling_times,
 };
+use crate::contexts::hops::contexts_of;
 use crate::interceptor::LastAttempt;
 use crate::messaging::{Deliver, PendingReply, handler};
 use crate::policy::{self, Overrides, Policy, SyncScope};
@@ -161,10 +162,11 @@ impl ObjectRef {
         arguments: &'c dyn Arguments,
         scratch: &'c mut CallScratch,
     ) -> Call<'c> {
-        let policies = if self.is_all_default(orb) {
-            &policy::NO_OVERRIDES
+        let (policies, contexts) = if self.is_all_default(orb) {
+            (&policy::NO_OVERRIDES, [].as_slice())
         } else {
-            scratch.in_force.insert(self.in_force(orb))
+            let in_force = scratch.in_force.insert(self.in_force(orb));
+            (&*in_force, contexts_of(self.0.hops))
         };
         scratch.times = travelling_times(&orb.client, policies);
         Call {
@@ -176,7 +178,7 @@ impl ObjectRef {
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
-            contexts: &[],
+            contexts,
             last_attempt: None,
         }
     }

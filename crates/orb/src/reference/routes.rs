@@ -11,6 +11,7 @@ use crate::call_side::CallSide;
 use crate::client::{Call, Client, CollocatedServer, Quality, Target};
 use crate::connection::bidirectional::Bidirectional;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
+use crate::origin::Origin;
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{Exposed, Priority};
 use crate::transport::Endpoint;
@@ -23,6 +24,8 @@ pub(crate) struct Routes {
     /// All addresses: for calls without real-time policies. Empty if the reference has some.
     plain: Arc<[Target]>,
     real_time: Option<Arc<RealTime>>,
+    /// The peer that gave the reference.
+    origin: Origin,
     made: OnceLock<Box<Route>>,
 }
 
@@ -54,6 +57,7 @@ impl Routes {
     pub(super) fn of(
         ior: &Ior,
         orb: &CallSide,
+        origin: Origin,
         way_back: Option<&Weak<Bidirectional>>,
     ) -> Result<Self, SystemException> {
         let client = &orb.client;
@@ -62,12 +66,15 @@ impl Routes {
             Some(exposed) if exposed.has_lanes => LANE_TARGETS_MAX,
             _ => TARGETS_MAX,
         };
-        let here = client.transport.host_name();
-        let addresses: Vec<_> = wire::profiles(ior, &here).take(limit).collect();
+        let (here, tls) = (client.transport.host_name(), client.transport.tls_use());
+        let mut addresses = wire::profiles(ior, &here, tls);
+        client.keep_reachable(origin, &mut addresses);
+        addresses.truncate(limit);
         if addresses.is_empty() {
             return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
         }
-        let whole = orb.whole();
+        // A peer's reference must not give its calls the rights of this process: they take the way of any other.
+        let whole = orb.whole().filter(|_| origin == Origin::Own);
         let here = |at: &Address| whole.as_ref()?.collocated_server(&at.endpoint);
         let addresses = addresses.into_iter().map(|at| (here(&at), at));
         let addresses = addresses.map(|(here, at)| (at, here));
@@ -82,7 +89,10 @@ impl Routes {
                     binding: client.bindings.shared(
                         address.endpoint,
                         address.profile.code_sets,
-                        Quality::default(),
+                        Quality {
+                            origin,
+                            ..Quality::default()
+                        },
                     ),
                     profile: address.profile,
                     here,
@@ -95,6 +105,7 @@ impl Routes {
         Ok(Self {
             plain,
             real_time,
+            origin,
             made: OnceLock::new(),
         })
     }
@@ -104,6 +115,7 @@ impl Routes {
         Self {
             plain: Arc::clone(&self.plain),
             real_time: self.real_time.clone(),
+            origin: self.origin,
             made: OnceLock::new(),
         }
     }
@@ -182,6 +194,7 @@ impl Routes {
         let target = |at: Candidate<'_>| {
             let quality = Quality {
                 band: key.band,
+                origin: self.origin,
                 options: key.options(protocols, at.endpoint, &*network)?,
             };
             let (endpoint, code_sets) = (at.endpoint.clone(), at.profile.code_sets);

@@ -63,6 +63,10 @@ impl Exposed {
     }
 }
 
+/// The protocol number of a lane that speaks TLS, whose port stands in place of a path. RT-CORBA has none: where its
+/// policies name TCP, they mean TLS over TCP too.
+pub(crate) const TLS_LANE: u32 = 0x4457_0003;
+
 /// Returns the endpoints of a profile's lanes with their priorities. TCP endpoints come first, and each group is in the
 /// order of the lanes. Returns none if the profile lists no lanes.
 pub(crate) fn lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
@@ -86,6 +90,7 @@ pub(crate) fn lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> 
             let endpoint = match protocol {
                 protocol_type::UNIX_DOMAIN => Endpoint::Unix { host, path },
                 protocol_type::SHARED_MEMORY => Endpoint::SharedMemory { host, path },
+                TLS_LANE => Endpoint::tls(&host, path.parse().ok().filter(|port| *port != 0)?),
                 _ => return None,
             };
             Some((endpoint, Priority::new(priority)))

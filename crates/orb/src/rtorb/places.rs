@@ -47,10 +47,13 @@ impl LanePlace {
     }
 }
 
+/// Where an ORB listens that is told nothing: other hosts reach it only if somebody has said so.
+const LOOPBACK: &str = "127.0.0.1";
+
 /// Returns the endpoints at which the lane of the default pool listens.
 pub(crate) fn of_default(settings: &LaneSettings) -> Vec<Endpoint> {
     if settings.endpoints.is_empty() {
-        return vec![Endpoint::tcp(ANY_ADDRESS, 0)];
+        return vec![Endpoint::tcp(LOOPBACK, 0)];
     }
     settings.endpoints.clone()
 }
@@ -67,6 +70,7 @@ pub(crate) fn of_lane(settings: &LaneSettings, pool: u32, lane: usize) -> Vec<En
     for endpoint in of_default(settings) {
         let own = match endpoint {
             Endpoint::Tcp { host, .. } => Endpoint::Tcp { host, port: 0 },
+            Endpoint::Tls { host, .. } => Endpoint::Tls { host, port: 0 },
             Endpoint::Unix { host, path } => Endpoint::Unix {
                 host,
                 path: format!("{path}.{pool}.{lane}"),
@@ -87,47 +91,65 @@ pub(crate) fn of_lane(settings: &LaneSettings, pool: u32, lane: usize) -> Vec<En
 pub(crate) fn without_ports(published: &[Endpoint]) -> Vec<Endpoint> {
     let hosts = published.iter().filter_map(|endpoint| match endpoint {
         Endpoint::Tcp { host, .. } => Some(Endpoint::tcp(host, 0)),
+        Endpoint::Tls { host, .. } => Some(Endpoint::tls(host, 0)),
         Endpoint::Unix { .. } | Endpoint::SharedMemory { .. } => None,
     });
     hosts.collect()
 }
 
-/// Returns the endpoints for references. `published` replaces the TCP endpoints in `listened`. If it is empty, the
-/// latter are used, with the addresses at which other hosts reach them. Unix sockets and shared memory are always
-/// included: only this host can use them.
-pub(crate) fn publish(
-    listened: &[Endpoint],
-    published: &[Endpoint],
+/// Returns the endpoints for references. Those in `published` of a kind (plain TCP, TLS) replace those in `listened` of
+/// that kind. Without one, the latter are used, with the addresses at which other hosts reach them. Unix sockets and
+/// shared memory are always included: only this host can use them.
+pub(crate) fn publish<'e>(
+    listened: &'e [Endpoint],
+    published: &'e [Endpoint],
     transport: &dyn Transport,
 ) -> Vec<Endpoint> {
-    let ports = || listened.iter().filter_map(Endpoint::port);
     let mut reached = Vec::new();
-    let mut add = |host: &str, port: u16| {
-        let over_ipv6 = host == ANY_ADDRESS_IPV6;
-        let hosts = match host {
-            ANY_ADDRESS | ANY_ADDRESS_IPV6 => transport.outward_hosts(over_ipv6),
-            host => vec![host.to_owned()],
-        };
-        for host in hosts {
-            let endpoint = Endpoint::Tcp { host, port };
-            if !reached.contains(&endpoint) {
-                reached.push(endpoint);
+    for is_tls in [false, true] {
+        let all = |from: &'e [Endpoint]| from.iter().filter_map(parts);
+        let own = all(listened).filter(|(_, _, tls)| *tls == is_tls);
+        let ports = || own.clone().map(|(_, port, _)| port);
+        let mut add = |host: &str, port: u16| {
+            let over_ipv6 = host == ANY_ADDRESS_IPV6;
+            let hosts = match host {
+                ANY_ADDRESS | ANY_ADDRESS_IPV6 => transport.outward_hosts(over_ipv6),
+                host => vec![host.to_owned()],
+            };
+            for host in hosts {
+                let endpoint = if is_tls {
+                    Endpoint::Tls { host, port }
+                } else {
+                    Endpoint::Tcp { host, port }
+                };
+                if !reached.contains(&endpoint) {
+                    reached.push(endpoint);
+                }
             }
+        };
+        // A host alone stands for each port of either kind.
+        let is_meant = |(_, port, tls): &(&str, u16, bool)| *tls == is_tls || *port == 0;
+        let mut chosen: Vec<_> = all(published).filter(is_meant).collect();
+        if chosen.is_empty() {
+            chosen = own.clone().collect();
         }
-    };
-    let chosen = if published.is_empty() {
-        listened
-    } else {
-        published
-    };
-    for endpoint in chosen {
-        match endpoint {
-            Endpoint::Tcp { host, port: 0 } => ports().for_each(|port| add(host, port)),
-            Endpoint::Tcp { host, port } => add(host, *port),
-            Endpoint::Unix { .. } | Endpoint::SharedMemory { .. } => {}
+        for (host, port, _) in chosen {
+            match port {
+                0 => ports().for_each(|port| add(host, port)),
+                port => add(host, port),
+            }
         }
     }
     let is_local = |endpoint: &&Endpoint| endpoint.host_of_local().is_some();
     reached.extend(listened.iter().filter(is_local).cloned());
     reached
+}
+
+/// Host and port of an endpoint over TCP, and whether it is one of TLS.
+fn parts(endpoint: &Endpoint) -> Option<(&str, u16, bool)> {
+    match endpoint {
+        Endpoint::Tcp { host, port } => Some((host, *port, false)),
+        Endpoint::Tls { host, port } => Some((host, *port, true)),
+        Endpoint::Unix { .. } | Endpoint::SharedMemory { .. } => None,
+    }
 }

@@ -72,9 +72,17 @@ impl Server {
                 };
                 let outcome = match way {
                     Found::Active(slot, object) => {
-                        let _turn = object.adapter.serialise();
-                        let _frame = adapter::enter(&object.adapter, slot);
-                        Some(call.call(self, upcall, &*object.servant, &object.id))
+                        let servant = &*object.servant;
+                        match object
+                            .adapter
+                            .admit(upcall.request, &object.id, Some(servant))
+                        {
+                            Ok(_turn) => {
+                                let _frame = adapter::enter(&object.adapter, slot);
+                                Some(call.call(self, upcall, servant, &object.id))
+                            }
+                            Err(denied) => Some(Outcome::Raise(denied)),
+                        }
                     }
                     Found::Inactive { adapter, id } => {
                         self.upcall_inactive(upcall, &adapter, id, call)
@@ -112,7 +120,7 @@ impl Server {
         let contexts = upcall.contexts.iter();
         let contexts: Vec<_> = contexts.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
-        let connection = Self::connection_served_here();
+        let (connection, hops) = (Self::connection_served_here(), Self::hops_served_here());
         call.leave_thread();
         let lent = Arc::new(Mutex::new(std::mem::take(call)));
         let on_main = Arc::clone(&lent);
@@ -123,7 +131,7 @@ impl Server {
             contexts.iter().for_each(|(id, data)| all.push(*id, data));
             let message = Divided::new(&octets, &ends);
             let outcome = {
-                let _served = server.note_served_here(connection);
+                let _served = server.note_served_here(connection, hops);
                 server.upcall_here(&message, codec, &mut reply, all.as_slice(), &mut call)
             };
             call.leave_thread();
@@ -207,13 +215,19 @@ impl Server {
                     let none = raise::obj_adapter(minor::NO_SERVANT, Completion::No);
                     return Some(Outcome::Raise(none));
                 };
-                let _turn = adapter.serialise();
+                let _turn = match adapter.admit(upcall.request, id, Some(&*servant)) {
+                    Ok(turn) => turn,
+                    Err(denied) => return Some(Outcome::Raise(denied)),
+                };
                 let _frame = adapter::enter_without_object(adapter, Some(&servant), id);
                 Some(call.call(self, upcall, &*servant, id))
             }
             RequestProcessing::UseServantManager
                 if adapter.policies.servant_retention == ServantRetention::Retain =>
             {
+                if let Err(denied) = adapter.check_access(upcall.request, id, None) {
+                    return Some(Outcome::Raise(denied));
+                }
                 match adapter.incarnate(id, upcall.wait.patience) {
                     Ok(()) => None,
                     Err(Refusal::Raise(exception)) => Some(Outcome::Raise(exception)),
@@ -248,7 +262,10 @@ impl Server {
         };
         let poa = Poa::of(adapter);
         let mut cookie = None;
-        let _turn = adapter.serialise();
+        let _turn = match adapter.admit(upcall.request, id, None) {
+            Ok(turn) => turn,
+            Err(denied) => return Outcome::Raise(denied),
+        };
         let located = {
             let _frame = adapter::enter_without_object(adapter, None, id);
             self.guard(|| locator.preinvoke(id, &poa, operation, &mut cookie))

@@ -136,7 +136,14 @@ impl Server {
                     && !object.adapter.is_for_main()
                     && self.priority.is_plain(&object.adapter.realtime) =>
             {
-                let _turn = object.adapter.serialise();
+                let _turn =
+                    match object
+                        .adapter
+                        .admit(upcall.request, &object.id, Some(&*object.servant))
+                    {
+                        Ok(turn) => turn,
+                        Err(denied) => return Outcome::Raise(denied),
+                    };
                 let _frame = adapter::enter(&object.adapter, slot);
                 call.call(self, upcall, &*object.servant, &object.id)
             }

@@ -7,13 +7,21 @@ use std::str::FromStr;
 
 use crate::rt::protocol_type;
 
-/// The address of a server. `Display` writes `host:port`, `unix:/path` or `shm:/path`; `FromStr` reads them.
+/// The address of a server. `Display` writes `host:port`, `tls:host:port`, `unix:/path` or `shm:/path`; `FromStr` reads
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Endpoint {
     /// TCP.
     Tcp {
         /// Name or address of the host; an IPv6 address without brackets.
+        host: String,
+        /// The port; a listener at port 0 gets any free one.
+        port: u16,
+    },
+    /// TLS over TCP.
+    Tls {
+        /// Name or address of the host; an IPv6 address without brackets. The server's certificate has to name it.
         host: String,
         /// The port; a listener at port 0 gets any free one.
         port: u16,
@@ -43,7 +51,7 @@ pub(crate) const ANY_ADDRESS_IPV6: &str = "::";
 /// The text forms of endpoints.
 pub(crate) const ENDPOINT_FORM: &str = concat!(
     "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, ",
-    "unix:/path, or shm:/path",
+    "tls:host:port, unix:/path, or shm:/path",
 );
 
 /// The text is no endpoint.
@@ -60,38 +68,63 @@ impl Endpoint {
         }
     }
 
+    /// An endpoint of TLS over TCP.
+    #[must_use]
+    pub fn tls(host: &str, port: u16) -> Self {
+        Self::Tls {
+            host: host.to_owned(),
+            port,
+        }
+    }
+
     /// The address part of a `corbaloc:` URL: between `corbaloc:` and `/` with the key.
     #[must_use]
     pub fn url_address(&self) -> String {
         match self {
             Self::Tcp { .. } => format!(":{self}"),
+            Self::Tls { host, port } => format!("ssliop:1.2@{}", Self::tcp(host, *port)),
             Self::Unix { path, .. } => format!("omniunix:{path}:"),
             Self::SharedMemory { path, .. } => format!("shm:{path}:"),
         }
     }
 
-    /// Whether to begin to connect takes no time: an address needs no resolver, and no process has to accept.
+    /// Whether to begin to connect takes no time: an address needs no resolver, and no process has to accept. A
+    /// handshake of TLS waits for its peer.
     pub(crate) fn connects_at_once(&self) -> bool {
         match self {
-            Self::Tcp { host, .. } => host.parse::<IpAddr>().is_ok(),
-            Self::Unix { .. } | Self::SharedMemory { .. } => false,
+            Self::Tcp { .. } => !self.needs_resolver(),
+            Self::Tls { .. } | Self::Unix { .. } | Self::SharedMemory { .. } => false,
         }
     }
 
     /// The host of a local endpoint, which only processes of that host can use.
     pub(crate) fn host_of_local(&self) -> Option<&str> {
         match self {
-            Self::Tcp { .. } => None,
+            Self::Tcp { .. } | Self::Tls { .. } => None,
             Self::Unix { host, .. } | Self::SharedMemory { host, .. } => Some(host),
         }
     }
 
-    /// The rank by which a caller tries the addresses of a profile: the cheapest first.
+    /// The rank by which a caller tries the addresses of a profile: the cheapest first, and TLS before plain TCP.
     pub(crate) const fn rank(&self) -> u8 {
         match self {
             Self::SharedMemory { .. } => 0,
             Self::Unix { .. } => 1,
-            Self::Tcp { .. } => 2,
+            Self::Tls { .. } => 2,
+            Self::Tcp { .. } => 3,
+        }
+    }
+
+    /// Whether it has the name of a host in place of an address.
+    pub(crate) fn needs_resolver(&self) -> bool {
+        match self {
+            Self::Tcp { host, .. } | Self::Tls { host, .. } => {
+                let address = host
+                    .split_once('%')
+                    .map_or(host.as_str(), |(address, _)| address);
+                address.parse::<IpAddr>().is_err()
+            }
+            Self::Unix { .. } | Self::SharedMemory { .. } => false,
         }
     }
 
@@ -102,6 +135,9 @@ impl Endpoint {
             (Self::Tcp { host, .. }, Self::Tcp { port, .. }) if host.contains('%') => {
                 Self::tcp(host, port)
             }
+            (Self::Tls { host, .. }, Self::Tls { port, .. }) if host.contains('%') => {
+                Self::tls(host, port)
+            }
             (_, listener) => listener,
         }
     }
@@ -110,7 +146,7 @@ impl Endpoint {
     #[must_use]
     pub const fn protocol_type(&self) -> u32 {
         match self {
-            Self::Tcp { .. } => protocol_type::TCP,
+            Self::Tcp { .. } | Self::Tls { .. } => protocol_type::TCP,
             Self::Unix { .. } => protocol_type::UNIX_DOMAIN,
             Self::SharedMemory { .. } => protocol_type::SHARED_MEMORY,
         }
@@ -120,7 +156,7 @@ impl Endpoint {
     #[must_use]
     pub const fn port(&self) -> Option<u16> {
         match self {
-            Self::Tcp { port, .. } => Some(*port),
+            Self::Tcp { port, .. } | Self::Tls { port, .. } => Some(*port),
             Self::Unix { .. } | Self::SharedMemory { .. } => None,
         }
     }
@@ -131,6 +167,7 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tls { host, port } => write!(f, "tls:{}", Self::tcp(host, *port)),
             Self::Unix { path, .. } => write!(f, "unix:{path}"),
             Self::SharedMemory { path, .. } => write!(f, "shm:{path}"),
         }
@@ -140,8 +177,8 @@ impl fmt::Display for Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointMalformed;
 
-    /// Reads `host:port`, `:port`, `unix:/path` with omniORB's spellings of them, and `shm:/path`. A relative path is
-    /// relative to the working directory.
+    /// Reads `host:port`, `:port`, `unix:/path` with omniORB's spellings of them, `tls:host:port` with TAO's and
+    /// omniORB's, and `shm:/path`. A relative path is relative to the working directory.
     fn from_str(text: &str) -> Result<Self, EndpointMalformed> {
         let after = |forms: [&str; 2]| forms.iter().find_map(|form| text.strip_prefix(form));
         let host = String::new();
@@ -149,6 +186,8 @@ impl FromStr for Endpoint {
             absolute(path).map(|path| Self::Unix { host, path })
         } else if let Some(path) = after(["shm:", "deckwatch:shm:"]) {
             absolute(path).map(|path| Self::SharedMemory { host, path })
+        } else if let Some(place) = TLS_FORMS.iter().find_map(|form| text.strip_prefix(form)) {
+            host_and_port(place).map(|(host, port)| Self::tls(host, port))
         } else {
             tcp(text)
         };
@@ -164,11 +203,19 @@ fn absolute(path: &str) -> Option<String> {
     text.filter(|path| !path.contains('\0'))
 }
 
+/// What stands before the address of TLS over TCP.
+const TLS_FORMS: [&str; 4] = ["tls:", "giop:ssl:", "ssliop://", "ssliop:"];
+
 fn tcp(text: &str) -> Option<Endpoint> {
     let text = ["iiop://", "giop:tcp:", "tcp://"]
         .iter()
         .find_map(|form| text.strip_prefix(form))
         .unwrap_or(text);
+    host_and_port(text).map(|(host, port)| Endpoint::tcp(host, port))
+}
+
+/// The host, by default every address, and the port, by default any.
+fn host_and_port(text: &str) -> Option<(&str, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     let bracketed = host
         .strip_prefix('[')
@@ -182,10 +229,7 @@ fn tcp(text: &str) -> Option<Endpoint> {
     } else {
         port.parse().ok()?
     };
-    Some(Endpoint::tcp(
-        if host.is_empty() { ANY_ADDRESS } else { host },
-        port,
-    ))
+    Some((if host.is_empty() { ANY_ADDRESS } else { host }, port))
 }
 
 #[cfg(test)]
@@ -204,6 +248,16 @@ mod tests {
             ("[fe80::1%eth0]:2809", "fe80::1%eth0", 2809),
         ] {
             assert_eq!(text.parse(), Ok(Endpoint::tcp(host, port)), "{text}");
+        }
+        for (text, host, port) in [
+            ("tls:ship:2810", "ship", 2810),
+            ("ssliop:ship:2810", "ship", 2810),
+            ("ssliop://[::1]:2810", "::1", 2810),
+            ("giop:ssl::2810", ANY_ADDRESS, 2810),
+        ] {
+            let endpoint: Endpoint = text.parse().unwrap();
+            assert_eq!(endpoint, Endpoint::tls(host, port), "{text}");
+            assert_eq!(endpoint.to_string().parse(), Ok(endpoint), "{text}");
         }
         for text in ["unix:/run/nav.sock", "giop:unix:/run/nav.sock"] {
             let endpoint: Endpoint = text.parse().unwrap();
@@ -233,6 +287,8 @@ mod tests {
             "unix:",
             "unix:/a\0b",
             "uiop:///tmp/x:1",
+            "tls:ship",
+            "tls:::1:2809",
         ];
         for wrong in wrong {
             assert_eq!(wrong.parse::<Endpoint>(), Err(EndpointMalformed), "{wrong}");

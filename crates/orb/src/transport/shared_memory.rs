@@ -10,7 +10,7 @@ use deckwatch_os::unix;
 use super::socket::{as_its_own, fact, fact_of_path, local, taken};
 use super::{Endpoint, Instant64, Listener, Source, Stream, TransportError};
 use crate::Caller;
-use crate::limits::{LISTEN_BACKLOG, SHARED_MEMORY_CONNECTIONS_MAX};
+use crate::limits::LISTEN_BACKLOG;
 
 pub(super) fn connect(
     path: &str,
@@ -25,12 +25,7 @@ pub(super) fn listen(
     path: &str,
     permissions: Option<u32>,
 ) -> Result<Box<dyn Listener>, TransportError> {
-    let listener = SharedListener::listen(
-        Path::new(path),
-        LISTEN_BACKLOG,
-        permissions,
-        SHARED_MEMORY_CONNECTIONS_MAX,
-    );
+    let listener = SharedListener::listen(Path::new(path), LISTEN_BACKLOG, permissions);
     let listener = listener.map_err(|error| fact_of_path(&error))?;
     Ok(Box::new(listener))
 }

@@ -1,7 +1,7 @@
 //! The operating-system form of the transport: TCP, unix sockets, shared memory, and epoll.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -10,27 +10,87 @@ use deckwatch_os::stream::{self, StreamSocket, TcpListener};
 use deckwatch_os::unix::{self, UnixListener};
 use deckwatch_os::{poller, wake::Wake};
 
+#[cfg(feature = "tls")]
+use super::TlsUse;
 use super::resolve::addresses;
 use super::{
     Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, StreamOptions,
     Transport, TransportError, shared_memory,
 };
 use crate::limits::{CONNECT_TIMEOUT, LISTEN_BACKLOG, LOCAL_CONNECT_TIMEOUT};
+use crate::peers::Peer;
+#[cfg(feature = "tls")]
+use crate::tls::{Tls, TlsListener};
 use crate::{Caller, LocalProcess};
 
-/// TCP over IPv4 and IPv6, unix sockets and shared memory; time from CLOCK_MONOTONIC.
-#[derive(Clone, Copy, Debug, Default)]
+/// TCP over IPv4 and IPv6, TLS over TCP, unix sockets and shared memory; time from CLOCK_MONOTONIC.
+#[derive(Clone, Debug, Default)]
 pub struct SocketTransport {
     unix_permissions: Option<u32>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
 }
 
 impl SocketTransport {
-    /// A transport whose unix sockets get these permissions (such as `0o660`) in place of those of the process's mask.
+    /// The same, whose unix sockets get these permissions (such as `0o660`) in place of those of the process's mask.
     #[must_use]
-    pub const fn with_unix_permissions(permissions: u32) -> Self {
-        Self {
-            unix_permissions: Some(permissions),
-        }
+    pub fn with_unix_permissions(mut self, permissions: u32) -> Self {
+        self.unix_permissions = Some(permissions);
+        self
+    }
+
+    /// The same, with certificates and authorities for TLS.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    #[cfg(feature = "tls")]
+    fn connect_tls(
+        &self,
+        (host, port): (&str, u16),
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let tls = self.tls.as_ref().ok_or(TransportError::TlsNotSet)?;
+        let begin = tls.begin_client(host)?;
+        let socket = connect_tcp(host, port, options, deadline)?;
+        Ok(Box::new(begin.connect(socket, deadline)?))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn connect_tls(
+        &self,
+        _place: (&str, u16),
+        _options: &StreamOptions,
+        _deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        Err(TransportError::TlsNotSet)
+    }
+
+    #[cfg(feature = "tls")]
+    fn listen_tls(
+        &self,
+        host: &str,
+        port: u16,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let tls = self.tls.as_ref().filter(|tls| tls.can_serve());
+        let tls = tls.ok_or(TransportError::TlsNotSet)?;
+        let listener = listen_tcp(host, port, options)?;
+        Ok(Box::new(TlsListener::start(listener, tls.clone())?))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn listen_tls(
+        &self,
+        _host: &str,
+        _port: u16,
+        _options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        Err(TransportError::TlsNotSet)
     }
 }
 
@@ -55,6 +115,9 @@ impl Transport for SocketTransport {
         }
         match endpoint {
             Endpoint::Tcp { host, port } => connect_tcp(host, *port, options, deadline),
+            Endpoint::Tls { host, port } => {
+                return self.connect_tls((host, *port), options, deadline);
+            }
             Endpoint::Unix { path, .. } => {
                 unix::connect_with(Path::new(path), deadline.map(|at| at.0), options)
                     .map_err(|error| fact(&error))
@@ -64,19 +127,25 @@ impl Transport for SocketTransport {
         .map(|stream| Box::new(stream) as Box<dyn Stream>)
     }
 
-    /// A host name is resolved first, which may take up to [`CONNECT_TIMEOUT`]. Unix sockets and shared memory connect
-    /// at once, or not within [`LOCAL_CONNECT_TIMEOUT`].
+    /// A host name is resolved first, which may take up to [`CONNECT_TIMEOUT`], and so may a handshake of TLS. Unix
+    /// sockets and shared memory connect at once, or not within [`LOCAL_CONNECT_TIMEOUT`].
     fn begin_connect(
         &self,
         endpoint: &Endpoint,
         options: &StreamOptions,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let Endpoint::Tcp { host, port } = endpoint else {
-            let deadline = self.now().after(LOCAL_CONNECT_TIMEOUT);
+            let is_tls = matches!(endpoint, Endpoint::Tls { .. });
+            let limit = if is_tls {
+                CONNECT_TIMEOUT
+            } else {
+                LOCAL_CONNECT_TIMEOUT
+            };
+            let deadline = self.now().after(limit);
             return self.connect(endpoint, options, Some(deadline));
         };
         let mut failure = TransportError::UnknownHost;
-        for address in addresses(host, *port, Some(self.now().after(CONNECT_TIMEOUT)))? {
+        for address in addresses(host, *port, None, Some(self.now().after(CONNECT_TIMEOUT)))? {
             match StreamSocket::begin_connect(address, options) {
                 Ok(stream) => return Ok(Box::new(stream)),
                 Err(error) => failure = fact(&error),
@@ -91,7 +160,11 @@ impl Transport for SocketTransport {
         options: &StreamOptions,
     ) -> Result<Box<dyn Listener>, TransportError> {
         match endpoint {
-            Endpoint::Tcp { host, port } => listen_tcp(host, *port, options),
+            Endpoint::Tcp { host, port } => {
+                let listener = listen_tcp(host, *port, options)?;
+                Ok(Box::new(listener))
+            }
+            Endpoint::Tls { host, port } => self.listen_tls(host, *port, options),
             Endpoint::Unix { path, .. } => {
                 let path = Path::new(path);
                 UnixListener::listen(path, LISTEN_BACKLOG, self.unix_permissions)
@@ -118,6 +191,33 @@ impl Transport for SocketTransport {
     fn host_name(&self) -> String {
         unix::host_name()
     }
+
+    #[cfg(feature = "tls")]
+    fn tls_use(&self) -> TlsUse {
+        self.tls.as_ref().map_or(TlsUse::Never, Tls::tls_use)
+    }
+
+    fn resolve(
+        &self,
+        endpoint: &Endpoint,
+        by: Peer,
+        deadline: Option<Instant64>,
+    ) -> Result<Vec<Endpoint>, TransportError> {
+        let (Endpoint::Tcp { host, port } | Endpoint::Tls { host, port }) = endpoint else {
+            return Ok(vec![endpoint.clone()]);
+        };
+        let found = addresses(host, *port, Some(by), deadline)?;
+        let host_of = |address: SocketAddr| match address {
+            SocketAddr::V6(at) if at.scope_id() != 0 => format!("{}%{}", at.ip(), at.scope_id()),
+            address => address.ip().to_string(),
+        };
+        let endpoint = |address| Endpoint::tcp(&host_of(address), *port);
+        Ok(found.into_iter().map(endpoint).collect())
+    }
+
+    fn interfaces(&self) -> Vec<(IpAddr, u8)> {
+        stream::interface_addresses().unwrap_or_default()
+    }
 }
 
 fn connect_tcp(
@@ -127,7 +227,7 @@ fn connect_tcp(
     deadline: Option<Instant64>,
 ) -> Result<StreamSocket, TransportError> {
     let mut failure = TransportError::UnknownHost;
-    for address in addresses(host, port, deadline)? {
+    for address in addresses(host, port, None, deadline)? {
         match StreamSocket::connect_with(address, deadline.map(|at| at.0), options) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = fact(&error),
@@ -143,12 +243,12 @@ fn listen_tcp(
     host: &str,
     port: u16,
     options: &StreamOptions,
-) -> Result<Box<dyn Listener>, TransportError> {
+) -> Result<TcpListener, TransportError> {
     let mut failure = TransportError::UnknownHost;
-    for address in addresses(host, port, None)? {
+    for address in addresses(host, port, None, None)? {
         let listening = TcpListener::listen(address, LISTEN_BACKLOG);
         match listening.and_then(|listener| listener.set_options(*options).map(|()| listener)) {
-            Ok(listener) => return Ok(Box::new(listener)),
+            Ok(listener) => return Ok(listener),
             Err(error) => failure = fact(&error),
         }
     }
@@ -163,7 +263,7 @@ pub(super) fn fact_of_path(error: &io::Error) -> TransportError {
     }
 }
 
-pub(super) fn fact(error: &io::Error) -> TransportError {
+pub(crate) fn fact(error: &io::Error) -> TransportError {
     if stream::is_exhaustion(error) {
         return TransportError::Exhausted;
     }
@@ -265,10 +365,14 @@ impl Stream for StreamSocket {
             (Ok(address), _) => {
                 Caller::Tcp(SocketAddr::new(address.ip().to_canonical(), address.port()))
             }
-            // A TCP connection that has broken has no peer any more.
-            (Err(_), Ok(_)) => Caller::Unknown,
+            (Err(_), Ok(_)) => Caller::Unknown, // A broken TCP connection has no peer any more.
             (Err(_), Err(_)) => local(self, Caller::Unix),
         }
+    }
+
+    fn is_from_own_address(&self) -> bool {
+        let ends = self.peer_address().ok().zip(self.local_address().ok());
+        ends.is_some_and(|(peer, own)| peer.ip().to_canonical() == own.ip().to_canonical())
     }
 
     fn read_within(
@@ -390,6 +494,16 @@ impl SocketPoller {
 fn watched(source: Source<'_>, interest: Interest) -> Option<(BorrowedFd<'_>, Interest)> {
     match source {
         Source::Descriptor(descriptor) => Some((descriptor, interest)),
+        Source::Holding(descriptor) => {
+            // The socket is writable, so the event is immediate.
+            let is_watched = interest != Interest::Nothing;
+            let interest = if is_watched {
+                Interest::Handover
+            } else {
+                interest
+            };
+            Some((descriptor, interest))
+        }
         Source::SharedMemory(stream) => {
             let waits = interest != Interest::Nothing && stream.begin_watch();
             let interest = if waits { Interest::Handover } else { interest };
@@ -421,7 +535,9 @@ impl Poller for SocketPoller {
     fn watch_room(&self, source: Source<'_>, token: u64) -> Result<(), TransportError> {
         let watch = |descriptor, interest| self.room.watch(descriptor, token, interest);
         match source {
-            Source::Descriptor(descriptor) => watch(descriptor, Interest::Room),
+            Source::Descriptor(descriptor) | Source::Holding(descriptor) => {
+                watch(descriptor, Interest::Room)
+            }
             // The socket that signals room is writable, so the event is immediate: there may be room already.
             Source::SharedMemory(stream) => watch(stream.room(), Interest::Handover),
             Source::Simulated(_) => return Err(TransportError::Other),
@@ -431,7 +547,7 @@ impl Poller for SocketPoller {
 
     fn forget_room(&self, source: Source<'_>) {
         let room = match source {
-            Source::Descriptor(descriptor) => descriptor,
+            Source::Descriptor(descriptor) | Source::Holding(descriptor) => descriptor,
             Source::SharedMemory(stream) => stream.room(),
             Source::Simulated(_) => return,
         };

@@ -14,7 +14,7 @@ use deckwatch_giop::{
 use super::{Arguments, PADDING_CONTEXT, Sizes, addresses};
 use crate::contexts::ContextList;
 use crate::rt::{self, Priority};
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, TlsUse};
 
 /// What requests need of one profile of a reference.
 #[derive(Debug)]
@@ -311,8 +311,9 @@ pub(crate) struct Address {
 }
 
 /// All addresses of all readable IIOP profiles, most preferred first. In each profile, shared memory and unix sockets
-/// of the host named `here` come first; those of other hosts are left out.
-pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
+/// of the host named `here` come first; those of other hosts are left out. Host names come behind plain addresses, which
+/// need no resolver. `tls` says whether plain ones are used where there are others, and at all.
+pub(crate) fn profiles(ior: &Ior, here: &str, tls: TlsUse) -> Vec<Address> {
     let mut reference = Vec::new();
     let written = ior.write(&mut Writer::new(&mut reference));
     debug_assert!(written.is_ok(), "a reference that came can be written");
@@ -327,16 +328,29 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
         let profile = IiopProfile::from_octets(&profile.data).ok()?;
         Some((Profile::new(&profile, addressing), profile))
     });
-    read.flat_map(move |(ours, profile)| {
+    let found = read.flat_map(move |(ours, profile)| {
         let mut found = with_lanes(&profile);
         found.retain(|(endpoint, _)| endpoint.host_of_local().is_none_or(|host| host == here));
+        found.retain(|(endpoint, _)| tls != TlsUse::Required || !is_plain(endpoint));
+        // Without authorities TLS cannot be had: its address is kept for the error alone.
+        if tls == TlsUse::Never && found.iter().any(|(endpoint, _)| is_plain(endpoint)) {
+            found.retain(|(endpoint, _)| !matches!(endpoint, Endpoint::Tls { .. }));
+        }
         found.sort_by_key(|(endpoint, _)| endpoint.rank());
         found.into_iter().map(move |(endpoint, lane)| Address {
             endpoint,
             profile: ours.clone(),
             lane,
         })
-    })
+    });
+    let mut found: Vec<_> = found.collect();
+    // Those over TLS keep their place: a plain address in front of them would be called in place of them.
+    found.sort_by_key(|at| is_plain(&at.endpoint) && at.endpoint.needs_resolver());
+    found
+}
+
+fn is_plain(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Tcp { .. })
 }
 
 /// The addresses of a profile and of the lanes in it, each with its lane's priority. The profile's own addresses are

@@ -318,7 +318,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until another thread makes the condition true.
 #[track_caller]
-pub fn wait_for(what: impl Fn() -> bool) {
+pub fn wait_for(mut what: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !what() {
         assert!(begun.elapsed() < PATIENCE, "it does not come");

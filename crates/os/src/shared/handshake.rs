@@ -5,8 +5,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -15,7 +13,7 @@ use rustix::net::{
 };
 
 use super::memory::Memory;
-use super::stream::{Counted, Shared, SharedStream};
+use super::stream::{Shared, SharedStream};
 use crate::unix::{self, UnixListener};
 
 /// The client's greeting. The last octet is the version of the memory layout.
@@ -28,31 +26,21 @@ const DESCRIPTORS: usize = 2;
 #[derive(Debug)]
 pub struct SharedListener {
     listener: UnixListener,
-    open: Arc<AtomicUsize>,
-    connections_max: usize,
 }
 
 impl SharedListener {
-    /// Listens at `path`, as [`UnixListener::listen`] does. At most `connections_max` are open at once, since each
-    /// holds memory. The connection of a further client is refused; that client gets the error when it reads.
+    /// Listens at `path`, as [`UnixListener::listen`] does. Each connection holds memory, so the caller bounds their
+    /// number. The client of a stream that is dropped before its first read gets the error when it reads.
     ///
     /// # Errors
     /// As [`UnixListener::listen`].
-    pub fn listen(
-        path: &Path,
-        backlog: i32,
-        permissions: Option<u32>,
-        connections_max: usize,
-    ) -> io::Result<Self> {
+    pub fn listen(path: &Path, backlog: i32, permissions: Option<u32>) -> io::Result<Self> {
         Ok(Self {
             listener: UnixListener::listen(path, backlog, permissions)?,
-            open: Arc::default(),
-            connections_max,
         })
     }
 
-    /// Accepts one pending connection. Returns `None` if none is pending (or the client has closed it again, or the
-    /// maximum is open).
+    /// Accepts one pending connection. Returns `None` if none is pending, or the client has closed it again.
     ///
     /// # Errors
     /// The kernel's error; see [`crate::stream::is_exhaustion`].
@@ -60,8 +48,7 @@ impl SharedListener {
         let Some(socket) = self.listener.accept()? else {
             return Ok(None);
         };
-        let counted = Counted::take(&self.open, self.connections_max);
-        Ok(counted.map(|counted| SharedStream::accepted(socket.into_descriptor(), counted)))
+        Ok(Some(SharedStream::accepted(socket.into_descriptor())))
     }
 
     /// The path at which it listens.

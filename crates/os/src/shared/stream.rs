@@ -5,8 +5,8 @@ mod waiting;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -39,8 +39,6 @@ pub struct SharedStream {
     gone: AtomicBool,
     /// This end has shut down.
     closed: AtomicBool,
-    /// The place in its listener's count of open connections.
-    _counted: Option<Counted>,
 }
 
 /// The parts that both ends share.
@@ -66,36 +64,16 @@ struct Rings<'s> {
     room: &'s OwnedFd,
 }
 
-/// A place in a listener's count of open connections, freed on drop.
-#[derive(Debug)]
-pub(super) struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    /// Returns `None` if the maximum is open. A failed attempt takes no place, so that it cannot block a later one.
-    pub(super) fn take(open: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
-        let more = |open: usize| (open < max).then_some(open + 1);
-        let order = Ordering::Relaxed;
-        open.fetch_update(order, order, more).ok()?;
-        Some(Self(Arc::clone(open)))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl SharedStream {
     pub(super) fn connected(arrival: OwnedFd, shared: Shared) -> Self {
-        Self::new(End::Client, arrival, OnceLock::from(shared), None)
+        Self::new(End::Client, arrival, OnceLock::from(shared))
     }
 
-    pub(super) fn accepted(arrival: OwnedFd, counted: Counted) -> Self {
-        Self::new(End::Server, arrival, OnceLock::new(), Some(counted))
+    pub(super) fn accepted(arrival: OwnedFd) -> Self {
+        Self::new(End::Server, arrival, OnceLock::new())
     }
 
-    fn new(end: End, arrival: OwnedFd, shared: OnceLock<Shared>, counted: Option<Counted>) -> Self {
+    fn new(end: End, arrival: OwnedFd, shared: OnceLock<Shared>) -> Self {
         Self {
             shared,
             end,
@@ -107,7 +85,6 @@ impl SharedStream {
             silent: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            _counted: counted,
         }
     }
 
@@ -310,7 +287,7 @@ mod tests {
             let ((arrival, _theirs), (room, _also_theirs)) = (sockets(), sockets());
             let memory = Memory::private().unwrap();
             let shared = OnceLock::from(Shared { memory, room });
-            let stream = SharedStream::new(End::Server, arrival, shared, None);
+            let stream = SharedStream::new(End::Server, arrival, shared);
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {

@@ -2,8 +2,7 @@
 //! print whole round trips instead of half ones.
 
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use deckwatch_meter::experiment::EndNote;
@@ -41,8 +40,10 @@ impl Sockperf {
             .and_then(|listener| listener.local_addr())
             .map_err(cannot)?
             .port();
-        let server = placed(places.0)
-            .args(["sockperf", "server", "--tcp", "-i", "127.0.0.1", "-p"])
+        let server = places
+            .0
+            .command("sockperf")
+            .args(["server", "--tcp", "-i", "127.0.0.1", "-p"])
             .arg(port.to_string())
             .args(spins.then_some(NONBLOCKED))
             .stdin(Stdio::null())
@@ -87,8 +88,11 @@ impl Sockperf {
             what: "sockperf".to_owned(),
             source,
         };
-        let client = placed(self.places.1)
-            .args(["sockperf", "ping-pong", "--tcp", "--full-rtt", "-t", "1"])
+        let client = self
+            .places
+            .1
+            .command("sockperf")
+            .args(["ping-pong", "--tcp", "--full-rtt", "-t", "1"])
             .args(["-i", "127.0.0.1", "-p"])
             .arg(self.port.to_string())
             .arg("-m")
@@ -134,31 +138,6 @@ impl Drop for Sockperf {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
-}
-
-/// A command that starts the program of its first argument in `place`, by the tools of util-linux. They exec the
-/// program.
-fn placed(place: Place) -> Command {
-    let mut words: Vec<String> = Vec::new();
-    if let Some(fifo) = place.fifo {
-        words.extend(["chrt", "-f"].map(str::to_owned));
-        words.push(fifo.to_string());
-    }
-    if let Some(processor) = place.processor {
-        words.extend(["taskset", "-c"].map(str::to_owned));
-        words.push(processor.to_string());
-    }
-    let mut command = match words.split_first() {
-        Some((program, rest)) => {
-            let mut command = Command::new(program);
-            command.args(rest);
-            command
-        }
-        None => Command::new("env"),
-    };
-    // In a process group of its own, so that Ctrl-C reaches this program alone.
-    command.process_group(0);
-    command
 }
 
 /// Reads the percentiles from its output. Returns `None` if they are not of whole round trips.

@@ -95,7 +95,7 @@ impl Target {
             ours,
             target: self
                 .bound
-                .map_or_else(|| "shown beside it".to_owned(), words),
+                .map_or_else(|| "shown beside it".to_owned(), Bound::words),
             peers: others.filter_map(|it| peer(it, ratio(it))).collect(),
             verdict: judged.verdict,
             reason: judged.reason,
@@ -206,13 +206,6 @@ impl Judged {
     }
 }
 
-fn words(bound: Bound) -> String {
-    match bound {
-        Bound::AtMost(bound) => format!("at most {bound:.2}"),
-        Bound::AtLeast(bound) => format!("at least {bound:.2}"),
-    }
-}
-
 fn peer(found: &Measurement, ratio: Option<Ratio>) -> Option<PeerRatio> {
     Some(PeerRatio {
         peer: found.system.clone(),
@@ -314,7 +307,7 @@ fn of_mission(part: &Part) -> Vec<Standing> {
             measure: format!("`{carrier}` in a mission, p50 over twice that of `corba`"),
             condition: part.condition.clone(),
             ours,
-            target: words(bound),
+            target: bound.words(),
             peers: Vec::new(),
             verdict: judged.verdict,
             reason: judged.reason,

@@ -52,6 +52,17 @@ pub(crate) enum Caution {
         /// Calls in the schedule.
         expected: f64,
     },
+    /// Transactions did not begin at the interval that was asked for.
+    IntervalMissed {
+        /// The system and its case.
+        what: String,
+        /// The interval that was asked for.
+        asked_ns: f64,
+        /// The mean of the intervals.
+        mean_ns: f64,
+        /// Share of the intervals that were too long.
+        missed: f64,
+    },
 }
 
 impl Caution {
@@ -70,6 +81,7 @@ impl Caution {
             Self::NothingMeasured => "nothing-measured",
             Self::FactoringDisturbed { .. } => "factoring-disturbed",
             Self::ScheduleNotKept { .. } => "schedule-not-kept",
+            Self::IntervalMissed { .. } => "interval-missed",
         }
     }
 }
@@ -122,6 +134,19 @@ impl fmt::Display for Caution {
             } => write!(
                 f,
                 "{system}: beside {low_clients} clients the high-priority one made {made} of {expected:.0} calls in a run."
+            ),
+            Self::IntervalMissed {
+                what,
+                asked_ns,
+                mean_ns,
+                missed,
+            } => write!(
+                f,
+                "{what}: a transaction began every {:.3} ms on average, and every {:.3} ms was asked for; {:.1}% of the intervals \
+                 were more than a tenth too long. Ask for a longer interval, or for a faster place of the ends.",
+                mean_ns / 1e6,
+                asked_ns / 1e6,
+                missed * 1e2
             ),
         }
     }

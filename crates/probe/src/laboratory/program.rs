@@ -1,5 +1,6 @@
 //! The command lines of the ends.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -21,6 +22,24 @@ impl Place {
     pub(crate) fn at(self, fifo: u8) -> Self {
         let fifo = self.fifo.map(|_| fifo);
         Self { fifo, ..self }
+    }
+
+    /// A command that starts a foreign program here, by the tools of util-linux. They exec the program, which has a
+    /// process group of its own, so that Ctrl-C reaches this program alone.
+    pub(crate) fn command(self, program: &str) -> Command {
+        let mut words: Vec<String> = Vec::new();
+        if let Some(fifo) = self.fifo {
+            words.extend(["chrt", "-f"].map(str::to_owned));
+            words.push(fifo.to_string());
+        }
+        if let Some(processor) = self.processor {
+            words.extend(["taskset", "-c"].map(str::to_owned));
+            words.push(processor.to_string());
+        }
+        words.push(program.to_owned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0);
+        command
     }
 }
 

@@ -10,7 +10,7 @@ use deckwatch_carrier::carrier::ChannelAt;
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
 use deckwatch_carrier::scheduling::Scheduling;
-use deckwatch_carrier::talk::{PartEvent, Ready};
+use deckwatch_carrier::talk::{PartCommand, PartEvent, Ready};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_testbed::Host;
 
@@ -76,6 +76,23 @@ impl Channels {
             channels.play(format!("A channel of {carrier}"), (program, host), &plan)?;
         }
         Ok(channels)
+    }
+
+    /// Events that the channels have dropped, or whose push has failed. Returns `None` if the user wants to end.
+    pub(super) fn drops(&mut self) -> Result<Option<u64>, LaboratoryError> {
+        let mut drops = 0;
+        // The first process is the naming service.
+        for channel in self.processes.iter_mut().skip(1) {
+            channel.send_line(&PartCommand::Count.to_string())?;
+            let Some(line) = channel.receive_line(END_PATIENCE)? else {
+                return Ok(None);
+            };
+            match serde_json::from_str(&line) {
+                Ok(PartEvent::Progress(counts)) => drops += counts.overflows + counts.send_errors,
+                _ => return Err(channel.failed(&format!("it answered '{line}'"))),
+            }
+        }
+        Ok(Some(drops))
     }
 
     fn play(

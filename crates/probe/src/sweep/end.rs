@@ -80,8 +80,9 @@ impl End {
                 first,
                 messages,
                 passes_on,
+                in_bulk,
             } => {
-                flow.expect(*first, *messages, *passes_on);
+                flow.expect((*first, *messages), *passes_on, *in_bulk);
                 Ok(Answer::Done)
             }
             Order::Transact {
@@ -91,16 +92,20 @@ impl End {
             } => flow
                 .transact(*first, *messages, *every)
                 .map(Answer::Transactions),
-            Order::Stream { first, messages } => {
-                flow.stream(*first, *messages).map(Answer::Streamed)
-            }
+            Order::Stream {
+                first,
+                messages,
+                in_bulk,
+            } => flow
+                .stream((*first, *messages), *in_bulk)
+                .map(Answer::Streamed),
             Order::Report { accepted } => Ok(Answer::Arrived(flow.report(*accepted))),
             Order::Listen(_) | Order::Close => Ok(Answer::Done),
         }
     }
 
     fn close(&mut self) {
-        self.leaving.extend(self.flow.take().map(Flow::close));
+        self.leaving.extend(self.flow.take().and_then(Flow::close));
         self.leaving.retain(|thread| !thread.is_finished());
         // Sizes that take a moment each would heap up receivers.
         if self.leaving.len() > LEAVING_MAX {

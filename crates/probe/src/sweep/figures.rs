@@ -9,6 +9,7 @@ use deckwatch_meter::metrics::{
 };
 
 use super::SIZE;
+use super::parts::{ONE_WAY, THROUGHPUT};
 
 /// What the bars of a figure show.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,22 @@ const FIRST: [Row; 2] = [
         "End-to-end throughput",
         "figures 10 to 13, EQ 7",
         END_TO_END_THROUGHPUT,
+        Bars::Deviation,
+    ),
+];
+
+/// The figures of streams between parts, if an adapter is compared.
+const BETWEEN_PARTS: [Row; 2] = [
+    (
+        "One-way latency between parts, messages by a schedule",
+        "EQ 2; a supplier and a consumer, as in a run",
+        ONE_WAY,
+        Bars::Deviation,
+    ),
+    (
+        "End-to-end throughput between parts",
+        "EQ 7; a supplier and a consumer, as in a run",
+        THROUGHPUT,
         Bars::Deviation,
     ),
 ];
@@ -103,6 +120,12 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
     let way = "End-to-end against interface throughput";
     let of_all = |(title, source, metric, bars): &Row| one(title, source, *metric, *bars);
     let mut figures: Vec<Figure> = FIRST.iter().map(of_all).collect();
+    if points
+        .iter()
+        .any(|of| of.runs.contains_key(&THROUGHPUT.run_key()))
+    {
+        figures.extend(BETWEEN_PARTS.iter().map(of_all));
+    }
     figures.extend(each(
         (way, "throughput"),
         "figure 5, EQ 5 to 7",

@@ -10,6 +10,7 @@ use deckwatch_carrier::body::{Body, BodyPlan};
 use deckwatch_carrier::carrier::{
     ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority, ReceiverSettings,
 };
+use deckwatch_carrier::receiver::Receiver;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::sender::SendError;
 use deckwatch_carrier::talk::Ready;
@@ -18,7 +19,7 @@ use deckwatch_os::clock;
 
 use super::end::PATIENCE;
 use super::outgoing::{Outgoing, PingPong, refused, unanswered};
-use super::talk::{Arrived, Listen, Streamed};
+use super::talk::{Arrived, Listen, Streamed, Ways};
 
 /// A flow in progress.
 pub(super) struct Flow {
@@ -26,7 +27,8 @@ pub(super) struct Flow {
     shared: Arc<Shared>,
     incoming: Arc<Incoming>,
     outgoing: Arc<Mutex<Outgoing>>,
-    thread: JoinHandle<()>,
+    /// The receiver's thread. One that receives over the sender's connection starts with it.
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What has arrived, and the signal of it.
@@ -61,6 +63,27 @@ enum Awaited {
 }
 
 impl State {
+    /// Counts a message. Returns false for a duplicate, and for one of an earlier iteration.
+    fn note(&mut self, sequence: u64, received_ns: i64) -> bool {
+        let place = sequence.checked_sub(self.first);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let Some(seen) = place.and_then(|place| self.seen.get_mut(place)) else {
+            return false;
+        };
+        let arrived = &mut self.arrived;
+        if std::mem::replace(seen, true) {
+            arrived.duplicates += 1;
+            return false;
+        }
+        if arrived.received == 0 {
+            arrived.first_ns = received_ns;
+        }
+        arrived.received += 1;
+        arrived.last_ns = arrived.last_ns.max(received_ns);
+        self.latest = Some((sequence, received_ns));
+        true
+    }
+
     /// Counts of arrivals, and of messages that were passed on or refused.
     fn counts(&self) -> (u64, u64) {
         let Arrived {
@@ -101,64 +124,85 @@ impl Incoming {
 }
 
 impl Flow {
-    /// Opens a flow. Returns its endpoint too.
+    /// Opens a flow. Returns its endpoint too, which is empty if this end connects.
     pub(super) fn open(listen: &Listen) -> Result<(Self, String), String> {
         let body = Body::new(&BodyPlan::Octets {
             size_bytes: listen.size_octets,
         });
         let body = body.map_err(|error| error.to_string())?;
-        let shared = Arc::new(Shared::default());
+        let mut flow = Self {
+            listen: listen.clone(),
+            shared: Arc::default(),
+            incoming: Arc::new(Incoming {
+                state: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+            outgoing: Arc::new(Mutex::new(Outgoing {
+                sender: None,
+                body: body.clone(),
+            })),
+            thread: None,
+        };
+        if listen.ways == Ways::Connecting {
+            return Ok((flow, String::new()));
+        }
         let mut receiver = listen
             .carrier
             .listen(&ListenAt {
                 address: listen.address,
                 channel: listen.channel.as_ref(),
-                settings: ReceiverSettings {
-                    receive_buffer: listen.socket.send_buffer,
-                    servants: listen.servants,
-                    unstamped: listen.socket.unstamped,
-                },
+                settings: flow.receiver_settings(),
                 scheduling: &Scheduling::default(),
                 priority: None,
                 network_priority: NetworkPriority::default(),
                 deadline: PATIENCE,
                 body: &body,
-                shared: &shared,
+                shared: &flow.shared,
             })
             .map_err(|error| error.to_string())?;
         let mut ready = Ready::default();
         receiver.announce(&mut ready);
-        let incoming = Arc::new(Incoming {
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        });
-        let outgoing = Arc::new(Mutex::new(Outgoing { sender: None, body }));
-        let handler = Box::new(Taking {
-            incoming: Arc::clone(&incoming),
-            outgoing: Arc::clone(&outgoing),
-        });
-        let of_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("sweep-receive".to_owned())
-            .spawn(move || receiver.receive_all(handler, &of_thread))
-            .map_err(|error| error.to_string())?;
-        let flow = Self {
-            listen: listen.clone(),
-            shared,
-            incoming,
-            outgoing,
-            thread,
-        };
+        if listen.ways == Ways::Accepting {
+            let sender = receiver.answering(listen.socket, &body);
+            lock(&flow.outgoing).sender = Some(sender.ok_or(NO_ANSWERS)?);
+        }
+        flow.receive_with(receiver)?;
         Ok((flow, ready.endpoint))
     }
 
-    /// Connects the sender.
+    fn receiver_settings(&self) -> ReceiverSettings {
+        ReceiverSettings {
+            receive_buffer: self.listen.socket.send_buffer,
+            servants: self.listen.servants,
+            unstamped: self.listen.socket.unstamped,
+        }
+    }
+
+    /// Starts the receiver's thread.
+    fn receive_with(&mut self, mut receiver: Box<dyn Receiver>) -> Result<(), String> {
+        let handler = Box::new(Taking {
+            incoming: Arc::clone(&self.incoming),
+            outgoing: Arc::clone(&self.outgoing),
+        });
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new()
+            .name("sweep-receive".to_owned())
+            .spawn(move || receiver.receive_all(handler, &shared))
+            .map_err(|error| error.to_string())?;
+        self.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Connects the sender. One that sends over an accepted connection has it already.
     pub(super) fn connect(
-        &self,
+        &mut self,
         endpoint: &str,
         channel: Option<&ChannelAt>,
         waits: bool,
     ) -> Result<(), String> {
+        if self.listen.ways == Ways::Accepting {
+            return Ok(());
+        }
         let mut outgoing = lock(&self.outgoing);
         let sender = self.listen.carrier.connect(&ConnectTo {
             address: self.listen.address,
@@ -170,12 +214,22 @@ impl Flow {
             deadline: if waits { PATIENCE } else { Duration::ZERO },
             body: &outgoing.body,
         });
-        outgoing.sender = Some(sender.map_err(|error| error.to_string())?);
-        Ok(())
+        let sender = sender.map_err(|error| error.to_string())?;
+        let answers = match self.listen.ways {
+            Ways::Connecting => {
+                let answers = sender.answers(self.receiver_settings(), &outgoing.body);
+                Some(answers.ok_or(NO_ANSWERS)?)
+            }
+            Ways::Apart | Ways::Accepting => None,
+        };
+        outgoing.sender = Some(sender);
+        drop(outgoing);
+        answers.map_or(Ok(()), |receiver| self.receive_with(receiver))
     }
 
     /// Forgets what has arrived, and expects these messages.
-    pub(super) fn expect(&self, first: u64, messages: u64, passes_on: bool) {
+    pub(super) fn expect(&self, (first, messages): (u64, u64), passes_on: bool, in_bulk: bool) {
+        self.shared.in_bulk.store(in_bulk, Ordering::Relaxed);
         lock(&self.outgoing).collect();
         let count = usize::try_from(messages).unwrap_or(usize::MAX);
         let mut state = self.incoming.state();
@@ -198,7 +252,7 @@ impl Flow {
         messages: u64,
         every: Duration,
     ) -> Result<Vec<(i64, i64)>, String> {
-        self.expect(first, messages, false);
+        self.expect((first, messages), false, false);
         if every.is_zero() && self.listen.carrier.road() == Road::RAW {
             return self.ping_pong(first, messages);
         }
@@ -284,22 +338,36 @@ impl Flow {
     }
 
     /// Sends all messages without pause.
-    pub(super) fn stream(&self, first: u64, messages: u64) -> Result<Streamed, String> {
+    pub(super) fn stream(
+        &self,
+        (first, messages): (u64, u64),
+        in_bulk: bool,
+    ) -> Result<Streamed, String> {
         let mut outgoing = lock(&self.outgoing);
         let mut streamed = Streamed {
             start_a_ns: clock::monotonic_ns(),
             ..Streamed::default()
         };
-        for sequence in first..first + messages {
-            outgoing.body.set_sequence(sequence);
-            match outgoing.send(sequence) {
-                Ok(()) => {}
-                Err(SendError::Refused(NO_BUFFERS)) => streamed.queue_drops += 1,
+        let mut left = first..first + messages;
+        while !left.is_empty() {
+            let sent = if in_bulk {
+                outgoing.send_many(left.clone())
+            } else {
+                outgoing.body.set_sequence(left.start);
+                outgoing.send(left.start).map(|()| 1)
+            };
+            left.start += match sent {
+                Ok(count) => count,
+                Err(SendError::Refused(NO_BUFFERS)) => {
+                    streamed.queue_drops += 1;
+                    1
+                }
                 Err(error) => {
                     refused::<()>(error)?;
                     streamed.send_errors += 1;
+                    1
                 }
-            }
+            };
         }
         streamed.stop_a_ns = clock::monotonic_ns();
         outgoing.collect();
@@ -333,7 +401,7 @@ impl Flow {
     }
 
     /// Stops the receiver. Returns its thread, which ends by itself soon.
-    pub(super) fn close(self) -> JoinHandle<()> {
+    pub(super) fn close(self) -> Option<JoinHandle<()>> {
         lock(&self.outgoing).sender = None;
         self.shared.stop.store(true, Ordering::Relaxed);
         self.thread
@@ -363,29 +431,34 @@ struct Taking {
 }
 
 impl Handler for Taking {
-    fn handle(&mut self, arrival: Arrival) {
-        let Arrival {
-            sequence,
-            received_ns,
-            ..
-        } = arrival;
+    fn handle_all(&mut self, sequences: &[u64], (returned_ns, found_ns): (i64, i64)) {
+        let times = std::iter::once(returned_ns).chain(std::iter::repeat(found_ns));
+        let messages = sequences.iter().copied().zip(times);
         let mut state = self.incoming.state();
-        let place = sequence.checked_sub(state.first);
-        let place = place.and_then(|place| usize::try_from(place).ok());
-        let Some(seen) = place.and_then(|place| state.seen.get_mut(place)) else {
-            return; // of an earlier iteration
-        };
-        if std::mem::replace(seen, true) {
-            state.arrived.duplicates += 1;
+        if state.passes_on || state.ping_pong.is_some() {
+            drop(state);
+            for (sequence, received_ns) in messages {
+                self.handle_one(sequence, received_ns);
+            }
             return;
         }
-        let arrived = &mut state.arrived;
-        if arrived.received == 0 {
-            arrived.first_ns = received_ns;
+        for (sequence, received_ns) in messages {
+            state.note(sequence, received_ns);
         }
-        arrived.received += 1;
-        arrived.last_ns = arrived.last_ns.max(received_ns);
-        state.latest = Some((sequence, received_ns));
+        self.incoming.leave(state);
+    }
+
+    fn handle(&mut self, arrival: Arrival) {
+        self.handle_one(arrival.sequence, arrival.received_ns);
+    }
+}
+
+impl Taking {
+    fn handle_one(&mut self, sequence: u64, received_ns: i64) {
+        let mut state = self.incoming.state();
+        if !state.note(sequence, received_ns) {
+            return;
+        }
         if let Some(playing) = &mut state.ping_pong {
             if playing.take(sequence, received_ns) {
                 playing.send_next(&mut lock(&self.outgoing));
@@ -419,6 +492,9 @@ impl Handler for Taking {
 fn lock(outgoing: &Mutex<Outgoing>) -> MutexGuard<'_, Outgoing> {
     outgoing.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// A carrier with [`deckwatch_carrier::carrier::Carrier::carries_answers`] has them.
+const NO_ANSWERS: &str = "the carrier has no answers over its connections";
 
 /// ENOBUFS: the interface's queue dropped the datagram.
 const NO_BUFFERS: u16 = 105;

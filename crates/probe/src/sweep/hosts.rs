@@ -10,6 +10,7 @@ use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 use super::Sweep;
 use super::channel::Channels;
 use super::far::{FarClock, FarEnd};
+use super::parts::{Between, Streams};
 use super::ring::{Ring, Rings, Side};
 use super::variant::Variant;
 use crate::laboratory::condition::Places;
@@ -84,6 +85,43 @@ pub(super) struct Pairs {
     pub(super) started: BTreeMap<String, Rings>,
     /// The server's clock.
     pub(super) clock: FarClock,
+    /// Streams between parts, if the sweep has an adapter.
+    pub(super) between: Option<Streams>,
+}
+
+impl Pairs {
+    /// Whether the variant is one of an adapter that has failed.
+    pub(super) fn has_failed(&self, variant: &Variant) -> bool {
+        let mut between = self.between.iter();
+        between.any(|between| between.failed.contains(variant.carrier.name()))
+    }
+
+    /// Measures an iteration between parts. A carrier that fails is left out from then on, with its reason: of a built-in
+    /// one, the streams between parts.
+    pub(super) fn iterate_between(
+        &mut self,
+        session: &mut Session<'_>,
+        variant: Variant,
+        size: u32,
+    ) -> Option<Between> {
+        if self.has_failed(&variant) || !variant.is_plain() {
+            return None;
+        }
+        let between = self.between.as_mut()?;
+        let carrier = variant.carrier;
+        match between.iterate(carrier, size) {
+            Ok(found) => Some(found),
+            Err(reason) => {
+                if carrier.external().is_some() {
+                    between.failed.insert(carrier.name());
+                    session.skip(carrier.name(), &format!("{size} octets: {reason}"));
+                } else {
+                    session.skip(&format!("{carrier}, between parts"), &reason);
+                }
+                None
+            }
+        }
+    }
 }
 
 /// Starts the ends of a carrier. `folder` is a name that is free for its channels.

@@ -1,5 +1,6 @@
 //! Sending: whole messages, and messages that are sent when the one before is answered.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use deckwatch_carrier::body::Body;
@@ -21,16 +22,15 @@ impl Outgoing {
         if sender.send(sequence, &self.body)? == Sent::Whole {
             return Ok(());
         }
-        let until_ns =
-            clock::monotonic_ns() + i64::try_from(PATIENCE.as_nanos()).unwrap_or(i64::MAX);
-        while let Some(socket) = sender.backlog() {
-            socket::wait_writable(std::iter::once(socket), until_ns);
-            sender.flush();
-            if clock::monotonic_ns() > until_ns {
-                return Err(SendError::TimedOut);
-            }
-        }
-        Ok(())
+        drain(&mut **sender)
+    }
+
+    /// Sends the first of these messages, or as many as one system call takes, whole. Returns how many.
+    pub(super) fn send_many(&mut self, sequences: Range<u64>) -> Result<u64, SendError> {
+        let sender = self.sender.as_mut().ok_or(SendError::Disconnected)?;
+        let count = sender.send_many(sequences, &mut self.body)?;
+        drain(&mut **sender)?;
+        Ok(count)
     }
 
     /// Discards what the kernel reports of earlier messages, which would fill the socket's queue.
@@ -39,6 +39,22 @@ impl Outgoing {
             while sender.collect(&mut |_| {}) {}
         }
     }
+}
+
+/// Waits until the kernel has taken the rest of a message.
+fn drain(sender: &mut dyn Sender) -> Result<(), SendError> {
+    if sender.backlog().is_none() {
+        return Ok(());
+    }
+    let until_ns = clock::monotonic_ns() + i64::try_from(PATIENCE.as_nanos()).unwrap_or(i64::MAX);
+    while let Some(socket) = sender.backlog() {
+        socket::wait_writable(std::iter::once(socket), until_ns);
+        sender.flush();
+        if clock::monotonic_ns() > until_ns {
+            return Err(SendError::TimedOut);
+        }
+    }
+    Ok(())
 }
 
 /// Transactions in progress: one message at a time is without its answer.

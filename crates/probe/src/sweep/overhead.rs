@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point, Ratio,
 };
-use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, TRANSACTION};
+use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Metric, TRANSACTION};
 
+use super::parts::{ONE_WAY, THROUGHPUT};
 use super::{SIZE, Sweep, sweep};
 use crate::laboratory::{LaboratoryError, Progress};
 use crate::limits::OVERHEAD_SIZES_DRAWN_MAX;
@@ -66,23 +67,63 @@ fn against(
         Some(pairs.map(|(own, theirs)| compare(*own, *theirs)).collect())
     };
     // The mean of few messages is that of their outliers. The median stands where the iterations have one.
-    let times = pairs(&TRANSACTION.key("p50"), |own, theirs| own - theirs);
-    let times = times.or_else(|| pairs(&TRANSACTION.key("mean"), |own, theirs| own - theirs));
-    let rates = pairs(&END_TO_END_THROUGHPUT.run_key(), |own, theirs| {
-        1.0 - own / theirs
+    let times = |metric: Metric| {
+        let times = pairs(&metric.key("p50"), |own, theirs| own - theirs);
+        times.or_else(|| pairs(&metric.key("mean"), |own, theirs| own - theirs))
+    };
+    let rates = |metric: Metric| pairs(&metric.run_key(), |own, theirs| 1.0 - own / theirs);
+    let found = COMPARED.iter().flat_map(|compared| {
+        [
+            (compared.added_key(transport), times(compared.time)),
+            (compared.lost_key(transport), rates(compared.rate)),
+        ]
     });
-    [(added_key(transport), times), (lost_key(transport), rates)]
-        .into_iter()
+    found
         .filter_map(|(key, values)| Some((key, values?)))
         .collect()
 }
 
-fn added_key(transport: &str) -> String {
-    format!("added_to_{transport}_ns")
+/// Two metrics that are compared with those of a transport, measured in the same way.
+struct Compared {
+    /// The beginning of its keys.
+    stem: &'static str,
+    time: Metric,
+    /// The time in words.
+    time_words: &'static str,
+    time_source: &'static str,
+    rate: Metric,
+    /// The end of the titles.
+    where_words: &'static str,
 }
 
-fn lost_key(transport: &str) -> String {
-    format!("throughput_lost_against_{transport}_share")
+/// What is compared. Adapters have no transactions, and all carriers beside them are measured between parts too.
+const COMPARED: [Compared; 2] = [
+    Compared {
+        stem: "",
+        time: TRANSACTION,
+        time_words: "transaction time",
+        time_source: "thesis, figure 3.4-1",
+        rate: END_TO_END_THROUGHPUT,
+        where_words: "",
+    },
+    Compared {
+        stem: "parts_",
+        time: ONE_WAY,
+        time_words: "one-way latency",
+        time_source: "EQ 2; a supplier and a consumer, as in a run",
+        rate: THROUGHPUT,
+        where_words: " between parts",
+    },
+];
+
+impl Compared {
+    fn added_key(&self, transport: &str) -> String {
+        format!("{}added_to_{transport}_ns", self.stem)
+    }
+
+    fn lost_key(&self, transport: &str) -> String {
+        format!("{}throughput_lost_against_{transport}_share", self.stem)
+    }
 }
 
 /// The systems and the sizes, each once, in the order of the measurements.
@@ -123,22 +164,28 @@ fn figures(points: &[Measurement]) -> Vec<Figure> {
         };
     let mut all = Vec::new();
     let of_tables = spread(&sizes);
-    for transport in TRANSPORTS {
-        let upper = transport.to_uppercase();
-        all.push(over_sizes(
-            format!("Transaction time added to {upper}"),
-            "thesis, figure 3.4-1",
-            AxisNote::new("added to the transaction time", "ns", false),
-            transport,
-            &added_key(transport),
-        ));
-        all.push(over_sizes(
-            format!("Throughput lost against {upper}"),
-            "end-to-end, EQ 7; figures 5 and 6",
-            AxisNote::new("share lost of the end-to-end throughput", "share", false),
-            transport,
-            &lost_key(transport),
-        ));
+    for compared in &COMPARED {
+        let is_measured = points
+            .iter()
+            .any(|point| point.runs.contains_key(&compared.rate.run_key()));
+        for transport in TRANSPORTS.iter().filter(|_| is_measured) {
+            let upper = transport.to_uppercase();
+            let (time, place) = (compared.time_words, compared.where_words);
+            all.push(over_sizes(
+                capital(&format!("{time} added to {upper}{place}")),
+                compared.time_source,
+                AxisNote::new(&format!("added to the {time}"), "ns", false),
+                transport,
+                &compared.added_key(transport),
+            ));
+            all.push(over_sizes(
+                format!("Throughput lost against {upper}{place}"),
+                "end-to-end, EQ 7; figures 5 and 6",
+                AxisNote::new("share lost of the end-to-end throughput", "share", false),
+                transport,
+                &compared.lost_key(transport),
+            ));
+        }
     }
     all.extend(of_tables.iter().map(|size| table(points, &systems, *size)));
     all.extend(
@@ -148,6 +195,13 @@ fn figures(points: &[Measurement]) -> Vec<Figure> {
     );
     all.retain(|figure| !figure.curves.is_empty());
     all
+}
+
+/// The text with a capital letter at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// A transport beside itself. It keeps its colour, and shows where the others would add nothing.
@@ -313,6 +367,35 @@ mod tests {
         assert_eq!(lost[..], [0.5, 0.25, 0.75]);
         assert!(against(&tcp, &[tcp.clone(), corba.clone()], "tcp").is_empty());
         assert!(against(&corba, std::slice::from_ref(&corba), "tcp").is_empty());
+    }
+
+    #[test]
+    fn an_adapter_is_compared_with_the_transport_between_parts() {
+        let between = |system: &str, times: &[f64], rates: &[f64]| {
+            let mut point = point(system, &[], &[]);
+            point.runs = BTreeMap::from([
+                (ONE_WAY.key("p50"), times.to_vec()),
+                (THROUGHPUT.run_key(), rates.to_vec()),
+            ]);
+            point
+        };
+        let mut udp = between("udp", &[100.0, 200.0], &[10.0, 20.0]);
+        udp.runs
+            .extend(point("udp", &[5.0, 5.0], &[90.0, 90.0]).runs);
+        let zeromq = between("zeromq", &[150.0, 230.0], &[5.0, 15.0]);
+        let found = against(&zeromq, &[udp.clone(), zeromq.clone()], "udp");
+        assert_eq!(found["parts_added_to_udp_ns"], [50.0, 30.0]);
+        assert_eq!(
+            found["parts_throughput_lost_against_udp_share"],
+            [0.5, 0.25]
+        );
+        assert_eq!(found.len(), 2, "no transactions: {found:?}");
+        let figures = figures(&[udp, zeromq]);
+        let titles: Vec<&str> = figures.iter().map(|it| it.title.as_str()).collect();
+        assert!(
+            titles.contains(&"One-way latency added to UDP between parts"),
+            "{titles:?}"
+        );
     }
 
     #[test]

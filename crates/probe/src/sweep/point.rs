@@ -15,6 +15,8 @@ pub(super) struct Iteration {
     pub(super) transactions: Vec<Transaction>,
     /// Transactions without an answer.
     pub(super) lost: u64,
+    /// Times between the starts of successive transactions, if an interval was asked for.
+    pub(super) intervals_ns: Vec<i64>,
     pub(super) stream: DataStream,
 }
 
@@ -112,6 +114,7 @@ mod tests {
         Iteration {
             transactions: times.iter().map(transaction).collect(),
             lost: 1,
+            intervals_ns: Vec::new(),
             stream: DataStream {
                 message_size_octets: 100,
                 messages: 4,

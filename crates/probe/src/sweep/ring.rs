@@ -6,12 +6,14 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use deckwatch_testbed::Testbed;
+
 use super::channel::Channels;
 use super::far::{FarClock, is_possible};
 use super::point::Iteration;
-use super::talk::{Answer, Listen, Order, Streamed};
+use super::talk::{Answer, Listen, Order, Streamed, Ways};
 use super::variant::Variant;
-use super::way::{Answered, Streams, iteration};
+use super::way::{Answered, Streams, intervals_ns, iteration};
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::process::End;
 use crate::limits::END_PATIENCE;
@@ -28,6 +30,23 @@ pub(super) struct Ring {
     pub(super) sides: Vec<Side>,
     /// The channels, if the carrier needs them.
     pub(super) channels: Option<Channels>,
+}
+
+/// The work of one iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    /// NUM_MESSAGES.
+    pub(super) messages: u64,
+    /// Least time between two transactions; zero for none.
+    pub(super) every: Duration,
+    /// A stream has as many messages with each system call as the carrier can.
+    pub(super) in_bulk: bool,
+}
+
+/// Counters of what lies between the ends.
+struct Drops {
+    queues: u64,
+    channels: u64,
 }
 
 /// The simultaneous streams of one carrier and size. Their processes are their own: flows of several carriers stay open
@@ -93,6 +112,13 @@ impl Ring {
             let channels = self.channels.as_ref();
             channels.map(|channels| channels.legs[from % count].clone())
         };
+        // With other processes in between, no two processes send to each other.
+        let shares = count == 2 && variant.carrier.carries_answers();
+        let ways = |place: usize| match place {
+            _ if !shares => Ways::Apart,
+            0 => Ways::Connecting,
+            _ => Ways::Accepting,
+        };
         let mut endpoints = Vec::new();
         for (place, side) in self.sides.iter_mut().enumerate() {
             let listen = Order::Listen(Listen {
@@ -102,6 +128,7 @@ impl Ring {
                 servants: variant.servants,
                 address: side.address,
                 channel: leg(place + count - 1),
+                ways: ways(place),
             });
             match side.ask(&listen, Duration::ZERO)? {
                 Some(Answer::Listening { endpoint }) => endpoints.push(endpoint),
@@ -135,6 +162,7 @@ impl Ring {
                 first,
                 messages,
                 passes_on: echoes || place < last,
+                in_bulk: !echoes && place == last,
             };
             if !side.done(&expect)? {
                 return Ok(false);
@@ -197,21 +225,52 @@ impl Rings {
     pub(super) fn iterate(
         &mut self,
         size_octets: u32,
-        (messages, every): (u64, Duration),
-        clock: &mut FarClock,
+        Work {
+            messages,
+            every,
+            in_bulk,
+        }: Work,
+        (clock, bed): (&mut FarClock, Option<&Testbed>),
     ) -> Result<Option<Iteration>, LaboratoryError> {
         let Some(mut answered) = self.transact(messages, every)? else {
             return Ok(None);
         };
-        let Some(mut streams) = self.stream(messages)? else {
+        let Some(before) = self.drops(bed)? else {
+            return Ok(None);
+        };
+        let Some(mut streams) = self.stream(messages, in_bulk)? else {
+            return Ok(None);
+        };
+        let Some(after) = self.drops(bed)? else {
             return Ok(None);
         };
         clock.convert(&mut answered, &mut streams);
-        Ok(Some(iteration(
-            (size_octets, messages),
-            &answered,
-            &streams,
-        )))
+        let mut found = iteration((size_octets, messages), &answered, &streams);
+        if !every.is_zero() {
+            found.intervals_ns = intervals_ns(&answered);
+        }
+        found.stream.channel_drops = after.channels.saturating_sub(before.channels);
+        found.stream.network_queue_drops = after.queues.saturating_sub(before.queues);
+        Ok(Some(found))
+    }
+
+    /// What channels and queues of the network have dropped so far. Returns `None` if the user wants to end.
+    fn drops(&mut self, bed: Option<&Testbed>) -> Result<Option<Drops>, LaboratoryError> {
+        let mut drops = Drops {
+            queues: bed.map_or(Ok(0), Testbed::queue_drops)?,
+            channels: 0,
+        };
+        for channels in self
+            .rings
+            .iter_mut()
+            .filter_map(|ring| ring.channels.as_mut())
+        {
+            let Some(more) = channels.drops()? else {
+                return Ok(None);
+            };
+            drops.channels += more;
+        }
+        Ok(Some(drops))
     }
 
     /// All clients send each message when they have the answer to the one before.
@@ -250,11 +309,15 @@ impl Rings {
     }
 
     /// All clients send messages without pause.
-    fn stream(&mut self, messages: u64) -> Result<Option<Streams>, LaboratoryError> {
+    fn stream(&mut self, messages: u64, in_bulk: bool) -> Result<Option<Streams>, LaboratoryError> {
         let Some(first) = self.begin(messages, false)? else {
             return Ok(None);
         };
-        let order = Order::Stream { first, messages };
+        let order = Order::Stream {
+            first,
+            messages,
+            in_bulk,
+        };
         let Some(answers) = self.clients(&order, messages)? else {
             return Ok(None);
         };

@@ -30,6 +30,8 @@ pub(crate) enum Order {
         messages: u64,
         /// Each message is passed on, or answered, by one of the same size.
         passes_on: bool,
+        /// The messages come without pause: a receiver that can takes many with one system call, and stamps them alike.
+        in_bulk: bool,
     },
     /// Sends messages one at a time, and waits for each answer.
     Transact {
@@ -46,6 +48,8 @@ pub(crate) enum Order {
         first: u64,
         /// NUM_MESSAGES.
         messages: u64,
+        /// As many messages with each system call as the carrier can. Otherwise each has a call of its own.
+        in_bulk: bool,
     },
     /// Reports what has arrived, when this many messages are there or no more come.
     Report {
@@ -70,6 +74,20 @@ pub(crate) struct Listen {
     pub(crate) socket: SocketSettings,
     /// Objects that take turns, if the carrier has objects.
     pub(crate) servants: u32,
+    /// How messages share connections with those of the other direction.
+    pub(crate) ways: Ways,
+}
+
+/// How messages share connections with those of the other direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Ways {
+    /// This end sends over one connection and receives over another.
+    Apart,
+    /// This end connects, and receives over the same connection.
+    Connecting,
+    /// This end sends over the connection that it accepts.
+    Accepting,
 }
 
 /// An end's answer.

@@ -51,6 +51,13 @@ impl Variant {
             let is_stream = carrier.framing() == Framing::Length;
             let is_raw = is_stream || carrier.framing() == Framing::Datagram;
             let has_servants = carrier.needs().has_servants;
+            let usual = Axes::default();
+            // Its program has one stream over one hop, by its own settings.
+            let axes = if carrier.external().is_some() {
+                &usual
+            } else {
+                axes
+            };
             let sockets = axes.buffers.iter().flat_map(|&buffer| {
                 axes.delays.iter().map(move |delays| SocketSettings {
                     send_buffer: if is_raw { buffer } else { BufferSize::Kernel },
@@ -82,6 +89,11 @@ impl Variant {
             }
         }
         all
+    }
+
+    /// Whether it has the settings of a carrier whose axes are not varied.
+    pub(super) fn is_plain(&self) -> bool {
+        self.factors().is_empty()
     }
 
     /// Processes that play its ends.

@@ -33,8 +33,18 @@ pub(super) fn iteration(
     Iteration {
         lost: all.saturating_sub(transactions.len() as u64),
         transactions,
+        intervals_ns: Vec::new(),
         stream: streams.reduce(together).unwrap_or_default(),
     }
+}
+
+/// The times between the starts of successive transactions.
+pub(super) fn intervals_ns(answered: &[Answered]) -> Vec<i64> {
+    let of_one = |one: &Answered| {
+        let pairs = one.sent.windows(2);
+        pairs.map(|pair| pair[1].0 - pair[0].0).collect::<Vec<_>>()
+    };
+    answered.iter().flat_map(of_one).collect()
 }
 
 /// Joins the stamps of all processes by sequence number.
@@ -73,6 +83,8 @@ fn stream(
         send_errors: streamed.send_errors,
         queue_drops: streamed.queue_drops,
         hop_drops: between.iter().map(|one| one.overflows + one.refused).sum(),
+        channel_drops: 0,
+        network_queue_drops: 0,
         overflows: server.overflows,
         received: server.received,
         start_a_ns: streamed.start_a_ns,
@@ -91,6 +103,8 @@ fn together(one: DataStream, other: DataStream) -> DataStream {
         send_errors: one.send_errors + other.send_errors,
         queue_drops: one.queue_drops + other.queue_drops,
         hop_drops: one.hop_drops + other.hop_drops,
+        channel_drops: one.channel_drops + other.channel_drops,
+        network_queue_drops: one.network_queue_drops + other.network_queue_drops,
         overflows: one.overflows + other.overflows,
         received: one.received + other.received,
         start_a_ns: one.start_a_ns.min(other.start_a_ns),

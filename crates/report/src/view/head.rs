@@ -192,8 +192,8 @@ fn deaths(document: &ResultDocument, detail: &Detail) -> Vec<String> {
 
 fn warnings(run: &Run, detail: &Detail) -> Vec<Alert> {
     let document = &run.document;
-    let mut all: Vec<Alert> = document
-        .warnings
+    let folded = document.folded_warnings();
+    let mut all: Vec<Alert> = folded
         .iter()
         .take(detail.sentences)
         .map(|warning| Alert {
@@ -207,8 +207,8 @@ fn warnings(run: &Run, detail: &Detail) -> Vec<Alert> {
             text,
         })
     };
-    if document.warnings.len() > detail.sentences {
-        let more = (document.warnings.len() - detail.sentences) as u64;
+    if folded.len() > detail.sentences {
+        let more = (folded.len() - detail.sentences) as u64;
         add(
             "more",
             format!("{} more warnings are in result.json.", unit::count(more)),

@@ -275,6 +275,7 @@ fn environment(flows: &[Flow]) -> Environment {
         fallback_reason: None,
         hosts,
         loads: Vec::new(),
+        load_results: Vec::new(),
     }
 }
 

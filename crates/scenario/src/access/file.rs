@@ -17,15 +17,20 @@ pub(super) struct File {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Allow {
-    /// Its peers: addresses, networks, uid:NUMBER for a user of this host, anyone
+    /// Its peers: addresses, networks, cert:NAME for the name in a certificate, uid:NUMBER for a user of this host, this-host, anyone
     #[schemars(with = "Vec<String>", length(min = 1, max = 1024), extend("examples" = [["10.1.0.0/16"]]))]
     pub(super) who: Vec<Spanned<String>>,
     /// What they may do
-    #[schemars(length(min = 1, max = 4))]
-    pub(super) may: Vec<ActionWord>,
-    /// Names of the objects, such as the name to which a channel is bound; all if not given
     #[serde(default)]
-    #[schemars(length(min = 1, max = 1024), extend("examples" = [["NAV"]]))]
+    #[schemars(length(min = 1, max = 6))]
+    pub(super) may: Vec<ActionWord>,
+    /// Operations that they may call, by name; * for all
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 1024), extend("examples" = [["resolve", "list"]]))]
+    pub(super) operations: Vec<String>,
+    /// Names of the objects; all if not given: the name to which a channel is bound, `names` for the naming service, ADAPTER/ID for other objects, ADAPTER/ for all objects of an adapter
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 1024), extend("examples" = [["NAV"], ["ship/nav/"]]))]
     pub(super) on: Option<Vec<String>>,
     /// Types of events; all if not given
     #[serde(default)]
@@ -47,8 +52,12 @@ pub(super) enum ActionWord {
     Consume,
     /// Look at counts, subscriptions and publications
     Observe,
-    /// Create and destroy channels
+    /// Create and destroy channels; destroy the root of names, sweep names
     Administer,
+    /// Resolve and list names
+    Resolve,
+    /// Bind and unbind names, make and destroy contexts
+    Bind,
 }
 
 impl From<ActionWord> for deckwatch_access::Action {
@@ -58,6 +67,8 @@ impl From<ActionWord> for deckwatch_access::Action {
             ActionWord::Consume => Self::Consume,
             ActionWord::Observe => Self::Observe,
             ActionWord::Administer => Self::Administer,
+            ActionWord::Resolve => Self::Resolve,
+            ActionWord::Bind => Self::Bind,
         }
     }
 }

@@ -158,7 +158,7 @@ pub(super) enum SchedulingClass {
     RoundRobin,
 }
 
-/// A load of one kind: a share of processors, messages on a link, or processes that count and sleep.
+/// A load of one kind: a share of processors, messages on a link, processes that count and sleep, memory, or a disk.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Load {
@@ -217,6 +217,18 @@ pub(super) struct Load {
     #[serde(default)]
     #[schemars(extend("examples" = ["1us"]))]
     pub(super) sleep: Option<DurationText>,
+    /// Memory of the host that is taken, written and read without pause, by the program stress-ng, in units of 2^20 octets
+    #[serde(default)]
+    #[schemars(with = "Option<u64>", range(min = 64), extend("examples" = [512]))]
+    pub(super) memory_mib: Option<Spanned<u64>>,
+    /// Folder of the host, as an absolute path, in which a file is written and read without pause, by the program stress-ng
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["/var/tmp"]))]
+    pub(super) disk: Option<Spanned<String>>,
+    /// Length of this file, in units of 2^20 octets; 256 if not given
+    #[serde(default)]
+    #[schemars(with = "Option<u64>", range(min = 1), extend("examples" = [256]))]
+    pub(super) disk_mib: Option<Spanned<u64>>,
     /// A run in which the load misses its target is INVALID; otherwise it has a warning
     #[serde(default)]
     pub(super) must_hold: Option<bool>,

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
+use deckwatch_meter::provenance::Readings;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::namespace::Placement;
 use deckwatch_os::signal;
@@ -20,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::hex;
 use super::folder::FarFolder;
-use super::words::{FarPlan, FarWord, PING};
+use super::words::{FarPlan, FarReadings, FarWord, PING};
 use crate::limits::{EXIT_PATIENCE, FAR_LOOK, FAR_SILENCE_MAX, STOP_PATIENCE};
 use crate::part::ProcessError;
 use crate::run::killed_by;
@@ -125,6 +126,7 @@ fn supervise(
         let (output, tell) = (Arc::clone(&output), tell.clone());
         move || listen(input, part_input, &output, &tell)
     };
+    let before = Readings::take();
     let from_part = {
         let paths: Vec<PathBuf> = plan
             .returns
@@ -136,8 +138,11 @@ fn supervise(
                 pass_on(BufReader::new(lines), &output);
             }
             let _ = tell.send(Event::Silent);
-            let how = status.recv().unwrap_or(None);
-            let _ = return_files(&paths, how, &output);
+            let end = FarWord::End {
+                how: status.recv().unwrap_or(None),
+                readings: FarReadings::of(&before.until(&Readings::take())),
+            };
+            let _ = return_files(&paths, &end, &output);
             let _ = tell.send(Event::Written);
         }
     };
@@ -241,7 +246,7 @@ fn pass_on(mut lines: impl BufRead, output: &Output) {
 }
 
 /// Writes the files back that the part created, then the last line.
-fn return_files(paths: &[PathBuf], how: Option<String>, output: &Output) -> std::io::Result<()> {
+fn return_files(paths: &[PathBuf], end: &FarWord, output: &Output) -> std::io::Result<()> {
     for (index, path) in paths.iter().enumerate() {
         // A part that failed has not created all of them.
         let Ok(mut file) = File::open(path) else {
@@ -267,7 +272,7 @@ fn return_files(paths: &[PathBuf], how: Option<String>, output: &Output) -> std:
         let sha256 = hex(&digest.finalize());
         write_word(&mut *output, &FarWord::FileEnd { sha256 })?;
     }
-    write(output, &FarWord::End { how })
+    write(output, end)
 }
 
 /// Waits for the end of the part, and kills it if that does not come in time.

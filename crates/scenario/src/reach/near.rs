@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::{Returned, hex};
 use super::plain_text;
-use super::words::{FarWord, PING};
+use super::words::{FarReadings, FarWord, PING};
 use crate::limits::{
     FAR_LINE_SIZE_MAX, FAR_LINES_MAX, FAR_LINES_PER_S_MAX, FAR_SILENCE_MAX, FIRST_PING_INTERVAL,
     FIRST_PINGS, LINES_BEFORE_HELLO_MAX, PING_INTERVAL,
@@ -31,8 +31,8 @@ pub(crate) enum Heard {
     Line(String),
     /// An answer to a question.
     Exchange(Exchange),
-    /// The part's end, and how it ended if not successfully.
-    End(Option<String>),
+    /// The part's end, how it ended if not successfully, and the disturbances of its machine.
+    End(Option<String>, FarReadings),
     /// What it says cannot be right. It is to be given up.
     Broken(String),
 }
@@ -190,7 +190,9 @@ impl<R: Read> Reader<R> {
                     self.read_file(index, size_bytes)?;
                     continue;
                 }
-                Ok(FarWord::End { how }) => Heard::End(how.map(|how| plain_text(&how))),
+                Ok(FarWord::End { how, readings }) => {
+                    Heard::End(how.map(|how| plain_text(&how)), readings)
+                }
                 Ok(FarWord::Hello { .. } | FarWord::FileEnd { .. }) => {
                     return Err("it said a word in the wrong place".to_owned());
                 }
@@ -469,7 +471,10 @@ mod tests {
             t2_ns: i64::MIN,
             t3_ns: i64::MAX,
         });
-        let end = word(&FarWord::End { how: None });
+        let end = word(&FarWord::End {
+            how: None,
+            readings: FarReadings::default(),
+        });
         let whole = [
             file(0, octets, &sha256),
             pong.into_bytes(),

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_os::namespace::kill_process_group;
+use serde::Deserialize;
 
 use super::near::other_build;
 use super::words::{FAR, FarWord};
 use super::{Reach, plain_text};
 use crate::limits::{FAR_LINE_SIZE_MAX, HELLO_PATIENCE, LAST_WORDS_SIZE_MAX};
-use crate::mission::Mission;
+use crate::mission::{Flow, Location, Mission};
 
 /// Why a far host cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +87,23 @@ pub enum ReachError {
         host: String,
         /// What it said.
         how: String,
+    },
+    /// The host lacks the program of a carrier in another language.
+    #[error(
+        "{host} cannot use the carrier {carrier}: {how}. Build it there, or copy the folder {} of this machine into lib/deckwatch/adapters beside the folder of `{program}` there.",
+        folder.display()
+    )]
+    NoAdapter {
+        /// The host.
+        host: String,
+        /// The carrier.
+        carrier: &'static str,
+        /// Why.
+        how: String,
+        /// Its folder on this machine.
+        folder: PathBuf,
+        /// The program on the host.
+        program: String,
     },
     /// The program on the host is not this one.
     #[error("The program on {host} cannot take part: {how}.")]
@@ -216,6 +236,91 @@ pub fn check(mission: &Mission, build: &str) -> Result<(), ReachError> {
     })
 }
 
+/// The answer of `deckwatch carriers --json`, as far as it is used.
+#[derive(Deserialize)]
+struct Listing {
+    carriers: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    usable: bool,
+    /// Why it is not usable.
+    program: String,
+}
+
+/// Returns the carriers in other languages that a far host of their flows cannot use, each once, with the reason.
+///
+/// # Errors
+/// [`ReachError`]: a host does not answer.
+pub(crate) fn missing_adapters(
+    mission: &Mission,
+) -> Result<Vec<(CarrierRef, ReachError)>, ReachError> {
+    let mut missing: Vec<(CarrierRef, ReachError)> = Vec::new();
+    for (index, host) in mission.hosts.iter().enumerate() {
+        let Location::Far(reach) = &host.location else {
+            continue;
+        };
+        let here = |flow: &&Flow| flow.from == index || flow.to.contains(&index);
+        let mut wanted: Vec<CarrierRef> = Vec::new();
+        for carrier in mission
+            .flows
+            .iter()
+            .filter(here)
+            .flat_map(|flow| &flow.carriers)
+        {
+            if carrier.external().is_some() && !wanted.contains(carrier) {
+                wanted.push(*carrier);
+            }
+        }
+        if wanted.is_empty() {
+            continue;
+        }
+        let listed = listed_carriers(&host.name, reach)?;
+        for carrier in wanted {
+            let Some(external) = carrier.external() else {
+                continue;
+            };
+            let there = listed.iter().find(|one| one.name == carrier.name());
+            let how = match there {
+                Some(one) if one.usable => continue,
+                Some(one) => plain_text(&one.program),
+                None => "it has no adapter of this name".to_owned(),
+            };
+            let error = ReachError::NoAdapter {
+                host: host.name.clone(),
+                carrier: carrier.name(),
+                how: how.trim_end_matches('.').to_owned(),
+                folder: external
+                    .program()
+                    .parent()
+                    .unwrap_or(Path::new(""))
+                    .to_owned(),
+                program: reach.program().to_owned(),
+            };
+            if !missing.iter().any(|(known, _)| *known == carrier) {
+                missing.push((carrier, error));
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// Asks a far host for its carriers.
+fn listed_carriers(host: &str, reach: &Reach) -> Result<Vec<Listed>, ReachError> {
+    let words = [reach.program(), "carriers", "--json"];
+    let answer = ask(host, reach, &words, HELLO_PATIENCE)?;
+    let listing = serde_json::from_slice::<Listing>(&answer.output);
+    listing
+        .map(|listing| listing.carriers)
+        .map_err(|_| ReachError::Refused {
+            host: host.to_owned(),
+            command: reach.in_words(),
+            how: answer.how(),
+        })
+}
+
 /// Checks that the program on a host is this one.
 pub(super) fn check_build(host: &str, reach: &Reach, build: &str) -> Result<(), ReachError> {
     let words = [reach.program(), "part", FAR];
@@ -249,11 +354,14 @@ fn no_hello(host: &str, reach: &Reach, answer: &Answer, build: &str) -> ReachErr
             host,
             how: other_build("of an older version", build),
         },
-        _ if answer.complaints.contains("No such file") => ReachError::NoProgram {
-            host,
-            program: reach.program().to_owned(),
-            how,
-        },
+        // ssh ends with 255 if it has not reached the host. A key file that it misses is of this machine.
+        status if status != Some(255) && answer.complaints.contains("No such file") => {
+            ReachError::NoProgram {
+                host,
+                program: reach.program().to_owned(),
+                how,
+            }
+        }
         _ => ReachError::Refused {
             host,
             command: reach.in_words(),

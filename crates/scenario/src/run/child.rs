@@ -15,6 +15,7 @@ use deckwatch_carrier::limits::{FAR_COUNTER_MAX, LINE_SIZE_MAX, REAL_TIME_UNBLOC
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 use deckwatch_load::LoadReport;
 use deckwatch_meter::clock::SERVICES;
+use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::namespace::kill_process_group;
 use deckwatch_os::schedule::REAL_TIME_LIMIT_SIGNAL;
@@ -24,7 +25,7 @@ use crate::limits::{
     EXIT_PATIENCE, FAR_GARBLED_MAX, FAR_HELD_MAX, FAR_WARNINGS_MAX, LAST_WORDS_SIZE_MAX,
 };
 use crate::part::ProcessPlan;
-use crate::reach::{FarPlan, Heard, Pipe, Reach, Terms, missing_program, plain_text};
+use crate::reach::{FarPlan, FarReadings, Heard, Pipe, Reach, Terms, missing_program, plain_text};
 use crate::run::RunError;
 
 /// The role of a process in a run.
@@ -56,8 +57,8 @@ pub(crate) enum Line {
     Load(LoadReport),
     /// Stamps of a far host's clock.
     Exchange(Exchange),
-    /// The end of a part on a far host, and how it ended if not successfully.
-    FarEnd(Option<String>),
+    /// The end of a part on a far host, how it ended if not successfully, and the disturbances of its machine.
+    FarEnd(Option<String>, FarReadings),
     /// A far host said what cannot be right.
     Broken(String),
     /// Neither an event of a part nor the report of a load.
@@ -76,6 +77,8 @@ pub(super) struct Child {
     pub(super) ready: Option<Ready>,
     pub(super) done: Option<Done>,
     pub(super) load: Option<LoadReport>,
+    /// The disturbances of its far machine while it ran, once it has ended.
+    pub(super) far_disturbance: Option<Disturbance>,
     pub(super) progress: Progress,
     /// Time of its last progress report, nanoseconds of CLOCK_MONOTONIC.
     pub(super) progress_ns: i64,
@@ -186,6 +189,7 @@ impl Child {
             ready: None,
             done: None,
             load: None,
+            far_disturbance: None,
             progress: Progress::default(),
             progress_ns: 0,
             ended: None,
@@ -272,7 +276,10 @@ impl Child {
             }
             // The crew takes it.
             Line::Exchange(_) => {}
-            Line::FarEnd(how) => self.far_end = Some(how),
+            Line::FarEnd(how, readings) => {
+                self.far_end = Some(how);
+                self.far_disturbance = Some(readings.disturbance());
+            }
             Line::Broken(how) => self.kill(&how),
             Line::End => self.bury(),
         }
@@ -423,7 +430,7 @@ pub(crate) fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
     let line = match heard {
         None => return Line::End,
         Some(Heard::Exchange(exchange)) => return Line::Exchange(exchange),
-        Some(Heard::End(how)) => return Line::FarEnd(how),
+        Some(Heard::End(how, readings)) => return Line::FarEnd(how, readings),
         Some(Heard::Broken(how)) => return Line::Broken(how),
         Some(Heard::Line(line)) => understand(&line, is_load),
     };
@@ -464,6 +471,9 @@ pub(crate) fn from_far(heard: Option<Heard>, is_load: bool) -> Line {
             report.held.truncate(FAR_HELD_MAX);
             for held in &mut report.held {
                 held.of = plain_text(&held.of);
+            }
+            if let Some(stressed) = &mut report.stressed {
+                stressed.version = plain_text(&stressed.version);
             }
             Line::Load(report)
         }

@@ -344,8 +344,16 @@ impl Run<'_> {
         let silent = clocks.silent(measured.start_ns, measured.drained_ns);
         if !silent.is_empty() {
             let hosts: Vec<String> = silent.into_iter().map(name).collect();
+            let is_clock = |label: &str| {
+                let children = self.crew.children.iter();
+                let mut clocks = children.filter(|child| matches!(child.role, Role::Clock { .. }));
+                clocks.any(|child| child.label == label)
+            };
+            let starved = measured.taken.iter().map(|taken| &taken.time);
+            let starved = starved.filter(|time| is_clock(&time.part));
             cautions.push(Caution::ClockByPipe {
                 hosts: hosts.join(", "),
+                starved: starved.max_by_key(|time| time.time).cloned(),
             });
         }
         let set = clocks.sync.iter().filter(|(_, state)| state.steps > 0);

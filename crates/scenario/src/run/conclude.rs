@@ -1,5 +1,7 @@
 //! Makes the result of a run from its record files: joins, judges and writes.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -16,7 +18,7 @@ use deckwatch_meter::result::{FlowResult, Warning};
 use super::child::{Child, Role};
 use super::clocks::ClockError;
 use super::document::write;
-use super::environment::{is_loaded, missed};
+use super::loads::{is_loaded, missed};
 use super::observe::Phase;
 use super::plans::Planner;
 use super::watch::{Measured, consumer_of};
@@ -42,6 +44,7 @@ impl Run<'_> {
         self.gather_warnings(measured);
         disturbance.capture_dropped = self.captures_dropped();
         self.warn_of_far_hosts(measured);
+        let far = self.far_disturbances();
         let errors = self
             .streams
             .iter()
@@ -60,6 +63,13 @@ impl Run<'_> {
                 ..disturbance.clone()
             };
             set_clock_error(&mut disturbance, self.clock_error(stream, measured));
+            let flow = self.planner.flow(stream);
+            for host in flow.to.iter().chain([&flow.from]) {
+                if let Some(far) = far.get(host) {
+                    disturbance.stolen = disturbance.stolen.max(far.stolen);
+                    disturbance.throttled = disturbance.throttled.max(far.throttled);
+                }
+            }
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
@@ -122,6 +132,27 @@ impl Run<'_> {
             };
             self.warnings.push(caution.into());
         }
+    }
+
+    /// Returns the disturbances of each far machine, by host, and warns of them. Each of its parts has read the counters of
+    /// the whole machine: the greatest reading holds.
+    fn far_disturbances(&mut self) -> BTreeMap<usize, Disturbance> {
+        let mut far: BTreeMap<usize, Disturbance> = BTreeMap::new();
+        for child in &self.crew.children {
+            if let Some(disturbance) = &child.far_disturbance {
+                far.entry(child.host).or_default().absorb(disturbance);
+            }
+        }
+        for (&host, disturbance) in &far {
+            let name = &self.planner.host(host).name;
+            let warnings = disturbance.warnings().into_iter();
+            self.warnings
+                .extend(warnings.map(|Warning { kind, text }| Warning {
+                    kind,
+                    text: format!("On {name}: {text}"),
+                }));
+        }
+        far
     }
 
     /// Judges the streams that lost a process.
@@ -307,7 +338,13 @@ impl Run<'_> {
             RunError::Result(format!("a capture cannot be kept ({error})."))
         };
         let kept = folder.join("captures");
-        std::fs::create_dir_all(&kept).map_err(failed)?;
+        // The copies keep the permissions of the files: the user's alone.
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&kept)
+            .map_err(failed)?;
         for capture in self.captures() {
             if let Some(name) = capture.capture.file_name() {
                 std::fs::copy(&capture.capture, kept.join(name)).map_err(failed)?;

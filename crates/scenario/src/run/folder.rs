@@ -1,6 +1,7 @@
 //! The folders of a run: the result folder, which stays, and a work folder in memory, which is removed.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -143,7 +144,12 @@ pub(super) struct WorkFolder {
 impl WorkFolder {
     pub(super) fn make() -> Result<Self, RunError> {
         let path = Path::new(MEMORY).join(format!("{PREFIX}{}", Owner::this_process()));
-        std::fs::create_dir(&path).map_err(unwritable(&path))?;
+        // Records and captures are the user's alone.
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .mode(0o700)
+            .create(&path)
+            .map_err(unwritable(&path))?;
         Ok(Self { path })
     }
 
@@ -224,6 +230,11 @@ mod tests {
         let work = WorkFolder::make().expect("a folder");
         let path = work.path().to_owned();
         assert!(path.starts_with(MEMORY) && path.is_dir());
+        let mode = std::fs::metadata(&path).expect("there").permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o700
+        );
         drop(work);
         assert!(!path.exists());
     }

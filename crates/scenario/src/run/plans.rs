@@ -84,6 +84,10 @@ impl<'r> Planner<'r> {
             (Duration::from_secs(run_s) + LOAD_GRACE).min(Duration::from_secs(LIFETIME_S_MAX));
         let name = |host: usize| &self.host(host).name;
         let here = name(load.host);
+        let one = |work| {
+            let plan = LoadPlan { work, lifetime };
+            vec![(format!("load on {here}"), load.host, plan)]
+        };
         match load.work {
             LoadWork::Loops {
                 processes,
@@ -113,12 +117,9 @@ impl<'r> Planner<'r> {
                     processors: Vec::new(),
                     fifo_priority,
                 });
-                vec![(
-                    format!("load on {here}"),
-                    load.host,
-                    LoadPlan { work, lifetime },
-                )]
+                one(work)
             }
+            LoadWork::Stress(ref plan) => one(Work::Stress(plan.clone())),
             LoadWork::Net { to, ref messages } => {
                 let port = SINK_PORT + u16::try_from(index).unwrap_or(0);
                 let at = SocketAddr::new(self.address(to), port);

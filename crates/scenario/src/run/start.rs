@@ -62,7 +62,20 @@ impl Run<'_> {
         self.start_taps()?;
         self.start_suppliers(&consumers)?;
         self.crew.relate_clocks(READY_PATIENCE, self.interrupt)?;
-        self.await_network_clocks()
+        self.await_network_clocks()?;
+        self.check_loads()
+    }
+
+    /// A load that cannot be carried out ends at once. The run would measure another condition than the mission's.
+    fn check_loads(&self) -> Result<(), RunError> {
+        let died = |child: &Child| match (&child.role, &child.ended) {
+            (Role::Load { .. }, Some(Ended::Died(how))) => Some(RunError::NotReady {
+                process: child.label.clone(),
+                how: how.clone(),
+            }),
+            _ => None,
+        };
+        self.crew.children.iter().find_map(died).map_or(Ok(()), Err)
     }
 
     /// Starts one process and notifies the observer.

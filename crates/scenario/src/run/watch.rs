@@ -198,8 +198,8 @@ impl Run<'_> {
         let strictest = self.streams.iter().map(|stream| stream.plan.deadline).min();
         let watched = |child: &Child| {
             let (stream, destination) = match child.role {
-                Role::Load { .. } | Role::Clock { .. } => return None,
-                Role::Names { .. } | Role::Tap { .. } => (None, None),
+                Role::Load { .. } => return None,
+                Role::Names { .. } | Role::Tap { .. } | Role::Clock { .. } => (None, None),
                 Role::Channel { stream } | Role::Supplier { stream } => (Some(stream), None),
                 Role::Consumer {
                     stream,

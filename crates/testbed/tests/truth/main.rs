@@ -4,6 +4,7 @@
 mod frames;
 mod goodput;
 mod program;
+mod queues;
 mod relay;
 mod waits;
 

@@ -2,11 +2,13 @@
 
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use deckwatch_os::namespace::start_time_of_process;
 
 use crate::carriers::CarrierRef;
 use crate::external::{External, Manifest};
+use crate::limits::PROGRAM_READY_MAX;
 use crate::part::playing::{Playing, consumer, soon, stream, supplier};
 use crate::plan::PartPlan;
 use crate::record::ReadRecords;
@@ -15,6 +17,11 @@ use crate::talk::{PartCommand, PartEvent, Setting};
 
 /// Makes a carrier whose program is a script. The script has the plan's values as variables, such as `$records_at`.
 fn carrier(scratch: &Scratch, script: &str) -> CarrierRef {
+    CarrierRef::new(external(scratch, script, PROGRAM_READY_MAX))
+}
+
+/// The same, which must be ready within this time.
+fn external(scratch: &Scratch, script: &str, ready_max: Duration) -> &'static External {
     let text = "name = \"liar\"\nsummary = \"s\"\nfamily = \"f\"\nprogram = \"p\"\nprotocol = 1\n";
     let manifest = Manifest::parse(std::path::Path::new("carrier.toml"), text).expect("sound");
     let program = scratch.path("p");
@@ -43,7 +50,7 @@ put() {{
     std::fs::write(&program, text).expect("writable");
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&program, mode).expect("ours");
-    CarrierRef::new(External::leak(manifest, program))
+    External::leak_ready_within(manifest, program, ready_max)
 }
 
 /// Plays a consumer whose program is a script, stops it when it is ready, and returns its last event.
@@ -105,6 +112,19 @@ fn a_program_that_fails_is_reported_in_its_own_words() {
         assert!(text.contains(words), "{script}: {text}");
         assert!(text.starts_with("The program of carrier liar "), "{text}");
     }
+}
+
+#[test]
+fn a_program_that_is_not_ready_in_time_is_given_up_with_what_it_wrote() {
+    let scratch = Scratch::new();
+    let script = "echo no master yet >&2; exec sleep 60";
+    let slow = external(&scratch, script, Duration::from_millis(700));
+    let stream = stream(CarrierRef::new(slow), 64, 10);
+    let PartEvent::Error { text } = last_event_of(consumer(&stream, 0, &scratch)) else {
+        panic!("it became ready");
+    };
+    let wanted = "The program of carrier liar was not ready within 700ms. It wrote: no master yet";
+    assert!(text.starts_with(wanted), "{text}");
 }
 
 #[test]

@@ -22,18 +22,16 @@ use crate::cos_typed_event_channel_admin::{
     TypedProxyPushConsumerSkeleton, TypedSupplierAdmin,
     TypedSupplierAdminObtainTypedPullConsumerError, TypedSupplierAdminObtainTypedPushConsumerError,
 };
-use crate::gate::Side;
 
 impl Typed {
     /// Activates a proxy and the object of its interface. Both are retired together.
     fn offer_pair(
         &self,
         number: u64,
-        (side, object): (Side, Arc<dyn Servant>),
+        object: Arc<dyn Servant>,
         proxy: impl FnOnce(ObjectRef) -> Arc<dyn Servant>,
     ) -> Result<ObjectRef, SystemException> {
         self.shared.check_alive()?;
-        let object = self.shared.objects.home.gate.guard_side(side, object);
         let object = self.shared.objects.activate(number, object)?;
         let offered = self.shared.offer_proxy(number, proxy(object));
         offered.inspect_err(|_| self.shared.objects.retire(number))
@@ -74,14 +72,11 @@ impl TypedConsumerAdmin for TypedConsumerSide {
         let number = self.typed.shared.objects.home.next_number();
         let object = PullObject::new(self.typed.clone(), interface);
         let state = object.state();
-        let reference =
-            self.typed
-                .offer_pair(number, (Side::Consumers, Arc::new(object)), |object| {
-                    let typed = self.typed.clone();
-                    let proxy =
-                        TypedPullSupplierProxy::new(typed, number, interface, state, object);
-                    Arc::new(TypedProxyPullSupplierSkeleton::new(proxy))
-                })?;
+        let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
+            let typed = self.typed.clone();
+            let proxy = TypedPullSupplierProxy::new(typed, number, interface, state, object);
+            Arc::new(TypedProxyPullSupplierSkeleton::new(proxy))
+        })?;
         Ok(Some(TypedProxyPullSupplierRef::unchecked_narrow(reference)))
     }
 
@@ -133,13 +128,11 @@ impl TypedSupplierAdmin for TypedSupplierSide {
         let number = self.typed.shared.objects.home.next_number();
         let object = PushObject::new(self.typed.clone(), interface);
         let state = object.state();
-        let reference =
-            self.typed
-                .offer_pair(number, (Side::Suppliers, Arc::new(object)), |object| {
-                    let shared = self.typed.shared.clone();
-                    let proxy = TypedPushConsumerProxy::new(shared, number, state, object);
-                    Arc::new(TypedProxyPushConsumerSkeleton::new(proxy))
-                })?;
+        let reference = self.typed.offer_pair(number, Arc::new(object), |object| {
+            let shared = self.typed.shared.clone();
+            let proxy = TypedPushConsumerProxy::new(shared, number, state, object);
+            Arc::new(TypedProxyPushConsumerSkeleton::new(proxy))
+        })?;
         Ok(Some(TypedProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 

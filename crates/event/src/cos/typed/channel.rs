@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Orb, Refusal, SystemException, SystemExceptionKind as Kind};
 
 use super::admin::{TypedConsumerSide, TypedSupplierSide};
 use super::consumers::TypedConsumers;
@@ -20,7 +20,7 @@ use crate::cos_typed_event_channel_admin::{
     TypedSupplierAdminSkeleton,
 };
 use crate::counters::ChannelCounts;
-use crate::gate::{Gate, Refusal};
+use crate::gate::Gate;
 use crate::home::Home;
 use crate::kept::{Kept, Share};
 use crate::limits;

@@ -102,7 +102,7 @@ impl PullObject {
 
 impl Servant for PullObject {
     fn repository_ids(&self) -> &'static [&'static str] {
-        &[]
+        crate::gate::TYPED_CONSUMER_SIDE
     }
 
     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> Cow<'static, str> {

@@ -51,7 +51,7 @@ impl PushObject {
 
 impl Servant for PushObject {
     fn repository_ids(&self) -> &'static [&'static str] {
-        &[]
+        crate::gate::TYPED_SUPPLIER_SIDE
     }
 
     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> Cow<'static, str> {

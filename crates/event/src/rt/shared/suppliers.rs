@@ -76,7 +76,7 @@ impl Shared {
             }
             let may_go = |number| {
                 let place = clients.places.get(number);
-                !is_full_for_peer || place.is_some_and(|place| place.peer == peer)
+                !is_full_for_peer || place.is_some_and(|place| place.peer() == peer)
             };
             let all = clients.suppliers.iter();
             all.filter(|(number, _)| may_go(number))

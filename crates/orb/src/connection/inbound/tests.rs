@@ -1,6 +1,8 @@
 //! Messages are cut out however octets arrive; what is buffered meanwhile is bounded.
 
 use super::*;
+use crate::accounts::Accounts;
+use crate::peers::Peer;
 
 const SIZE_MAX: usize = 1 << 20;
 
@@ -110,10 +112,10 @@ fn an_idle_connection_holds_no_buffer() {
 }
 
 #[test]
-fn unfinished_messages_of_many_connections_share_a_budget() {
+fn unfinished_messages_of_many_connections_share_an_account() {
     let slab = Slab::new(BUFFER_SIZE, 0);
-    let budget = Arc::new(Budget::new(BUFFER_SIZE));
-    let connect = || Inbound::new(SIZE_MAX, Some(Arc::clone(&budget)));
+    let accounts = Accounts::new([2 * BUFFER_SIZE; 4]);
+    let connect = || Inbound::new(SIZE_MAX, Some(accounts.of(Peer::User(1))));
     let octets = message(SIZE_MAX - 12);
     let (mut first, mut second, mut third) = (connect(), connect(), connect());
     put(&mut first, &slab, &octets[..BUFFER_SIZE + 1]);
@@ -124,7 +126,7 @@ fn unfinished_messages_of_many_connections_share_a_budget() {
     drop(first);
     assert!(second.space(&slab).is_ok());
     second.discard(&slab);
-    assert!(budget.take(BUFFER_SIZE), "nothing is held");
+    assert_eq!(accounts.bound(Bound::Inbound).held(), 0);
 }
 
 #[test]

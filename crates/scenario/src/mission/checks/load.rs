@@ -1,9 +1,12 @@
 //! The checks of a mission's loads: of which kind each is, and which keys go together.
 
+use std::path::PathBuf;
+
 use deckwatch_load::limits::{
-    LOOPS_MAX, MESSAGE_OCTETS_MAX, MESSAGE_OCTETS_MIN, REAL_TIME_SHARE_MAX,
+    DISK_SIZE_MIN, LOOPS_MAX, MEMORY_SIZE_MIN, MESSAGE_OCTETS_MAX, MESSAGE_OCTETS_MIN,
+    REAL_TIME_SHARE_MAX,
 };
-use deckwatch_load::{Pace, Pattern};
+use deckwatch_load::{Pace, Pattern, StressPlan};
 use toml::Spanned;
 
 use super::Checks;
@@ -30,19 +33,70 @@ impl<'m> Checks<'m> {
 
     fn work(&mut self, spanned: &'m Spanned<Table>) -> Option<LoadWork> {
         let table = spanned.get_ref();
-        match (&table.share, &table.to, table.count) {
-            (Some(share), None, None) => self.share(table, share),
-            (None, Some(to), None) => self.net(table, to),
-            (None, None, Some(_)) => self.loops(spanned),
+        let Table {
+            share,
+            to,
+            count,
+            memory_mib,
+            disk,
+            ..
+        } = table;
+        match (share, to, count, memory_mib, disk) {
+            (Some(share), None, None, None, None) => self.share(table, share),
+            (None, Some(to), None, None, None) => self.net(table, to),
+            (None, None, Some(_), None, None) => self.loops(spanned),
+            (None, None, None, Some(mib), None) => self.memory(mib),
+            (None, None, None, None, Some(folder)) => self.disk(spanned, folder),
             _ => {
                 self.faults.report(
                     spanned.span(),
                     "a load is of one kind".to_owned(),
-                    "give one of: `share` of a processor; `to` with a rate; `processes`, `count` and `sleep`",
+                    "give one of: `share` of a processor; `to` with a rate; `processes`, `count` and `sleep`; `memory_mib`; `disk`",
                 );
                 None
             }
         }
+    }
+
+    fn memory(&mut self, mib: &Spanned<u64>) -> Option<LoadWork> {
+        let size_bytes = self.mib(mib, MEMORY_SIZE_MIN, "memory_mib = 512");
+        Some(LoadWork::Stress(StressPlan::Memory { size_bytes }))
+    }
+
+    fn disk(&mut self, spanned: &Spanned<Table>, folder: &Spanned<String>) -> Option<LoadWork> {
+        let table = spanned.get_ref();
+        let path = PathBuf::from(folder.get_ref());
+        if !path.is_absolute() {
+            self.faults.report(
+                folder.span(),
+                "the folder of a load on a disk is an absolute path of its host".to_owned(),
+                "write for example: disk = \"/var/tmp\"",
+            );
+        }
+        if table.must_hold == Some(true) {
+            self.faults.report(
+                spanned.span(),
+                "a load on a disk has no target, so that it cannot hold it".to_owned(),
+                "remove `must_hold`",
+            );
+        }
+        let size_bytes = (table.disk_mib.as_ref()).map_or(DISK_SIZE_USUAL, |mib| {
+            self.mib(mib, DISK_SIZE_MIN, "disk_mib = 256")
+        });
+        Some(LoadWork::Stress(StressPlan::Disk { path, size_bytes }))
+    }
+
+    /// Returns a size in octets, at least `min`.
+    fn mib(&mut self, mib: &Spanned<u64>, min: u64, example: &str) -> u64 {
+        let size_bytes = mib.get_ref().saturating_mul(1 << 20);
+        if size_bytes < min || size_bytes > SIZE_MAX {
+            self.faults.report(
+                mib.span(),
+                format!("a size is {} to {} MiB", min >> 20, SIZE_MAX >> 20),
+                format!("write for example: {example}"),
+            );
+        }
+        size_bytes
     }
 
     fn loops(&mut self, spanned: &Spanned<Table>) -> Option<LoadWork> {
@@ -194,6 +248,12 @@ fn pattern(table: &Table) -> Pattern {
         (Some(Arrivals::Periodic) | None, _) => Pattern::Constant,
     }
 }
+
+/// Length of the file of a load on a disk that gives none.
+const DISK_SIZE_USUAL: u64 = 256 << 20;
+
+/// More than any host has.
+const SIZE_MAX: u64 = 1 << 50;
 
 /// Messages of a burst whose size is not given: what iperf3 sends at once.
 const BURST_USUAL: u32 = 8;

@@ -1,0 +1,403 @@
+//! Damaged stores. A name is answered rightly or the store does not open; never is a name missing or another's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use deckwatch_store::redb::{TableDefinition, WriteTransaction};
+
+use super::super::rows::{BINDINGS, CONTEXTS, WHOLE, Whole};
+use super::*;
+
+/// Names of a store, with what they are bound to.
+type Names = BTreeMap<(u64, String), Target>;
+
+const CONTEXTS_COUNT: u64 = 20;
+const NAMES_COUNT: u64 = 2_000;
+
+fn target(number: u64) -> Target {
+    object(&format!("IOR:{number:064x}"))
+}
+
+/// Fills a store in one transaction, then changes names one at a time. The last changes are those that a database that
+/// goes back to an older state forgets.
+fn filled(path: &Path) -> (Store, Names) {
+    let store = Store::open(path).unwrap();
+    let mut names = Names::new();
+    store
+        .change(|ledger, _| {
+            for context in 1..=CONTEXTS_COUNT {
+                assert_eq!(add_context(ledger, Room::OF_SERVICE, "")?, context);
+                let (id, target) = (format!("context-{context}"), Target::Context(context));
+                ledger.set_binding((ROOT, &id, ""), Some(&binding(&target)))?;
+                names.insert((ROOT, id), target);
+            }
+            for number in 0..NAMES_COUNT {
+                let key = (1 + number % CONTEXTS_COUNT, format!("name-{number:05}"));
+                let bound = binding(&target(number));
+                ledger.set_binding((key.0, &key.1, ""), Some(&bound))?;
+                names.insert(key, bound.target);
+            }
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
+    for number in 0..10 {
+        let context = 1 + number % CONTEXTS_COUNT;
+        let (again, late) = (format!("name-{number:05}"), format!("late-{number:05}"));
+        let (one, other) = (target(number + 500_000), target(number + 600_000));
+        let bind = |id: &str, target: &Target, replace| {
+            store.bind(context, id, "", &binding(target), replace)
+        };
+        bind(&again, &one, true).unwrap();
+        bind(&late, &other, false).unwrap();
+        names.insert((context, again), one);
+        names.insert((context, late), other);
+        let gone = (
+            1 + (100 + number) % CONTEXTS_COUNT,
+            format!("name-{:05}", 100 + number),
+        );
+        assert!(store.unbind(gone.0, &gone.1, "").unwrap());
+        names.remove(&gone);
+    }
+    (store, names)
+}
+
+/// Panics unless a store has exactly these names, each with its target.
+fn compare(store: &Store, names: &Names, seed: &str) {
+    for ((context, id), target) in names {
+        let found = store.lookup(*context, id, "");
+        assert_eq!(
+            found.unwrap().as_ref(),
+            Some(target),
+            "{seed}: {context} {id}"
+        );
+    }
+    let listed: usize = (0..=CONTEXTS_COUNT)
+        .map(|context| store.list(context, None, usize::MAX).unwrap().len())
+        .sum();
+    assert_eq!(listed, names.len(), "{seed}");
+    let numbers: Vec<u64> = (0..=CONTEXTS_COUNT).collect();
+    assert_eq!(store.contexts().unwrap(), numbers, "{seed}");
+}
+
+/// Random numbers from a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % below as u64) as usize
+    }
+}
+
+const PAGE: usize = 4_096;
+
+/// Damages a file in one of some ways. `earlier` is the file as it was before its last changes.
+fn damage(octets: &mut Vec<u8>, earlier: &[u8], random: &mut Random) -> &'static str {
+    let len = octets.len();
+    let page = random.next(len / PAGE) * PAGE;
+    match random.next(9) {
+        0 => {
+            octets[random.next(len)] ^= 1 << random.next(8);
+            "one bit"
+        }
+        1 => {
+            octets[random.next(320)] ^= 1 << random.next(8);
+            "one bit of the header"
+        }
+        2 => {
+            let start = random.next(320);
+            octets[start..start + 1 + random.next(128)].fill(0);
+            "zeros in the header"
+        }
+        3 => {
+            for _ in 0..=random.next(64) {
+                octets[random.next(len)] = random.next(256) as u8;
+            }
+            "some octets"
+        }
+        4 => {
+            octets[page..page + PAGE].fill(0);
+            "a page of zeros"
+        }
+        5 => {
+            let end = (page + (1 + random.next(32)) * PAGE).min(len);
+            octets[page..end].fill(0);
+            "pages of zeros"
+        }
+        6 => {
+            octets.truncate(random.next(len));
+            "cut short"
+        }
+        7 => {
+            let other = random.next(len / PAGE) * PAGE;
+            octets.copy_within(other..other + PAGE, page);
+            "a page in the place of another"
+        }
+        _ => {
+            let end = (page + PAGE).min(earlier.len());
+            if page < end {
+                octets[page..end].copy_from_slice(&earlier[page..end]);
+            }
+            "a page as it was earlier"
+        }
+    }
+}
+
+#[test]
+fn a_damaged_store_is_refused_or_answers_every_name_rightly() {
+    let folder = folder("damaged");
+    let path = folder.join("names.redb");
+    let earlier = {
+        let earlier = folder.join("earlier.redb");
+        drop(filled(&earlier));
+        std::fs::read(&earlier).unwrap()
+    };
+    let (store, names) = filled(&path);
+    // As a process that was killed leaves it, and as one that ended leaves it.
+    let killed = std::fs::read(&path).unwrap();
+    compare(&store, &names, "undamaged");
+    drop(store);
+    let closed = std::fs::read(&path).unwrap();
+    let (mut refused, mut answered) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let whole = if seed % 2 == 0 { &killed } else { &closed };
+        let mut octets = whole.clone();
+        let how = damage(&mut octets, &earlier, &mut random);
+        std::fs::write(&path, &octets).unwrap();
+        match Store::open(&path) {
+            Ok(store) => {
+                compare(&store, &names, &format!("seed {seed}, {how}"));
+                answered += 1;
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                refused += 1;
+            }
+        }
+    }
+    println!("{refused} damaged stores were refused, {answered} answered every name rightly");
+    assert!(refused > 50 && answered > 50, "{refused} {answered}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The header of the database has a slot for each of its two states.
+#[test]
+fn a_store_whose_newer_state_is_damaged_still_has_the_last_change() {
+    let folder = folder("slots");
+    let path = folder.join("names.redb");
+    let (store, names) = filled(&path);
+    let killed = std::fs::read(&path).unwrap();
+    drop(store);
+    // Behind the version of its form, which has the same value in both.
+    for slot in [65..192, 193..320] {
+        let mut octets = killed.clone();
+        octets[slot.clone()].fill(0);
+        std::fs::write(&path, &octets).unwrap();
+        let store = Store::open(&path).unwrap();
+        compare(&store, &names, &format!("slot {slot:?}"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Changes rows behind the back of the store. Returns its file.
+fn changed_behind(name: &str, change: impl FnOnce(&WriteTransaction)) -> PathBuf {
+    let path = folder(name).join("names.redb");
+    let store = Store::open(&path).unwrap();
+    let inner = store.bind_new_context(ROOT, "fleet", "", "").unwrap();
+    for id in ["a", "b", "c"] {
+        let bound = binding(&object(&format!("IOR:{id}")));
+        store.bind(inner, id, "ship", &bound, false).unwrap();
+    }
+    store
+        .database
+        .change(|write| {
+            change(write);
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
+    path
+}
+
+fn found(path: &Path) -> Vec<Damage> {
+    let refused = Store::open(path).expect_err("a damaged store");
+    let (store, report) = Store::examine(path).unwrap();
+    assert_eq!(report.damaged, report.damages.len() as u64);
+    match refused {
+        StoreError::Unsound(other) => assert_eq!(other.damages, report.damages),
+        other => panic!("{other}"),
+    }
+    drop(store);
+    report.damages
+}
+
+#[test]
+fn a_damaged_row_is_named_and_is_neither_missing_nor_another() {
+    let path = changed_behind("row", |write| {
+        let mut table = write.open_table(BINDINGS).unwrap();
+        let row = table
+            .get((1, "a", "ship"))
+            .unwrap()
+            .unwrap()
+            .value()
+            .to_vec();
+        table.insert((1, "b", "ship"), row.as_slice()).unwrap();
+    });
+    let (store, report) = Store::examine(&path).unwrap();
+    let damage = Damage::binding((1, "b", "ship"));
+    assert_eq!(report.damages, std::slice::from_ref(&damage));
+    assert_eq!(
+        damage.to_string(),
+        "the name `b.ship` in context 1 is damaged"
+    );
+    let is_damaged = |error: StoreError| matches!(error, StoreError::Damaged(of) if of == damage);
+    assert!(is_damaged(store.lookup(1, "b", "ship").unwrap_err()));
+    assert!(is_damaged(store.list(1, None, 9).unwrap_err()));
+    assert!(is_damaged(store.unbind(1, "b", "ship").unwrap_err()));
+    let bound = binding(&object("IOR:x"));
+    assert!(is_damaged(
+        store.bind(1, "b", "ship", &bound, true).unwrap_err()
+    ));
+    assert_eq!(store.lookup(1, "a", "ship").unwrap(), Some(object("IOR:a")));
+    drop(store);
+    assert_eq!(found(&path), [damage]);
+}
+
+#[test]
+fn a_name_that_vanished_or_came_back_is_seen() {
+    let gone = changed_behind("gone", |write| {
+        let mut table = write.open_table(BINDINGS).unwrap();
+        table.remove((1, "b", "ship")).unwrap();
+    });
+    let (written, found_count) = (3, 2);
+    assert_eq!(
+        found(&gone),
+        [
+            Damage::Names {
+                context: 1,
+                written,
+                found: found_count
+            },
+            Damage::Bindings {
+                written: 4,
+                found: 3
+            }
+        ]
+    );
+    let older = changed_behind("older", |write| {
+        let mut table = write.open_table(BINDINGS).unwrap();
+        let (row, _) = binding(&object("IOR:older")).write((1, "b", "ship"));
+        table.insert((1, "b", "ship"), row.as_slice()).unwrap();
+    });
+    let found = found(&older);
+    let written = 3;
+    assert_eq!(
+        found,
+        [Damage::Names {
+            context: 1,
+            written,
+            found: written
+        }]
+    );
+    assert_eq!(
+        found[0].to_string(),
+        "a name in context 1 is not the one that was written last"
+    );
+}
+
+#[test]
+fn contexts_and_counts_that_are_damaged_are_seen() {
+    let gone = changed_behind("context", |write| {
+        write.open_table(CONTEXTS).unwrap().remove(1).unwrap();
+    });
+    let damages = found(&gone);
+    let of_contexts = Damage::Contexts {
+        written: 2,
+        found: 1,
+    };
+    assert!(damages.contains(&of_contexts), "{damages:?}");
+    assert!(damages.contains(&Damage::binding((1, "a", "ship"))));
+    let damaged = changed_behind("context-row", |write| {
+        let mut table = write.open_table(CONTEXTS).unwrap();
+        table.insert(1, &b"short"[..]).unwrap();
+    });
+    assert_eq!(found(&damaged), [Damage::Context(1)]);
+    let counts = changed_behind("counts", |write| {
+        let mut table = write.open_table(WHOLE).unwrap();
+        table.insert(FORMAT, &b"short"[..]).unwrap();
+    });
+    assert_eq!(found(&counts), [Damage::Whole]);
+    let next = changed_behind("next", |write| {
+        let mut table = write.open_table(WHOLE).unwrap();
+        let whole = Whole::parse(table.get(FORMAT).unwrap().unwrap().value()).unwrap();
+        let next_context = 1;
+        let row = Whole {
+            next_context,
+            ..whole
+        };
+        table.insert(FORMAT, row.write().as_slice()).unwrap();
+    });
+    assert_eq!(found(&next), [Damage::Whole]);
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_stays_as_it_is() {
+    let folder = folder("no-store");
+    let path = folder.join("names.redb");
+    for content in [&b""[..], b"names", &[0; 8_192]] {
+        std::fs::write(&path, content).unwrap();
+        assert!(Store::open(&path).is_err());
+        assert!(Store::examine(&path).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), content);
+    }
+    assert!(Store::open(Path::new("/dev/zero")).is_err());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_store_of_the_first_format_is_converted_once() {
+    const OLD_CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
+    const OLD_BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
+        TableDefinition::new("bindings");
+    const OLD_NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
+    let folder = folder("first-format");
+    let path = folder.join("names.redb");
+    let fill = |write: &WriteTransaction| {
+        let mut contexts = write.open_table(OLD_CONTEXTS)?;
+        for number in [ROOT, 2, 5] {
+            contexts.insert(number, ())?;
+        }
+        let mut bindings = write.open_table(OLD_BINDINGS)?;
+        let number = 2_u64.to_be_bytes();
+        bindings.insert((ROOT, "fleet", ""), (0, &number[..]))?;
+        bindings.insert((2, "other", ""), (1, &b"IOR:01"[..]))?;
+        bindings.insert((2, "alpha", "ship"), (2, &b"IOR:02"[..]))?;
+        write.open_table(OLD_NUMBERS)?.insert("next_context", 9)?;
+        Ok(())
+    };
+    drop(deckwatch_store::Store::open(&path, &fill).unwrap());
+    for _ in 0..2 {
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.contexts().unwrap(), [ROOT, 2, 5]);
+        let lookup = |context, id, kind| store.lookup(context, id, kind).unwrap();
+        assert_eq!(lookup(ROOT, "fleet", ""), Some(Target::Context(2)));
+        assert_eq!(
+            lookup(2, "other", ""),
+            Some(Target::ForeignContext("IOR:01".to_owned()))
+        );
+        assert_eq!(lookup(2, "alpha", "ship"), Some(object("IOR:02")));
+    }
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.create_context("", &never).unwrap().number, 9);
+    // A program of the first format cannot take it for an empty store of its own.
+    let tables = store.database.look(|read| {
+        let refused = read.open_table(OLD_CONTEXTS).is_err();
+        Ok::<_, StoreError>(refused)
+    });
+    assert!(tables.unwrap());
+    drop(store);
+    std::fs::remove_dir_all(folder).unwrap();
+}

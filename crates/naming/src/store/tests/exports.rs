@@ -1,0 +1,205 @@
+//! Exports: what is written is read back whole, and what is wrong is located.
+
+use super::*;
+
+/// A reference that is one.
+const IOR: &str = "IOR:000000000000000100000000000000000000000000000000";
+
+fn exported(store: &Store) -> String {
+    let mut text = Vec::new();
+    store.export(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn imported(text: &str, into: Into) -> Result<(Store, Imported), ImportError> {
+    let store = Store::in_memory().unwrap();
+    let imported = store.import(text.as_bytes(), into)?;
+    Ok((store, imported))
+}
+
+/// A store with names that are hard to write: all controls, quotes, the longest, those of other scripts.
+fn hostile() -> Store {
+    let store = Store::in_memory().unwrap();
+    let long = "\u{1}".repeat(limits::COMPONENT_SIZE_MAX);
+    let controls: String = (0..=0x9f).filter_map(char::from_u32).collect();
+    let names = [
+        ("", ""),
+        ("", "kind"),
+        ("a.b/c\\", "d"),
+        ("\"{}[],:", "'"),
+        (controls.as_str(), "\u{202e}\u{feff}"),
+        ("\u{10ffff}", "\u{0}"),
+        (long.as_str(), long.as_str()),
+    ];
+    let reference = Target::Object(IOR.to_owned());
+    for (id, kind) in names {
+        let inner = store.bind_new_context(ROOT, id, kind, "10.0.0.1").unwrap();
+        let foreign = Target::ForeignContext(IOR.to_owned());
+        let bind = |context, id, target: &Target| {
+            let made = BindingRow {
+                maker: "uid 7".to_owned(),
+                target: target.clone(),
+            };
+            store.bind(context, id, kind, &made, false).unwrap();
+        };
+        bind(inner, "object", &reference);
+        bind(inner, "foreign", &foreign);
+        bind(inner, "up", &Target::Context(ROOT));
+    }
+    // One that no name leads to, one that is gone but bound, and a number that is not given again.
+    store.create_context("", &never).unwrap();
+    let gone = store.bind_new_context(ROOT, "gone", "", "").unwrap();
+    store.destroy_context(gone).unwrap();
+    store
+}
+
+#[test]
+fn a_store_of_hostile_names_is_read_back_octet_by_octet() {
+    let store = hostile();
+    let text = exported(&store);
+    assert!(text.lines().all(|line| line.starts_with('{')));
+    let (copy, counts) = imported(&text, Into::Empty).unwrap();
+    assert_eq!(exported(&copy), text);
+    assert_eq!((counts.contexts, counts.bindings), (8, 29));
+    assert_eq!(copy.contexts().unwrap(), store.contexts().unwrap());
+    assert_eq!(
+        copy.create_context("", &never).unwrap(),
+        store.create_context("", &never).unwrap(),
+        "numbers are not given twice"
+    );
+}
+
+#[test]
+fn an_export_is_readable() {
+    let store = Store::in_memory().unwrap();
+    let fleet = store.bind_new_context(ROOT, "fleet", "", "").unwrap();
+    store
+        .bind(fleet, "alpha", "ship", &binding(&object(IOR)), false)
+        .unwrap();
+    let text = exported(&store);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        r#"{"deckwatch_names":1,"contexts":2,"bindings":2,"next_context":2}"#
+    );
+    assert!(lines[1].starts_with(r#"{"context":0,"path":"","made_s":"#));
+    assert_eq!(lines[2], r#"{"in":0,"id":"fleet","kind":"","context":1}"#);
+    assert!(lines[3].starts_with(r#"{"context":1,"path":"fleet","made_s":"#));
+    assert!(lines[3].ends_with(r#","was_bound":true}"#));
+    let object = format!(r#"{{"in":1,"id":"alpha","kind":"ship","object":"{IOR}"}}"#);
+    assert_eq!(lines[4], object);
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn lines_that_are_wrong_are_located_and_nothing_is_imported() {
+    let head = |contexts, bindings| {
+        format!(
+            r#"{{"deckwatch_names":1,"contexts":{contexts},"bindings":{bindings},"next_context":9}}"#
+        )
+    };
+    let root = r#"{"context":0}"#;
+    let bound = format!(r#"{{"in":0,"id":"a","object":"{IOR}"}}"#);
+    let cases = [
+        (
+            String::new(),
+            "line 1: it is empty; an export begins with its counts",
+        ),
+        ("IOR:00".to_owned(), "line 1: expected value at column 1"),
+        (
+            head(1, 0).replace("names\":1", "names\":7"),
+            "line 1: format 7 of an export; this program reads 1",
+        ),
+        (
+            head(1, 1) + "\n" + root,
+            "line 3: the file ends with 1 contexts and 0 names; line 1 counts 1 and 1",
+        ),
+        (
+            format!("{}\n{root}\n{root}", head(1, 0)),
+            "line 3: context 0 is there twice",
+        ),
+        (
+            format!("{}\n{root}\n{bound}\n{bound}", head(1, 2)),
+            "line 4: `a` in context 0 is there twice",
+        ),
+        (
+            format!("{}\n{bound}", head(1, 1)),
+            "line 2: context 0 has no line before this one",
+        ),
+        (
+            format!("{}\n{root}\n{{\"in\":0,\"id\":\"a\"}}", head(1, 1)),
+            "line 3: a binding has one of `context`, `foreign_context` and `object`",
+        ),
+        (
+            format!("{}\n{{\"context\":9}}", head(1, 1)),
+            "line 2: context 9 is not below the `next_context` of line 1",
+        ),
+        (
+            format!(
+                "{}\n{root}\n{}",
+                head(1, 1),
+                bound.replace("IOR:", "IOR:zz")
+            ),
+            "line 3: its reference is no IOR: ",
+        ),
+        (
+            format!(
+                "{}\n{root}\n{}",
+                head(1, 1),
+                bound.replace("\"in\"", "\"colour\":1,\"in\"")
+            ),
+            "line 3: unknown field `colour`",
+        ),
+    ];
+    for (text, message) in cases {
+        let store = Store::in_memory().unwrap();
+        let told = store.import(text.as_bytes(), Into::Empty).unwrap_err();
+        let told = told.to_string();
+        assert!(told.starts_with(message), "{told}\ninstead of\n{message}");
+        assert_eq!(store.list(ROOT, None, 9).unwrap(), [], "{message}");
+    }
+    let endless = "x".repeat(100 << 10);
+    let told = imported(&endless, Into::Empty).unwrap_err().to_string();
+    assert_eq!(told, "line 1: it is longer than any line of an export");
+}
+
+#[test]
+fn an_import_needs_an_empty_store_or_merges() {
+    let text = exported(&hostile());
+    let store = Store::in_memory().unwrap();
+    let fleet = store.bind_new_context(ROOT, "", "kind", "").unwrap();
+    store
+        .bind(fleet, "own", "", &binding(&object(IOR)), false)
+        .unwrap();
+    let refused = store.import(text.as_bytes(), Into::Empty).unwrap_err();
+    assert!(matches!(refused, ImportError::HasNames));
+    let first = store.import(text.as_bytes(), Into::Merge).unwrap();
+    // The context of the same name is the same; the name of a context that is gone is left out.
+    assert_eq!((first.contexts, first.bindings, first.kept), (7, 27, 1));
+    assert_eq!(first.left_out, 1);
+    assert_eq!(store.lookup(fleet, "own", "").unwrap(), Some(object(IOR)));
+    assert_eq!(
+        store.lookup(fleet, "object", "kind").unwrap(),
+        Some(object(IOR))
+    );
+    let again = store.import(text.as_bytes(), Into::Merge).unwrap();
+    assert_eq!((again.bindings, again.kept), (0, 28));
+    let (_, report) = (store.contexts(), store.database.look(check::check).unwrap());
+    assert_eq!(report.damaged, 0, "{report}");
+}
+
+#[test]
+fn a_merge_that_would_change_a_name_changes_nothing() {
+    let text = exported(&hostile());
+    let store = Store::in_memory().unwrap();
+    store
+        .bind(ROOT, "", "kind", &binding(&object(IOR)), false)
+        .unwrap();
+    let told = store.import(text.as_bytes(), Into::Merge).unwrap_err();
+    let told = told.to_string();
+    assert!(
+        told.ends_with("`.kind` is bound to something else in the store"),
+        "{told}"
+    );
+    assert_eq!(store.list(ROOT, None, 9).unwrap().len(), 1);
+}

@@ -1,0 +1,197 @@
+//! Peers, and the places that each of them may hold: a stranger that takes its whole share leaves the others served.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deckwatch_sync::PiMutex;
+
+use crate::{Caller, Completion, SystemException, SystemExceptionKind};
+
+/// The holder of a share. All processes of one address, or of one user of this host, are one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Peer {
+    /// The process that serves: it has no share.
+    ThisProcess,
+    /// An IPv4 address, or the first address of an IPv6 network of 64 bits: one host may use all addresses of such a
+    /// network. So all link-local addresses are one peer.
+    Address(IpAddr),
+    /// A user of this host.
+    User(u32),
+    /// All peers that the transport does not know, together.
+    Unknown,
+}
+
+impl From<Caller> for Peer {
+    fn from(caller: Caller) -> Self {
+        match caller {
+            Caller::ThisProcess => Self::ThisProcess,
+            Caller::Tcp(address) => Self::Address(network_of(address.ip())),
+            Caller::Unix(process) | Caller::SharedMemory(process) => Self::User(process.uid),
+            Caller::Unknown => Self::Unknown,
+        }
+    }
+}
+
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & (u128::MAX << 64);
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+    }
+}
+
+/// The places of one kind, which peers share.
+#[derive(Debug)]
+pub struct Places {
+    share: usize,
+    minor: u32,
+    held: PiMutex<HashMap<Peer, usize>>,
+    refused: AtomicU64,
+}
+
+/// A place that a peer holds until the value is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    peer: Peer,
+}
+
+impl Places {
+    /// Places of which each peer may hold `share`; the caller bounds their sum. `minor`: the minor code of a refusal, which names what is full.
+    #[must_use]
+    pub fn new(share: usize, minor: u32) -> Arc<Self> {
+        Arc::new(Self {
+            share,
+            minor,
+            held: PiMutex::default(),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes a place for a peer.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if the peer holds its share.
+    pub fn take(self: &Arc<Self>, peer: Peer) -> Result<Place, SystemException> {
+        if peer != Peer::ThisProcess {
+            let mut held = self.held.lock("peers.take");
+            let count = held.get(&peer).copied().unwrap_or(0);
+            if count >= self.share {
+                self.refused.fetch_add(1, Relaxed);
+                return Err(SystemException::new(
+                    SystemExceptionKind::ImpLimit,
+                    self.minor,
+                    Completion::No,
+                ));
+            }
+            held.insert(peer, count + 1);
+        }
+        Ok(Place {
+            places: Arc::clone(self),
+            peer,
+        })
+    }
+
+    /// How many one peer may hold.
+    #[must_use]
+    pub const fn share(&self) -> usize {
+        self.share
+    }
+
+    /// Returns true if a peer holds its share.
+    #[must_use]
+    pub fn is_full_for(&self, peer: Peer) -> bool {
+        let held = self.held.lock("peers.full");
+        held.get(&peer).is_some_and(|count| *count >= self.share)
+    }
+
+    /// Requests for a place that were refused because the peer held its share.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+}
+
+impl Place {
+    /// The peer that holds it.
+    #[must_use]
+    pub const fn peer(&self) -> Peer {
+        self.peer
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.peer == Peer::ThisProcess {
+            return;
+        }
+        let mut held = self.places.held.lock("peers.leave");
+        if let Some(count) = held.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.peer);
+            }
+        }
+    }
+}
+
+/// Returns so many percent of `total`, and at least one.
+#[must_use]
+pub fn share_of(total: usize, percent: u8) -> usize {
+    (total * usize::from(percent) / 100).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalProcess;
+
+    #[test]
+    fn peer_at_its_share_is_refused_and_others_are_not() {
+        let places = Places::new(2, 7);
+        let (one, other) = (Peer::User(1), Peer::User(2));
+        let held: Vec<_> = (0..2).map(|_| places.take(one)).collect();
+        let refused = places.take(one).expect_err("a full share");
+        assert_eq!(
+            (refused.kind, refused.minor),
+            (SystemExceptionKind::ImpLimit, 7)
+        );
+        assert!(places.is_full_for(one) && !places.is_full_for(other));
+        assert!(places.take(other).is_ok());
+        assert!((0..9).all(|_| places.take(Peer::ThisProcess).is_ok()));
+        drop(held);
+        assert!(places.take(one).is_ok());
+        assert!(places.held.lock("test").is_empty(), "no peer is remembered");
+        assert_eq!(places.refused(), 1);
+    }
+
+    #[test]
+    fn share_is_a_part_of_the_places_and_at_least_one() {
+        assert_eq!(share_of(16_384, 25), 4_096);
+        assert_eq!(share_of(512, 100), 512);
+        assert_eq!(share_of(10, 1), 1);
+    }
+
+    #[test]
+    fn hosts_are_told_apart_by_ipv4_address_by_ipv6_network_and_by_user() {
+        let over_tcp = |text: &str| Peer::from(Caller::Tcp(text.parse().expect("an address")));
+        assert_eq!(over_tcp("192.0.2.1:1"), over_tcp("192.0.2.1:2"));
+        assert_ne!(over_tcp("192.0.2.1:1"), over_tcp("192.0.2.2:1"));
+        assert_eq!(
+            over_tcp("[2001:db8::1]:1"),
+            over_tcp("[2001:db8::ffff:0:0:9]:1")
+        );
+        assert_ne!(over_tcp("[2001:db8::1]:1"), over_tcp("[2001:db8:0:1::1]:1"));
+        let process = |pid| LocalProcess { uid: 5, pid };
+        assert_eq!(
+            Peer::from(Caller::Unix(process(1))),
+            Peer::from(Caller::SharedMemory(process(2)))
+        );
+    }
+}

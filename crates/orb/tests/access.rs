@@ -1,0 +1,234 @@
+//! A table before the objects of an adapter: who may call which operations on which objects.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use deckwatch_access::{Action, Rule, Table, Who};
+use deckwatch_orb::{
+    Access, Caller, Guard, IdAssignment, IdUniqueness, Need, ObjectRef, Orb, Policies,
+    RequestProcessing, Servant, ServantLocator, ServantManager, ServantRetention, ServerRequest,
+    SystemException, SystemExceptionKind as Kind, ThreadPolicy, Vocabulary, own_minor,
+};
+
+use crate::support::{TEST_ID, call, seen_by, socket_path};
+
+struct Anything;
+
+impl Servant for Anything {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[TEST_ID]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        request.reply().map(drop)
+    }
+}
+
+/// Provides the servant of any object. A caller without permission does not reach it.
+struct Provider;
+
+impl ServantLocator for Provider {
+    fn preinvoke(
+        &self,
+        _id: &[u8],
+        _adapter: &deckwatch_orb::Poa,
+        operation: &str,
+        _cookie: &mut deckwatch_orb::Cookie,
+    ) -> Result<Arc<dyn Servant>, deckwatch_orb::ServantManagerError> {
+        assert_ne!(
+            operation, "secret",
+            "a refused request reaches no servant manager"
+        );
+        Ok(Arc::new(Anything))
+    }
+
+    fn postinvoke(
+        &self,
+        _id: &[u8],
+        _adapter: &deckwatch_orb::Poa,
+        _operation: &str,
+        _cookie: deckwatch_orb::Cookie,
+        _servant: Arc<dyn Servant>,
+    ) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// Lets an adapter serve by what its policies say.
+fn provide(poa: &deckwatch_orb::Poa) {
+    match poa.policies().request_processing {
+        RequestProcessing::UseActiveObjectMapOnly => {
+            poa.activate_object_with_id(b"gyro", Arc::new(Anything))
+                .unwrap();
+        }
+        RequestProcessing::UseDefaultServant => poa.set_servant(Arc::new(Anything)).unwrap(),
+        RequestProcessing::UseServantManager => {
+            let locator = ServantManager::Locator(Arc::new(Provider));
+            poa.set_servant_manager(locator).unwrap();
+        }
+    }
+}
+
+fn rule(who: Who, operations: &[&str], on: &[&str]) -> Rule {
+    Rule {
+        who: vec![who],
+        operations: operations.iter().map(|&it| it.to_owned()).collect(),
+        on: Some(on.iter().map(|&it| it.to_owned()).collect()),
+        ..Rule::default()
+    }
+}
+
+fn is_denied(outcome: Result<(), SystemException>) -> bool {
+    outcome.is_err_and(|raised| {
+        (raised.kind, raised.minor) == (Kind::NoPermission, own_minor::ACCESS_DENIED)
+    })
+}
+
+#[test]
+fn adapter_with_a_table_serves_what_a_rule_permits_on_each_road_to_a_servant() {
+    let user_ids = Policies {
+        id_assignment: IdAssignment::UserId,
+        ..Policies::default()
+    };
+    let roads = [
+        user_ids,
+        Policies {
+            thread: ThreadPolicy::SingleThreadModel,
+            ..user_ids
+        },
+        Policies {
+            request_processing: RequestProcessing::UseDefaultServant,
+            id_uniqueness: IdUniqueness::MultipleId,
+            ..user_ids
+        },
+        Policies {
+            request_processing: RequestProcessing::UseServantManager,
+            servant_retention: ServantRetention::NonRetain,
+            ..user_ids
+        },
+    ];
+    for policies in roads {
+        let orb = Orb::builder()
+            .listen("127.0.0.1:0")
+            .unwrap()
+            .build()
+            .unwrap();
+        let root = orb.root_poa().unwrap();
+        root.the_poa_manager().activate().unwrap();
+        let ship = root.create_poa("ship", None, &Policies::default()).unwrap();
+        let manager = Some(root.the_poa_manager());
+        let poa = ship.create_poa("nav", manager, &policies).unwrap();
+        let table = Table::new(vec![rule(
+            Who::ThisHost,
+            &["ping"],
+            &["ship/nav/", "other"],
+        )]);
+        let guard = poa
+            .set_access(Access::new(table).from_file("nav.toml"))
+            .unwrap();
+        assert!(
+            poa.set_access(Access::new(Table::default())).is_err(),
+            "once"
+        );
+        provide(&poa);
+        let object = poa.create_reference_with_id(b"gyro", TEST_ID).unwrap();
+        let client = Orb::builder().build().unwrap();
+        let seen = seen_by(&client, &object);
+        for _ in 0..2 {
+            assert_eq!(call(&seen, "ping"), Ok(()));
+            assert!(is_denied(call(&seen, "secret")));
+        }
+        assert!(seen.is_a(TEST_ID).unwrap(), "every object has it");
+        assert_eq!(guard.refused(), 2);
+        let refusals = guard.take_refusals();
+        let refusal = refusals[0].to_string();
+        assert!(
+            refusal.ends_with(" may not (call secret of ship/nav/gyro)"),
+            "{refusal}"
+        );
+        let is_by_loopback =
+            |caller| matches!(caller, Caller::Tcp(SocketAddr::V4(peer)) if peer.ip().is_loopback());
+        assert!(is_by_loopback(refusals[0].caller));
+        let told = call(&seen, "secret").unwrap_err();
+        let told = deckwatch_orb::exception_detail(&told).expect("words");
+        assert!(told.ends_with("; add a rule for it to nav.toml"), "{told}");
+    }
+}
+
+#[test]
+fn user_of_this_host_is_known_over_a_unix_socket_and_others_are_not() {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = std::fs::metadata("/proc/self").unwrap().uid();
+    let permitted = |who: Who| -> Result<(), SystemException> {
+        let endpoint = format!("unix:{}", socket_path());
+        let orb = Orb::builder().listen(&endpoint).unwrap().build().unwrap();
+        let root = orb.root_poa().unwrap();
+        root.the_poa_manager().activate().unwrap();
+        let rules = Rule {
+            on: None,
+            ..rule(who, &["*"], &[])
+        };
+        root.set_access(Access::new(Table::new(vec![rules])))
+            .unwrap();
+        let servant: Arc<dyn Servant> = Arc::new(Anything);
+        let object: ObjectRef = root.servant_to_reference(&servant).unwrap();
+        assert_eq!(call(&object, "ping"), Ok(()), "this process is not checked");
+        let client = Orb::builder().build().unwrap();
+        call(&seen_by(&client, &object), "ping")
+    };
+    assert_eq!(permitted(Who::User(own)), Ok(()));
+    assert!(is_denied(permitted(Who::User(own + 1))));
+    assert!(
+        is_denied(permitted(Who::ThisHost)),
+        "the user counts, not the host"
+    );
+}
+
+/// Each operation needs more of the object `root` than of any other.
+struct RootIsMore;
+
+impl Vocabulary for RootIsMore {
+    fn need(&self, _: &[&str], _: &[u8], object_id: &[u8]) -> Need {
+        Need::All(if object_id == b"root" {
+            Action::Administer
+        } else {
+            Action::Bind
+        })
+    }
+}
+
+#[test]
+fn what_one_object_permits_is_not_remembered_for_another_that_needs_more() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .build()
+        .unwrap();
+    let root = orb.root_poa().unwrap();
+    root.the_poa_manager().activate().unwrap();
+    let policies = Policies {
+        id_assignment: IdAssignment::UserId,
+        ..Policies::default()
+    };
+    let manager = Some(root.the_poa_manager());
+    let poa = root.create_poa("names", manager, &policies).unwrap();
+    let binds = Rule {
+        who: vec![Who::ThisHost],
+        may: vec![Action::Bind],
+        ..Rule::default()
+    };
+    let access = Access::new(Table::new(vec![binds])).named(Some("names".to_owned()));
+    poa.set_guard(&Guard::new(&orb, access, RootIsMore))
+        .unwrap();
+    let client = Orb::builder().build().unwrap();
+    let object = |id: &[u8]| {
+        poa.activate_object_with_id(id, Arc::new(Anything)).unwrap();
+        let reference = poa.create_reference_with_id(id, TEST_ID).unwrap();
+        seen_by(&client, &reference)
+    };
+    let (lesser, more) = (object(b"lesser"), object(b"root"));
+    for _ in 0..2 {
+        assert_eq!(call(&lesser, "destroy"), Ok(()));
+        assert!(is_denied(call(&more, "destroy")));
+    }
+}

@@ -1,0 +1,204 @@
+//! One peer that takes all that it can of a server, and others that are served. The peers are addresses of loopback.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use deckwatch_orb::limits::{
+    GREETING_TIMEOUT, NEWCOMER_GRACE, SHARED_MEMORY_CONNECTIONS_MAX as SHARED_MAX,
+};
+use deckwatch_orb::transport::{SocketTransport, Stream, StreamOptions, Transport};
+use deckwatch_orb::{Counter, Orb};
+use deckwatch_os::stream::StreamSocket;
+
+use crate::around::Around;
+use crate::support::{
+    Server, call, call_octets, client_of, request, request_of, socket_path, wait_for,
+};
+
+fn count(server: &Server, counter: Counter) -> u64 {
+    server.orb.counters().read(counter)
+}
+
+/// A connection from another address than those of the ORBs of this process.
+fn from_elsewhere(server: &Server) -> StreamSocket {
+    let elsewhere = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    StreamSocket::connect_from(elsewhere, server.address(), None).expect("a listener")
+}
+
+/// Writes what the server takes: it may close the connection early.
+fn write(stream: &StreamSocket, octets: &[u8]) {
+    let _ = Stream::write_all(stream, octets, None);
+}
+
+/// Reads one message without a body of more than some octets, and returns its type.
+fn read_kind(stream: &StreamSocket) -> u8 {
+    let mut header = [0; 12];
+    let mut filled = 0;
+    while filled < header.len() {
+        let count = Stream::read(stream, &mut header[filled..], None).expect("a message");
+        assert_ne!(count, 0, "the stream ends within a message");
+        filled += count;
+    }
+    header[7]
+}
+
+const REPLY: u8 = 1;
+const CLOSE_CONNECTION: u8 = 5;
+
+#[test]
+fn half_sent_messages_of_one_peer_leave_room_for_those_of_others() {
+    const MESSAGE: u32 = 1 << 20;
+    let server = Server::shaped(|builder| builder.inbound_size_max(16 << 20));
+    let (_orb, bench) = client_of(&server);
+    let whole = request(&bench, 1, MESSAGE);
+    let _flood: Vec<_> = (0..32)
+        .map(|_| {
+            let stream = from_elsewhere(&server);
+            write(&stream, &whole[..whole.len() - 1]);
+            stream
+        })
+        .collect();
+    // Each of the others holds up to 2 MiB.
+    wait_for(|| count(&server, Counter::InboundExhausted) >= 16);
+    let octets = vec![7; MESSAGE as usize];
+    for _ in 0..20 {
+        assert_eq!(call_octets(&bench, &octets).as_ref(), Ok(&octets));
+    }
+}
+
+#[test]
+fn replies_that_one_peer_does_not_read_leave_room_for_those_of_others() {
+    // More than the buffers of a connection can hold.
+    const LARGE: u32 = 15 << 20;
+    const CONNECTIONS: u64 = 10;
+    let server = Server::shaped(|builder| builder.outbound_size_max(64 << 20));
+    let (_orb, bench) = client_of(&server);
+    let whole = request(&bench, 1, LARGE);
+    let mut flood = Vec::new();
+    for number in 1..=CONNECTIONS {
+        let stream = from_elsewhere(&server);
+        write(&stream, &whole);
+        flood.push(stream);
+        let settled = [Counter::RepliesQueued, Counter::OutboundExhausted];
+        wait_for(|| {
+            settled
+                .map(|counter| count(&server, counter))
+                .iter()
+                .sum::<u64>()
+                == number
+        });
+    }
+    let octets = vec![7; LARGE as usize];
+    assert_eq!(call_octets(&bench, &octets), Ok(octets));
+}
+
+#[test]
+fn connections_of_one_peer_leave_room_for_those_of_others() {
+    let server = Server::shaped(|builder| builder.connections_max(8));
+    let (client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let ping = request_of(&bench, (1, 3), "ping", &[]);
+    // Of the seven places that are left, a peer may have as many as it leaves free.
+    let busy: Vec<_> = (0..2)
+        .map(|_| {
+            let stream = from_elsewhere(&server);
+            write(&stream, &ping[..20]);
+            stream
+        })
+        .collect();
+    let idle = from_elsewhere(&server);
+    write(&idle, &ping);
+    assert_eq!(read_kind(&idle), REPLY);
+    let refused = || count(&server, Counter::ConnectionsRefused);
+    let mut next = from_elsewhere(&server);
+    let mut refused_before = 0;
+    // A thread may still wait for the next request of the idle one: then a new one is refused, and comes again.
+    wait_for(|| {
+        if refused() > refused_before {
+            refused_before += 1;
+            next = from_elsewhere(&server);
+        }
+        count(&server, Counter::ConnectionsEvicted) == 1
+    });
+    assert_eq!(read_kind_behind_reply(&idle), CLOSE_CONNECTION);
+    write(&next, &ping[..20]);
+    wait_for(|| count(&server, Counter::ConnectionsAccepted) == 5);
+    // All of its connections are busy now.
+    for more in 1..=12 {
+        assert_eq!(read_kind(&from_elsewhere(&server)), CLOSE_CONNECTION);
+        assert_eq!(refused(), refused_before + more);
+    }
+    let (_other, again) = client_of(&server);
+    assert_eq!(call(&again, "ping"), Ok(()));
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+    assert_eq!(count(&server, Counter::ConnectionsEvicted), 1);
+    drop(busy);
+}
+
+/// As [`read_kind`], behind the body of the reply to `ping`.
+fn read_kind_behind_reply(stream: &StreamSocket) -> u8 {
+    let mut body = [0; 12];
+    let count = Stream::read(stream, &mut body, None).expect("the body of a reply");
+    assert_eq!(count, body.len());
+    read_kind(stream)
+}
+
+/// A server whose clock the test moves on.
+fn server_with_clock(endpoint: &str, connections_max: usize) -> (Server, Arc<Around>) {
+    let clock = Arc::new(Around::default());
+    let builder = Orb::builder().transport(clock.clone());
+    let builder = builder.connections_max(connections_max);
+    let orb = builder.listen(endpoint).expect("an address").build();
+    (Server::with(orb.expect("a free address")), clock)
+}
+
+#[test]
+fn connection_that_never_brings_a_whole_message_gives_way() {
+    let (server, clock) = server_with_clock("127.0.0.1:0", 4);
+    let (_orb, bench) = client_of(&server);
+    let ping = request_of(&bench, (1, 3), "ping", &[]);
+    let _slow: Vec<_> = (1..=2)
+        .map(|number| {
+            let stream = from_elsewhere(&server);
+            write(&stream, &ping[..20]);
+            wait_for(|| count(&server, Counter::ConnectionsAccepted) == number);
+            stream
+        })
+        .collect();
+    assert_eq!(read_kind(&from_elsewhere(&server)), CLOSE_CONNECTION);
+    clock.pass(GREETING_TIMEOUT);
+    let next = from_elsewhere(&server);
+    write(&next, &ping);
+    assert_eq!(read_kind(&next), REPLY);
+    assert_eq!(count(&server, Counter::ConnectionsEvicted), 1);
+}
+
+#[test]
+fn silent_connections_through_shared_memory_give_way() {
+    deckwatch_testkit::alone(|| {
+        let _ = deckwatch_os::process::raise_open_files(); // Connects fail without some thousand.
+        let endpoint = format!("shm:{}", socket_path());
+        let (server, clock) = server_with_clock(&endpoint, SHARED_MAX * 4);
+        let (client, bench) = client_of(&server);
+        let transport = SocketTransport::default();
+        let at = &server.orb.endpoints()[0];
+        let connect = |_| transport.connect(at, &StreamOptions::default(), None);
+        // A connect may find the connection refused already.
+        let _silent: Vec<_> = (0..SHARED_MAX).map(connect).collect();
+        let taken = [Counter::ConnectionsAccepted, Counter::ConnectionsRefused];
+        wait_for(|| {
+            let [accepted, refused] = taken.map(|counter| count(&server, counter));
+            accepted + refused == SHARED_MAX as u64
+        });
+        assert_eq!(
+            count(&server, Counter::ConnectionsAccepted),
+            SHARED_MAX as u64 / 2,
+            "one user takes a half"
+        );
+        clock.pass(NEWCOMER_GRACE);
+        assert_eq!(call(&bench, "ping"), Ok(()));
+        assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+        assert_eq!(count(&server, Counter::ConnectionsEvicted), 1);
+    });
+}

@@ -13,6 +13,8 @@ use deckwatch_os::schedule::{Class, set_class, set_timer_slack};
 use deckwatch_testbed::{Host, HostSpec, Testbed, preset};
 use serde_json::Value;
 
+use crate::watched::Failure;
+
 const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
 
 /// By how much the far CLOCK_MONOTONIC is ahead.
@@ -26,6 +28,8 @@ struct Found {
     beyond_assumed: usize,
     rigorous_ns_max: i64,
     round_trip_ns: i64,
+    /// By how much the sender of the load was late at most.
+    load_late_ns_max: i64,
 }
 
 impl Found {
@@ -66,13 +70,22 @@ fn line(output: &mut BufReader<ChildStdout>) -> Option<Value> {
     serde_json::from_str(&line).ok()
 }
 
+/// Lateness of the load's sender from which the machine disturbed the trial: the frames of the hosts' other processes
+/// are then held up too.
+const LOAD_LATE_NS_MAX: i64 = 5_000_000;
+
 /// Checks a trial: 1 us root mean square, and no error beyond the bound that assumes nothing.
-pub(super) fn check(load: f64) {
+pub(super) fn check(load: f64) -> Result<(), Failure> {
     let found = trial(load);
-    println!("load {load}: {:.0} ns rms, {found:?}", found.rms_ns());
-    assert!(found.errors_ns.len() >= 10, "{found:?}");
-    assert_eq!(found.beyond_rigorous, 0, "{found:?}");
-    assert!(found.rms_ns() <= 1_000.0, "load {load}: {found:?}");
+    let what = format!("load {load}: {:.0} ns rms, {found:?}", found.rms_ns());
+    println!("{what}");
+    assert_eq!(found.beyond_rigorous, 0, "{what}");
+    if found.errors_ns.len() >= 10 && found.rms_ns() <= 1_000.0 {
+        return Ok(());
+    }
+    let disturbance = (found.load_late_ns_max > LOAD_LATE_NS_MAX)
+        .then(|| format!("the load was {} ns late", found.load_late_ns_max));
+    Err(Failure { what, disturbance })
 }
 
 /// Relates the clocks for 5 s, while frames of 1,538 octets on the wire load the line from the near host to the far one.
@@ -102,9 +115,7 @@ fn trial(load: f64) -> Found {
             Namespace::named(namespace(near))
                 .and_then(|inside| inside.run_inside(|| send_load(far, load, &is_over)))
         };
-        if load > 0.0 {
-            scope.spawn(move || loading().expect("a namespace"));
-        }
+        let sender = scope.spawn(move || loading().expect("a namespace"));
         let near_words = [DECKWATCH, "clock", &to, "--json", "--for", "5s"];
         let (_near_end, mut output) = started(near, &near_words);
         let mut found = Found::default();
@@ -124,19 +135,23 @@ fn trial(load: f64) -> Found {
             found.round_trip_ns = ns(&window["window"]["round_trip_ns"]);
         }
         is_over.store(true, Ordering::Relaxed);
+        found.load_late_ns_max = sender.join().expect("no panic");
         found
     })
 }
 
-/// Sends frames at random times, so that the line is busy for this share of the time.
-fn send_load(far: &Host, load: f64, is_over: &AtomicBool) {
+/// Sends frames at random times, so that the line is busy for at most this share of the time: a sender that was held up
+/// does not make up for it. Returns by how much it was late at most.
+fn send_load(far: &Host, load: f64, is_over: &AtomicBool) -> i64 {
     let _ = set_class(Class::Fifo(5));
     set_timer_slack(Duration::from_nanos(1));
     let sink = (far.address(), 9);
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
-    let mean_ns = 123_040.0 / load;
+    // Without load the thread only looks how late it wakes up.
+    let mean_ns = 123_040.0 / if load > 0.0 { load } else { 0.1 };
     let mut state = 1_u64;
     let mut due_ns = monotonic_ns();
+    let mut late_ns_max = 0;
     while !is_over.load(Ordering::Relaxed) {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -144,7 +159,15 @@ fn send_load(far: &Host, load: f64, is_over: &AtomicBool) {
         let even = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         due_ns += (-even.ln() * mean_ns) as i64;
         sleep_until(due_ns);
-        // A full queue drops it, and a port that is closed refuses it: it has loaded the line.
-        let _ = socket.send_to(&[0; 1472], sink);
+        let late_ns = monotonic_ns() - due_ns;
+        late_ns_max = late_ns_max.max(late_ns);
+        if late_ns > 1_000_000 {
+            due_ns += late_ns;
+        }
+        if load > 0.0 {
+            // A full queue drops it, and a port that is closed refuses it: it has loaded the line.
+            let _ = socket.send_to(&[0; 1472], sink);
+        }
     }
+    late_ns_max
 }

@@ -95,10 +95,16 @@ fn requests_behind_a_reply_that_waits_are_read_when_it_has_gone() {
     let mut writing = stream.try_clone().unwrap();
     let writer = std::thread::spawn(move || {
         for id in 0..REQUESTS {
-            writing.write_all(&request(&bench, id, SIZE)).unwrap();
+            let written = writing.write_all(&request(&bench, id, SIZE));
+            assert!(written.is_ok(), "request {id}: {written:?}");
         }
     });
-    wait_for(|| count(&server, Counter::RepliesQueued) >= 1);
+    wait_for(|| count(&server, Counter::RepliesQueued) >= 1 || writer.is_finished());
+    assert!(
+        !writer.is_finished(),
+        "{:?}",
+        server.orb.counters().snapshot()
+    );
     let mut answered: Vec<_> = (0..REQUESTS)
         .map(|_| {
             let (kind, body) = read_message(&mut stream);

@@ -30,8 +30,10 @@ struct Outbound {
     octets: Vec<u8>,
     /// Octets at the front that have been written.
     sent: usize,
-    /// The poller watches for room to write.
+    /// The poller watches for room to write: for these octets, or so that a thread reads on.
     awaits_room: bool,
+    /// It is noted that the peer does not read.
+    is_unread: bool,
     /// That of the peer.
     account: Arc<Account>,
 }
@@ -42,6 +44,7 @@ impl Outbound {
             octets: Vec::new(),
             sent: 0,
             awaits_room: false,
+            is_unread: false,
             account,
         }
     }
@@ -102,6 +105,7 @@ impl Outbound {
 
     /// Drops all octets. Returns their memory, if there is any.
     fn clear(&mut self) -> Option<Vec<u8>> {
+        self.is_unread = false;
         self.advance(self.octets.len() - self.sent);
         (self.octets.capacity() != 0).then(|| std::mem::take(&mut self.octets))
     }
@@ -261,14 +265,18 @@ impl Connection {
 
     /// Has the poller watch for room to write.
     fn await_room(&self, io: &Io, queue: &mut Queue<'_>) {
-        if queue.is_empty() || queue.awaits_room {
+        if queue.is_empty() {
             return;
         }
-        io.count(Counter::RepliesQueued);
-        io.set_unfinished(true);
-        // A thread that has adopted the connection would wait for requests, which are not read now.
-        self.revoke_adoption(io);
-        self.watch_room(io, queue);
+        if !std::mem::replace(&mut queue.is_unread, true) {
+            io.count(Counter::RepliesQueued);
+            io.set_unfinished(true);
+            // A thread that has adopted the connection would wait for requests, which are not read now.
+            self.revoke_adoption(io);
+        }
+        if !queue.awaits_room {
+            self.watch_room(io, queue);
+        }
     }
 
     fn watch_room(&self, io: &Io, queue: &mut Queue<'_>) {

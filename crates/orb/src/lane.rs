@@ -232,6 +232,9 @@ impl Lane {
             this: OnceLock::new(),
             shape,
         };
+        if let Some(log) = &lane.server.adapter.log {
+            lane.acceptor.set_access_log(log);
+        }
         lane.acceptor.watch(&*lane.io.poller).map_err(first)?;
         lane.prepare_keeper().map_err(first)?;
         Ok(lane)

@@ -398,6 +398,10 @@ pub const HANDSHAKE_YOUNG: Duration = Duration::from_millis(200);
 /// crates/orb/tests/tls/hostile.rs::silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Lines of an access log in a second about handshakes of TLS that failed; further ones are counted, and their count is
+/// a line. Each costs the stranger a connection alone, and would push older lines out of the log.
+pub const HANDSHAKES_TOLD_MAX: u32 = 16;
+
 /// Octets of ciphertext that a thread reads at once: one record. The buffer is the thread's, not the connection's.
 pub const TLS_READ_SIZE: usize = 16 << 10;
 

@@ -10,6 +10,8 @@ mod certificates;
 mod handshakes;
 mod listener;
 mod names;
+mod open;
+mod refused;
 mod session;
 mod stream;
 
@@ -19,12 +21,15 @@ use std::sync::Arc;
 
 use deckwatch_os::stream::StreamSocket;
 use deckwatch_sync::PiMutex;
+use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::ServerName;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, ClientConnection, ServerConfig};
 
 use crate::transport::{Instant64, TlsUse, TransportError};
 pub use certificates::{TlsError, TlsFact};
 pub(crate) use listener::TlsListener;
+use open::{Begin, Open};
 use session::Session;
 use stream::TlsStream;
 
@@ -70,6 +75,7 @@ impl TlsOptions {
         Ok(Tls(Arc::new(Shared {
             options: self,
             current: PiMutex::new(Arc::new(current)),
+            open: Open::default(),
         })))
     }
 }
@@ -81,24 +87,33 @@ pub struct Tls(Arc<Shared>);
 struct Shared {
     options: TlsOptions,
     current: PiMutex<Arc<Current>>,
+    /// Connections whose handshake has ended.
+    open: Open,
 }
 
 /// What the files held when they were read.
 pub(crate) struct Current {
     server: Option<Arc<ServerConfig>>,
     client: Option<Arc<ClientConfig>>,
+    /// Checks certificates of clients, and of servers.
+    checks: Option<(Arc<dyn ClientCertVerifier>, Arc<WebPkiServerVerifier>)>,
 }
 
 impl Tls {
-    /// Reads the files again. Connections made from now on use what they hold; open ones go on.
+    /// Reads the files again. Connections made from now on use what they hold. Open ones go on, but for those whose
+    /// other end has shown a certificate that a handshake would refuse now, such as one that is revoked: these are
+    /// closed. Returns how many.
     ///
     /// # Errors
     /// [`TlsError`]. What was in use stays in use.
-    pub fn reload(&self) -> Result<(), TlsError> {
+    pub fn reload(&self) -> Result<usize, TlsError> {
         let current = Arc::new(Current::load(&self.0.options)?);
-        let old = std::mem::replace(&mut *self.0.current.lock("tls.reload"), current);
+        let old = std::mem::replace(
+            &mut *self.0.current.lock("tls.reload"),
+            Arc::clone(&current),
+        );
         drop(old);
-        Ok(())
+        Ok(self.0.open.close_refused(&current))
     }
 
     /// Whether TLS is required, by [`TlsOptions::require`].
@@ -128,18 +143,18 @@ impl Tls {
 
     /// Begins a connection to `host`, which the server's certificate has to name.
     pub(crate) fn begin_client(&self, host: &str) -> Result<Begun, TransportError> {
-        let config = self
-            .current()
-            .client
-            .clone()
-            .ok_or(TransportError::TlsNotSet)?;
+        let current = self.current();
+        let config = current.client.clone().ok_or(TransportError::TlsNotSet)?;
         // The scope of a link-local address is no part of a name.
         let host = host.split_once('%').map_or(host, |(address, _)| address);
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| TransportError::CertificateOfAnother)?;
-        let connection = ClientConnection::new(config, name);
+        let connection = ClientConnection::new(config, name.clone());
         let connection = connection.map_err(|_| TransportError::HandshakeFailed)?;
-        Ok(Begun(Session::new(connection.into())))
+        Ok(Begun {
+            session: Session::new(connection.into()),
+            begin: Begin::new(self, current, Some(name)),
+        })
     }
 }
 
@@ -150,7 +165,10 @@ impl fmt::Debug for Tls {
 }
 
 /// A client's connection before its handshake.
-pub(crate) struct Begun(Session);
+pub(crate) struct Begun {
+    session: Session,
+    begin: Begin,
+}
 
 impl Begun {
     /// Makes the handshake over a connected socket.
@@ -159,7 +177,7 @@ impl Begun {
         socket: StreamSocket,
         deadline: Option<Instant64>,
     ) -> Result<TlsStream, TransportError> {
-        let mut stream = TlsStream::new(socket, self.0, true);
+        let mut stream = TlsStream::new(socket, self.session, self.begin);
         stream.shake_hands(deadline)?;
         Ok(stream)
     }

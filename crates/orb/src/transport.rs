@@ -4,6 +4,7 @@
 //! where its `Stream::read` would block, it advances the simulated world.
 
 mod endpoint;
+mod over_tls;
 mod resolve;
 mod shared_memory;
 mod socket;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use deckwatch_os::shared::SharedStream;
 
 use crate::Caller;
+use crate::access::AccessLog;
 use crate::peers::Peer;
 
 pub use deckwatch_os::poller::{Event, Interest};
@@ -180,6 +182,24 @@ pub trait Transport: Send + Sync + 'static {
         options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError>;
+
+    /// Connects to `endpoint` at one of its addresses, without a second look at its name: the address has been checked.
+    /// With TLS, the certificate still has to have the name.
+    ///
+    /// By default it is [`Transport::connect`] to that address, for transports without names.
+    ///
+    /// # Errors
+    /// As [`Transport::connect`].
+    fn connect_at(
+        &self,
+        endpoint: &Endpoint,
+        at: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let _ = endpoint; // See above.
+        self.connect(at, options, deadline)
+    }
 
     /// Connects to `endpoint` without waiting for the peer. The stream may still be connecting: until it is connected,
     /// it has no room to write and nothing to read. A read reports why the peer could not be reached.
@@ -384,6 +404,12 @@ pub trait Listener: Send + Sync {
         // A listener without options ignores them.
         let _ = options;
         Ok(())
+    }
+
+    /// Sets who is told of peers that it turns away before a lane accepts them. A listener that turns nobody away
+    /// ignores it.
+    fn set_access_log(&self, log: &Arc<dyn AccessLog>) {
+        let _ = log; // See above.
     }
 
     /// Whether a connection waits to be accepted.

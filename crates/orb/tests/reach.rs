@@ -135,6 +135,32 @@ fn stranger_has_nothing_called_outside_the_networks_that_are_permitted() {
 }
 
 #[test]
+fn name_of_a_server_over_tls_is_not_resolved_again_once_its_address_was_checked() {
+    let over_tls_at = |at| {
+        let mut masked = Masked::default();
+        masked.over_tls_at = Some(at);
+        let connected = Arc::clone(&masked.over_tls);
+        let inside = visited(|builder| {
+            let builder = builder.transport(Arc::new(masked));
+            builder.reach("192.0.2.0/24".parse().expect("a network"))
+        });
+        let called = inside.visit_text("corbaloc:ssliop:changes.invalid:9/x");
+        let connected = connected.lock().expect("whole").clone();
+        (called, connected)
+    };
+    let (called, connected) = over_tls_at("192.0.2.1");
+    assert!(called.is_err());
+    let checked = "tls:changes.invalid:9 at 192.0.2.1:9";
+    assert!(
+        !connected.is_empty() && connected.iter().all(|to| to == checked),
+        "{connected:?}"
+    );
+    let (called, connected) = over_tls_at("127.0.0.1");
+    assert_refused(called);
+    assert!(connected.is_empty(), "{connected:?}");
+}
+
+#[test]
 fn connection_that_the_program_has_is_not_lent_to_what_a_stranger_names() {
     let victim = Server::start();
     let inside = with_strangers("any");

@@ -59,7 +59,7 @@ impl Client {
         deadline: Instant64,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let transport = &self.transport;
-        self.connect_within(origin, endpoint, deadline, |at| {
+        self.connect_within(origin, endpoint, (options, deadline), |at| {
             transport.connect(at, options, Some(deadline))
         })
     }
@@ -73,7 +73,7 @@ impl Client {
         deadline: Instant64,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let transport = &self.transport;
-        self.connect_within(origin, endpoint, deadline, |at| {
+        self.connect_within(origin, endpoint, (options, deadline), |at| {
             transport.begin_connect(at, options)
         })
     }
@@ -82,7 +82,7 @@ impl Client {
         &self,
         origin: Origin,
         endpoint: &Endpoint,
-        deadline: Instant64,
+        (options, deadline): (&StreamOptions, Instant64),
         connect: impl Fn(&Endpoint) -> Result<Box<dyn Stream>, TransportError>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let mut failure = TransportError::OutOfReach;
@@ -99,13 +99,16 @@ impl Client {
             TransportError::UnknownHost => TransportError::OutOfReach,
             error => error,
         })?;
-        if let Endpoint::Tls { .. } = endpoint {
-            // The name stays, because the certificate has it; so each of its addresses must be permitted.
-            let may_reach = found.iter().all(|at| self.may_reach(origin, at));
-            return may_reach.then(|| connect(endpoint)).ok_or(failure)?;
-        }
+        let is_tls = matches!(endpoint, Endpoint::Tls { .. });
         for at in found.iter().filter(|at| self.may_reach(origin, at)) {
-            match connect(at) {
+            // The certificate has the name; but that is not resolved again, because it may have another address then.
+            let connected = if is_tls {
+                self.transport
+                    .connect_at(endpoint, at, options, Some(deadline))
+            } else {
+                connect(at)
+            };
+            match connected {
                 Ok(stream) => return Ok(stream),
                 Err(error) => failure = error,
             }

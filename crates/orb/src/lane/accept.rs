@@ -1,10 +1,12 @@
 //! Accepting connections: the listeners of a lane, and how their connections are set up. Accepting pauses while the
 //! lane is full or descriptors have run out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
+use crate::access::AccessLog;
 use crate::rt::{NetworkPriorityMapping, Priority, Protocols, stream_options};
 use crate::transport::{Endpoint, Interest, Listener, Poller, Stream, TransportError};
 use crate::{Completion, SystemException, minor, raise, raise::own};
@@ -45,6 +47,12 @@ impl Acceptor {
             making_room: PiMutex::new(()),
             resting: AtomicBool::new(false),
         }
+    }
+
+    /// Sets who is told of peers that the listeners turn away.
+    pub(super) fn set_access_log(&self, log: &Arc<dyn AccessLog>) {
+        let listeners = self.listeners.lock("lane.listeners");
+        listeners.iter().for_each(|it| it.set_access_log(log));
     }
 
     pub(super) fn endpoints(&self) -> &[Endpoint] {

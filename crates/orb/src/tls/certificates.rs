@@ -9,6 +9,7 @@ use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
@@ -122,11 +123,19 @@ impl Current {
                 .map(|(chain, key)| Own::load(chain, key))
                 .transpose()
         };
-        let server = own()?.map(|own| server(own, trust.as_ref(), options.is_required, &provider));
-        let client = trust.as_ref().map(|trust| client(own()?, trust, &provider));
+        let checks = trust.as_ref().map(|trust| {
+            let clients = check_of_clients(trust, options.is_required, &provider)?;
+            Ok((clients, check_of_servers(trust, &provider)?))
+        });
+        let checks = checks.transpose()?;
+        let clients = checks.as_ref().map(|(clients, _)| Arc::clone(clients));
+        let server = own()?.map(|own| server(own, clients, &provider));
+        let trusted = trust.as_ref().zip(checks.as_ref());
+        let client = trusted.map(|(trust, (_, servers))| client(own()?, trust, servers, &provider));
         Ok(Self {
             server: server.transpose()?,
             client: client.transpose()?,
+            checks,
         })
     }
 
@@ -258,31 +267,49 @@ fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(file).map_err(unreadable)
 }
 
+/// What checks the certificates of clients.
+fn check_of_clients(
+    trust: &Trust,
+    is_required: bool,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = Arc::clone(&trust.roots);
+    let check = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+    let check = check.with_crls(trust.revoked.iter().cloned());
+    // An authority without a list has revoked nothing.
+    let check = check.allow_unknown_revocation_status();
+    let check = if is_required {
+        check
+    } else {
+        check.allow_unauthenticated()
+    };
+    check.build().map_err(|error| trust.fault(&error))
+}
+
+/// What checks the certificates of servers.
+fn check_of_servers(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    let roots = Arc::clone(&trust.roots);
+    let check = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
+    let check = check.with_crls(trust.revoked.iter().cloned());
+    let check = check.allow_unknown_revocation_status();
+    check.build().map_err(|error| trust.fault(&error))
+}
+
 fn server(
     own: Own,
-    trust: Option<&Trust>,
-    is_required: bool,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let place = own.place.clone();
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider));
     let versions = builder.with_safe_default_protocol_versions();
     let builder = versions.map_err(|error| Own::fault(&place, &error))?;
-    let builder = match trust {
+    let builder = match clients {
         None => builder.with_no_client_auth(),
-        Some(trust) => {
-            let roots = Arc::clone(&trust.roots);
-            let check = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-            let check = check.with_crls(trust.revoked.iter().cloned());
-            // An authority without a list has revoked nothing.
-            let check = check.allow_unknown_revocation_status();
-            let check = if is_required {
-                check
-            } else {
-                check.allow_unauthenticated()
-            };
-            builder.with_client_cert_verifier(check.build().map_err(|error| trust.fault(&error))?)
-        }
+        Some(clients) => builder.with_client_cert_verifier(clients),
     };
     let config = builder.with_single_cert(own.chain, own.key);
     let mut config = config.map_err(|error| Own::fault(&place, &error))?;
@@ -295,17 +322,13 @@ fn server(
 fn client(
     own: Option<Own>,
     trust: &Trust,
+    servers: &Arc<WebPkiServerVerifier>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<ClientConfig>, TlsError> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider));
     let versions = builder.with_safe_default_protocol_versions();
     let builder = versions.map_err(|error| Own::fault(&trust.place, &error))?;
-    let roots = Arc::clone(&trust.roots);
-    let check = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
-    let check = check.with_crls(trust.revoked.iter().cloned());
-    let check = check.allow_unknown_revocation_status();
-    let check = check.build().map_err(|error| trust.fault(&error))?;
-    let builder = builder.with_webpki_verifier(check);
+    let builder = builder.with_webpki_verifier(Arc::clone(servers));
     let mut config = match own {
         None => builder.with_no_client_auth(),
         Some(Own { chain, key, place }) => {

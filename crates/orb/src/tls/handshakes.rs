@@ -5,7 +5,7 @@ use crate::limits::{
     HANDSHAKES_YOUNG_MAX,
 };
 use crate::peers::Peer;
-use crate::transport::{Instant64, Stream as _};
+use crate::transport::{Instant64, Stream as _, TransportError};
 
 use super::stream::TlsStream;
 
@@ -17,6 +17,16 @@ struct Handshake {
     /// It has failed, and the peer reads why.
     is_parting: bool,
     number: u64,
+}
+
+/// What has become of a handshake.
+pub(super) enum Step {
+    /// It goes on, or is no longer there.
+    GoesOn,
+    /// It has ended.
+    Ended(Box<TlsStream>),
+    /// It has failed: with which peer, and why.
+    Failed(String, TransportError),
 }
 
 /// The handshakes under way, the oldest first.
@@ -36,17 +46,20 @@ impl Handshakes {
     }
 
     /// Takes in a connection, and drops the oldest one for it where there are too many, of which `waiting` are finished.
-    /// Returns its number; `None` if its address has too many.
+    /// Returns its number.
+    ///
+    /// # Errors
+    /// The connection, if its address has too many.
     pub(super) fn begin(
         &mut self,
         stream: TlsStream,
         waiting: usize,
         now: Instant64,
-    ) -> Option<u64> {
+    ) -> Result<u64, Box<TlsStream>> {
         let peer = Peer::from(stream.caller());
         let same = self.all.iter().filter(|other| other.peer == peer).count();
         if same >= HANDSHAKES_PER_PEER_MAX {
-            return None;
+            return Err(Box::new(stream));
         }
         if self.all.len() + waiting >= HANDSHAKES_MAX && !self.all.is_empty() {
             self.all.remove(0);
@@ -59,7 +72,7 @@ impl Handshakes {
             is_parting: false,
             number: self.last,
         });
-        Some(self.last)
+        Ok(self.last)
     }
 
     /// The stream of this number.
@@ -81,35 +94,43 @@ impl Handshakes {
             .ok()
     }
 
-    /// Takes a handshake as far as it goes. Returns its stream if it has ended.
-    pub(super) fn step(&mut self, number: u64) -> Option<TlsStream> {
-        let place = self.place(number)?;
+    /// Takes a handshake as far as it goes.
+    pub(super) fn step(&mut self, number: u64) -> Step {
+        let Some(place) = self.place(number) else {
+            return Step::GoesOn;
+        };
         let one = &mut self.all[place];
-        let has_ended = !one.is_parting
-            && one.stream.step().unwrap_or_else(|_| {
-                one.is_parting = true;
-                one.stream.begin_parting();
-                false
-            });
-        if has_ended {
-            return Some(self.all.remove(place).stream);
+        let mut step = Step::GoesOn;
+        if !one.is_parting {
+            match one.stream.step() {
+                Ok(true) => return Step::Ended(Box::new(self.all.remove(place).stream)),
+                Ok(false) => {}
+                Err(why) => {
+                    one.is_parting = true;
+                    one.stream.begin_parting();
+                    step = Step::Failed(one.stream.peer(), why);
+                }
+            }
         }
         if one.is_parting && one.stream.has_parted() {
             self.all.remove(place);
         }
-        None
+        step
     }
 
-    /// Drops those whose time has passed. Returns how many, and when the next one's will have.
-    pub(super) fn end_late(&mut self, now: Instant64) -> (usize, Option<Instant64>) {
+    /// Drops those whose time has passed, and calls `tell` with each peer that did not end its handshake. Returns when
+    /// the next one's time will have passed.
+    pub(super) fn end_late(
+        &mut self,
+        now: Instant64,
+        mut tell: impl FnMut(&TlsStream),
+    ) -> Option<Instant64> {
         let is_late = |one: &Handshake| now >= one.begun.after(HANDSHAKE_TIMEOUT);
         let late = self.all.iter().take_while(|one| is_late(one)).count();
-        self.all.drain(..late);
-        (
-            late,
-            self.all
-                .first()
-                .map(|one| one.begun.after(HANDSHAKE_TIMEOUT)),
-        )
+        let late = self.all.drain(..late);
+        late.filter(|one| !one.is_parting)
+            .for_each(|one| tell(&one.stream));
+        let next = self.all.first();
+        next.map(|one| one.begun.after(HANDSHAKE_TIMEOUT))
     }
 }

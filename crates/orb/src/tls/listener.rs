@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,9 +19,12 @@ use deckwatch_sync::PiMutex;
 use rustls::ServerConnection;
 
 use super::Tls;
-use super::handshakes::Handshakes;
+use super::handshakes::{Handshakes, Step};
+use super::open::Begin;
+use super::refused::Refused;
 use super::session::Session;
 use super::stream::TlsStream;
+use crate::access::AccessLog;
 use crate::limits::{ACCEPT_REST, HANDSHAKE_YOUNG, HANDSHAKES_MAX};
 use crate::transport::{
     Endpoint, Event, Instant64, Listener, Source, Stream, StreamOptions, TransportError, fact,
@@ -36,6 +39,8 @@ pub(crate) struct TlsListener {
 struct Shared {
     listener: TcpListener,
     tls: Tls,
+    /// Is told of handshakes that fail.
+    log: OnceLock<Arc<dyn AccessLog>>,
     /// Connections whose handshake has ended.
     finished: PiMutex<VecDeque<TlsStream>>,
     /// Readable while there are any, or the thread has run out of descriptors.
@@ -59,6 +64,7 @@ impl TlsListener {
             let shared = Shared {
                 listener,
                 tls,
+                log: OnceLock::new(),
                 finished: PiMutex::default(),
                 arrived: Wake::new()?,
                 exhausted: AtomicBool::new(false),
@@ -98,6 +104,7 @@ impl Drop for TlsListener {
 struct Hands<'s> {
     shared: &'s Shared,
     under_way: Handshakes,
+    refused: Refused,
     /// The poller watches the listener.
     accepts: bool,
     /// No descriptor was free: until when the listener rests.
@@ -109,6 +116,7 @@ impl<'s> Hands<'s> {
         Self {
             shared,
             under_way: Handshakes::default(),
+            refused: Refused::default(),
             accepts: true,
             rests_until: None,
         }
@@ -139,7 +147,11 @@ impl<'s> Hands<'s> {
 
     /// Ends what is overdue, and watches the listener if more may be accepted. Returns how long to wait.
     fn prepare(&mut self, now: Instant64) -> Option<Duration> {
-        let (_, next) = self.under_way.end_late(now);
+        let (refused, log) = (&mut self.refused, self.shared.log.get());
+        let next = self.under_way.end_late(now, |stream| {
+            refused.tell(log, now, &stream.peer(), "its handshake took too long");
+        });
+        let untold = refused.tell_rest(log, now);
         self.rests_until = self.rests_until.filter(|until| now < *until);
         let rest = self.rests_until.map(|until| until.since(now));
         // Connections that no lane accepts count too.
@@ -160,10 +172,8 @@ impl<'s> Hands<'s> {
                 .poller
                 .rewatch(&self.shared.listener, LISTENER, interest);
         }
-        next.map(|next| next.since(now))
-            .into_iter()
-            .chain(pause)
-            .min()
+        let next = [next, untold].into_iter().flatten();
+        next.map(|next| next.since(now)).chain(pause).min()
     }
 
     /// Accepts one connection: events of others come between.
@@ -186,11 +196,17 @@ impl<'s> Hands<'s> {
         let Ok(connection) = ServerConnection::new(Arc::clone(config)) else {
             return;
         };
-        let stream = TlsStream::new(socket, Session::new(connection.into()), false);
+        let begin = Begin::new(&shared.tls, Arc::clone(&current), None);
+        let stream = TlsStream::new(socket, Session::new(connection.into()), begin);
         let waiting = shared.finished.lock("tls.finished").len();
         let now = Instant64(stream::monotonic_ns());
-        let Some(number) = self.under_way.begin(stream, waiting, now) else {
-            return;
+        let number = match self.under_way.begin(stream, waiting, now) {
+            Ok(number) => number,
+            Err(stream) => {
+                let why = "its address has too many handshakes under way";
+                let log = shared.log.get();
+                return self.refused.tell(log, now, &stream.peer(), why);
+            }
         };
         let Some(stream) = self.under_way.stream(number) else {
             return;
@@ -208,14 +224,23 @@ impl<'s> Hands<'s> {
     }
 
     fn step(&mut self, number: u64) {
-        if let Some(stream) = self.under_way.step(number) {
-            if let Source::Descriptor(socket) | Source::Holding(socket) = stream.source() {
-                // The lane's poller watches it from now on.
-                let _ = self.shared.poller.forget(socket);
+        let stream = match self.under_way.step(number) {
+            Step::GoesOn => return,
+            Step::Failed(peer, why) => {
+                let now = Instant64(stream::monotonic_ns());
+                let log = self.shared.log.get();
+                return self.refused.tell(log, now, &peer, &why.to_string());
             }
-            self.shared.finished.lock("tls.finished").push_back(stream);
-            self.shared.arrived.notify();
+            Step::Ended(stream) => stream,
+        };
+        if let Source::Descriptor(socket) | Source::Holding(socket) = stream.source() {
+            // The lane's poller watches it from now on.
+            let _ = self.shared.poller.forget(socket);
         }
+        let mut finished = self.shared.finished.lock("tls.finished");
+        finished.push_back(*stream);
+        drop(finished);
+        self.shared.arrived.notify();
     }
 }
 
@@ -238,6 +263,10 @@ impl Listener for TlsListener {
     fn set_options(&self, options: StreamOptions) -> Result<(), TransportError> {
         let set = self.shared.listener.set_options(options);
         set.map_err(|error| fact(&error))
+    }
+
+    fn set_access_log(&self, log: &Arc<dyn AccessLog>) {
+        let _ = self.shared.log.set(Arc::clone(log)); // A listener belongs to one lane.
     }
 
     fn is_pending(&self) -> bool {

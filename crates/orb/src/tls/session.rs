@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 
+use rustls::pki_types::CertificateDer;
 use rustls::{AlertDescription, CertificateError, Connection, Error};
 
 use crate::transport::TransportError;
@@ -70,9 +71,9 @@ impl Session {
         self.tls.wants_write()
     }
 
-    /// The certificate that the peer has shown.
-    pub(super) fn name(&self) -> Option<std::sync::Arc<str>> {
-        super::names::name_of(self.tls.peer_certificates()?.first()?)
+    /// The certificate that the peer has shown, then those of intermediate authorities. Empty: it has shown none.
+    pub(super) fn shown(&self) -> &[CertificateDer<'static>] {
+        self.tls.peer_certificates().unwrap_or_default()
     }
 
     /// Writes the records that wait. Returns whether all have gone.

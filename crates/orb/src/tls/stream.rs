@@ -13,6 +13,8 @@ use std::time::Duration;
 use deckwatch_os::stream::StreamSocket;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
+use super::names::name_of;
+use super::open::Begin;
 use super::session::{Room, Session};
 use crate::Caller;
 use crate::limits::{HANDSHAKE_TIMEOUT, TLS_READ_SIZE};
@@ -20,7 +22,8 @@ use crate::transport::{Instant64, Source, Stream, TransportError, fact, monotoni
 
 /// One connection over TLS.
 pub(crate) struct TlsStream {
-    socket: StreamSocket,
+    /// Shared with the list of open connections, which may end it.
+    socket: Arc<StreamSocket>,
     session: PiMutex<Session>,
     /// A read returns at once, whatever the socket has.
     holds: AtomicBool,
@@ -28,6 +31,8 @@ pub(crate) struct TlsStream {
     name: Option<Arc<str>>,
     /// This end has connected: the other may send what is no message, at any time.
     is_client: bool,
+    /// Until the end of the handshake.
+    begin: Option<Begin>,
 }
 
 impl Room for StreamSocket {
@@ -52,13 +57,14 @@ enum Wait {
 
 impl TlsStream {
     /// Before its handshake.
-    pub(super) fn new(socket: StreamSocket, session: Session, is_client: bool) -> Self {
+    pub(super) fn new(socket: StreamSocket, session: Session, begin: Begin) -> Self {
         Self {
-            socket,
+            socket: Arc::new(socket),
             session: PiMutex::new(session),
             holds: AtomicBool::new(false),
             name: None,
-            is_client,
+            is_client: begin.is_client(),
+            begin: Some(begin),
         }
     }
 
@@ -76,8 +82,7 @@ impl TlsStream {
         loop {
             self.flush_by(Some(deadline))?;
             if !self.session().is_handshaking() {
-                self.note_name();
-                return Ok(());
+                return self.note_peer();
             }
             self.receive(&mut [], Wait::Until(Some(deadline)))?;
         }
@@ -87,11 +92,11 @@ impl TlsStream {
     pub(super) fn step(&mut self) -> Result<bool, TransportError> {
         loop {
             let mut session = self.session();
-            session.flush(&self.socket)?;
+            session.flush(&*self.socket)?;
             let has_ended = !session.is_handshaking() && !session.wants_room();
             drop(session);
             if has_ended {
-                self.note_name();
+                self.note_peer()?;
                 return Ok(true);
             }
             if self.receive(&mut [], Wait::Not)?.is_none() {
@@ -100,14 +105,20 @@ impl TlsStream {
         }
     }
 
-    fn note_name(&mut self) {
-        let name = self.session().name();
-        self.name = name;
+    /// The handshake has ended: notes who the peer is.
+    fn note_peer(&mut self) -> Result<(), TransportError> {
+        let session = self.session.lock("tls.session");
+        let shown = session.shown();
+        self.name = shown.first().and_then(name_of);
+        match self.begin.take() {
+            Some(begin) if !shown.is_empty() => begin.end(shown, &self.socket),
+            _ => Ok(()),
+        }
     }
 
     /// Writes the records that wait.
     fn flush_by(&self, deadline: Option<Instant64>) -> Result<(), TransportError> {
-        while !self.session().flush(&self.socket)? {
+        while !self.session().flush(&*self.socket)? {
             self.await_room(deadline)?;
         }
         Ok(())
@@ -133,7 +144,7 @@ impl TlsStream {
                 into.len().min(TLS_READ_SIZE)
             };
             let ciphertext = &mut ciphertext[..room];
-            let socket: &dyn Stream = &self.socket;
+            let socket: &dyn Stream = &*self.socket;
             let count = match wait {
                 Wait::Not => socket.read_now(ciphertext)?,
                 Wait::Until(deadline) => Some(socket.read(ciphertext, deadline)?),
@@ -148,7 +159,7 @@ impl TlsStream {
                 return Err(TransportError::Broken);
             }
             let mut session = self.session();
-            let plain = session.accept(&ciphertext[..count], into, &self.socket);
+            let plain = session.accept(&ciphertext[..count], into, &*self.socket);
             self.holds.store(session.holds(), Ordering::SeqCst);
             plain.map(|plain| Some((plain, count == room)))
         })
@@ -209,7 +220,7 @@ impl TlsStream {
     ) -> Result<(), TransportError> {
         loop {
             let parts = [IoSlice::new(first), IoSlice::new(second)];
-            let written = self.session().write(&parts, &self.socket)?;
+            let written = self.session().write(&parts, &*self.socket)?;
             let of_first = written.min(first.len());
             first = &first[of_first..];
             second = &second[written - of_first..];
@@ -230,7 +241,7 @@ impl TlsStream {
     pub(super) fn has_parted(&self) -> bool {
         CIPHERTEXT.with_borrow_mut(|octets| {
             loop {
-                match Stream::read_now(&self.socket, octets) {
+                match Stream::read_now(&*self.socket, octets) {
                     Ok(None) => return false,
                     Ok(Some(0)) | Err(_) => return true,
                     Ok(Some(_)) => {}
@@ -300,18 +311,19 @@ impl Stream for TlsStream {
     }
 
     fn write_parts_now(&self, parts: &[IoSlice<'_>]) -> Result<usize, TransportError> {
-        self.session().write(parts, &self.socket)
+        self.session().write(parts, &*self.socket)
     }
 
     fn shutdown(&self) {
-        self.session().part(&self.socket);
+        self.session().part(&*self.socket);
         self.socket.shutdown();
     }
 
     fn peer(&self) -> String {
         let address = self.socket.peer();
         match &self.name {
-            Some(name) => format!("{address} ({name})"),
+            // An authority may have signed any character.
+            Some(name) => format!("{address} ({})", name.escape_debug()),
             None => address,
         }
     }
@@ -341,7 +353,7 @@ impl Drop for TlsStream {
     fn drop(&mut self) {
         let mut session = self.session();
         if !session.is_handshaking() {
-            session.part(&self.socket);
+            session.part(&*self.socket);
         }
     }
 }

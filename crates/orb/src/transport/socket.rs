@@ -20,7 +20,7 @@ use super::{
 use crate::limits::{CONNECT_TIMEOUT, LISTEN_BACKLOG, LOCAL_CONNECT_TIMEOUT};
 use crate::peers::Peer;
 #[cfg(feature = "tls")]
-use crate::tls::{Tls, TlsListener};
+use crate::tls::Tls;
 use crate::{Caller, LocalProcess};
 
 /// TCP over IPv4 and IPv6, TLS over TCP, unix sockets and shared memory; time from CLOCK_MONOTONIC.
@@ -28,7 +28,7 @@ use crate::{Caller, LocalProcess};
 pub struct SocketTransport {
     unix_permissions: Option<u32>,
     #[cfg(feature = "tls")]
-    tls: Option<Tls>,
+    pub(super) tls: Option<Tls>,
 }
 
 impl SocketTransport {
@@ -45,52 +45,6 @@ impl SocketTransport {
     pub fn with_tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
-    }
-
-    #[cfg(feature = "tls")]
-    fn connect_tls(
-        &self,
-        (host, port): (&str, u16),
-        options: &StreamOptions,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        let tls = self.tls.as_ref().ok_or(TransportError::TlsNotSet)?;
-        let begin = tls.begin_client(host)?;
-        let socket = connect_tcp(host, port, options, deadline)?;
-        Ok(Box::new(begin.connect(socket, deadline)?))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn connect_tls(
-        &self,
-        _place: (&str, u16),
-        _options: &StreamOptions,
-        _deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        Err(TransportError::TlsNotSet)
-    }
-
-    #[cfg(feature = "tls")]
-    fn listen_tls(
-        &self,
-        host: &str,
-        port: u16,
-        options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        let tls = self.tls.as_ref().filter(|tls| tls.can_serve());
-        let tls = tls.ok_or(TransportError::TlsNotSet)?;
-        let listener = listen_tcp(host, port, options)?;
-        Ok(Box::new(TlsListener::start(listener, tls.clone())?))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn listen_tls(
-        &self,
-        _host: &str,
-        _port: u16,
-        _options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        Err(TransportError::TlsNotSet)
     }
 }
 
@@ -116,7 +70,7 @@ impl Transport for SocketTransport {
         match endpoint {
             Endpoint::Tcp { host, port } => connect_tcp(host, *port, options, deadline),
             Endpoint::Tls { host, port } => {
-                return self.connect_tls((host, *port), options, deadline);
+                return self.connect_tls(host, (host, *port), options, deadline);
             }
             Endpoint::Unix { path, .. } => {
                 unix::connect_with(Path::new(path), deadline.map(|at| at.0), options)
@@ -125,6 +79,22 @@ impl Transport for SocketTransport {
             Endpoint::SharedMemory { path, .. } => return shared_memory::connect(path, deadline),
         }
         .map(|stream| Box::new(stream) as Box<dyn Stream>)
+    }
+
+    fn connect_at(
+        &self,
+        endpoint: &Endpoint,
+        at: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        match (endpoint, at) {
+            (
+                Endpoint::Tls { host: name, .. },
+                Endpoint::Tcp { host, port } | Endpoint::Tls { host, port },
+            ) => self.connect_tls(name, (host, *port), options, deadline),
+            (_, at) => self.connect(at, options, deadline),
+        }
     }
 
     /// A host name is resolved first, which may take up to [`CONNECT_TIMEOUT`], and so may a handshake of TLS. Unix
@@ -220,7 +190,7 @@ impl Transport for SocketTransport {
     }
 }
 
-fn connect_tcp(
+pub(super) fn connect_tcp(
     host: &str,
     port: u16,
     options: &StreamOptions,
@@ -239,7 +209,7 @@ fn connect_tcp(
     Err(failure)
 }
 
-fn listen_tcp(
+pub(super) fn listen_tcp(
     host: &str,
     port: u16,
     options: &StreamOptions,

@@ -5,13 +5,13 @@
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_orb::Caller;
 use deckwatch_orb::peers::Peer;
 use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Source, Stream, StreamOptions,
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Source, Stream, StreamOptions, TlsUse,
     Transport, TransportError,
 };
 
@@ -23,6 +23,10 @@ pub(crate) struct Masked {
     sockets: SocketTransport,
     /// Until when threads were told to sleep.
     pub(crate) sleeps: Mutex<Vec<Instant64>>,
+    /// References over TLS are called. Their names have this address, and nothing listens there.
+    pub(crate) over_tls_at: Option<&'static str>,
+    /// What was connected to over TLS.
+    pub(crate) over_tls: Arc<Mutex<Vec<String>>>,
 }
 
 struct MaskedListener(Box<dyn Listener>);
@@ -44,7 +48,29 @@ impl Transport for Masked {
         options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
+        if matches!(endpoint, Endpoint::Tls { .. }) {
+            let asked = endpoint.to_string();
+            self.over_tls.lock().expect("whole").push(asked);
+            return Err(TransportError::Refused);
+        }
         self.sockets.connect(endpoint, options, deadline)
+    }
+
+    fn connect_at(
+        &self,
+        endpoint: &Endpoint,
+        at: &Endpoint,
+        _options: &StreamOptions,
+        _deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let asked = format!("{endpoint} at {at}");
+        self.over_tls.lock().expect("whole").push(asked);
+        Err(TransportError::Refused)
+    }
+
+    fn tls_use(&self) -> TlsUse {
+        self.over_tls_at
+            .map_or(TlsUse::Never, |_| TlsUse::Preferred)
     }
 
     fn begin_connect(
@@ -82,6 +108,9 @@ impl Transport for Masked {
         by: Peer,
         deadline: Option<Instant64>,
     ) -> Result<Vec<Endpoint>, TransportError> {
+        if let (Endpoint::Tls { port, .. }, Some(at)) = (endpoint, self.over_tls_at) {
+            return Ok(vec![Endpoint::tcp(at, *port)]);
+        }
         self.sockets.resolve(endpoint, by, deadline)
     }
 

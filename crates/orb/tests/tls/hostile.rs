@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 
-use deckwatch_orb::limits::HANDSHAKES_PER_PEER_MAX;
+use deckwatch_orb::limits::{HANDSHAKES_PER_PEER_MAX, HANDSHAKES_TOLD_MAX};
+use deckwatch_orb::{AccessEvent, AccessLog, TlsOptions};
 use deckwatch_os::stream::StreamSocket;
 use deckwatch_testkit::alone;
 
-use super::support::{Ship, address, client_orb};
+use super::support::{Ship, address, call, client_orb, serve_shaped};
 use crate::support::{PATIENCE, call as ping, wait_for};
 
 /// Forwards one connection to `server`: `limit` octets of the client, then it cuts both sides. Returns the octets of the
@@ -121,7 +123,10 @@ fn a_handshake_with_any_octet_changed_is_refused_or_serves_and_never_stops_the_s
 #[test]
 fn silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more() {
     let ship = Ship::new();
-    let (server, _) = ship.serve_at("tls:0.0.0.0:0");
+    let told = Arc::new(Refused::default());
+    let log = told.clone();
+    let options = ship.end(&ship.server()).require();
+    let (server, _) = serve_shaped("tls:0.0.0.0:0", options, |it| it.access_log(log));
     let port = address(&server).port();
     let server_at = SocketAddr::from(([127, 0, 0, 1], port));
     let from = IpAddr::from([127, 0, 0, 2]);
@@ -144,4 +149,57 @@ fn silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more()
         Ok(()),
         "a connection after its handshake stays"
     );
+    let is_told = |words: &str| {
+        let lines = told.0.lock().unwrap();
+        lines.iter().filter(|(_, why)| why.contains(words)).count()
+    };
+    let told_max = HANDSHAKES_TOLD_MAX as usize;
+    assert_eq!(is_told("too many handshakes under way"), 8);
+    assert!((1..=told_max).contains(&is_told("took too long")));
+    wait_for(|| is_told("more handshakes failed in one second") > 0);
+}
+
+/// The handshakes that a log is told of: address and reason.
+#[derive(Default)]
+struct Refused(Mutex<Vec<(String, String)>>);
+
+impl AccessLog for Refused {
+    fn note(&self, event: &AccessEvent<'_>) {
+        if let AccessEvent::ConnectionRefused { peer, reason } = event {
+            let line = ((*peer).to_owned(), (*reason).to_owned());
+            self.0.lock().unwrap().push(line);
+        }
+    }
+}
+
+#[test]
+fn a_handshake_that_fails_is_told_to_the_log_with_address_and_reason() {
+    let ship = Ship::new();
+    let bridge = ship.client();
+    let list = ship.authority.revoke(&[&bridge]);
+    let options = ship.end(&ship.server()).authorities(&list).require();
+    let told = Arc::new(Refused::default());
+    let log = told.clone();
+    let (server, _) = serve_shaped("tls:127.0.0.1:0", options, |it| it.access_log(log));
+    let next = || {
+        wait_for(|| !told.0.lock().unwrap().is_empty());
+        let (peer, reason) = told.0.lock().unwrap().remove(0);
+        assert!(peer.starts_with("127.0.0.1:"), "{peer}");
+        reason
+    };
+    let mut raw = TcpStream::connect(address(&server)).unwrap();
+    raw.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert_eq!(next(), "The peer does not speak TLS.");
+    let (_orb, nameless) = call(
+        &server,
+        TlsOptions::default().authorities(ship.authority.file()),
+    );
+    assert!(ping(&nameless, "ping").is_err());
+    assert_eq!(next(), "The peer shows no certificate.");
+    let (_orb, revoked) = call(&server, ship.end(&bridge));
+    assert!(ping(&revoked, "ping").is_err());
+    assert_eq!(next(), "The certificate of the peer is revoked.");
+    let (_orb, bench) = ship.call(&server);
+    assert_eq!(ping(&bench, "ping"), Ok(()));
+    assert!(told.0.lock().unwrap().is_empty());
 }

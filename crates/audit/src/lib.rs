@@ -9,6 +9,7 @@
 mod file;
 pub mod limits;
 mod record;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +21,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use deckwatch_orb::{AccessEvent, AccessLog};
 use file::{Lines, RotatedFile};
 pub use record::{Event, Record};
+use shares::Shares;
 
 /// How a log is kept.
 #[derive(Clone, Debug)]
@@ -148,6 +151,7 @@ fn write_all(mut lines: impl Lines, queue: &Receiver<Entry>, dropped: &AtomicU64
     let mut lost = 0;
     let mut unsaid = 0;
     let mut has_ended = false;
+    let mut shares = Shares::new(Instant::now());
     while !has_ended {
         let record = match queue.recv() {
             Ok(Entry::Record(record)) => *record,
@@ -156,21 +160,29 @@ fn write_all(mut lines: impl Lines, queue: &Receiver<Entry>, dropped: &AtomicU64
                 Record::new(Event::Ended)
             }
         };
+        for (peer, mut more) in shares.take_left_out(Instant::now(), has_ended) {
+            say(&mut lines, Event::Dropped, Some(peer), &mut more);
+            lost += more;
+        }
+        if !shares.admit(&record) {
+            continue;
+        }
         unsaid += dropped.swap(0, Relaxed);
-        say(&mut lines, Event::Dropped, &mut unsaid);
-        say(&mut lines, Event::Lost, &mut lost);
+        say(&mut lines, Event::Dropped, None, &mut unsaid);
+        say(&mut lines, Event::Lost, None, &mut lost);
         if lost > 0 || lines.write_line(&record.line()).is_err() {
             lost += 1;
         }
     }
 }
 
-/// Writes how many records are missing, if there are any. The count stays until it is written.
-fn say(lines: &mut impl Lines, event: Event, count: &mut u64) {
+/// Writes how many records are missing, of one peer or of all, if there are any. The count stays until it is written.
+fn say(lines: &mut impl Lines, event: Event, peer: Option<String>, count: &mut u64) {
     if *count == 0 {
         return;
     }
     let record = Record {
+        peer,
         count: Some(*count),
         ..Record::new(event)
     };

@@ -3,6 +3,16 @@
 /// Records that wait for the thread that writes them; more are dropped and counted. About 1 MB.
 pub const QUEUE_LEN_MAX: usize = 4_096;
 
+/// Lines of one peer in a second about connections and refusals, which cost a stranger nothing: the others are counted. So
+/// a peer needs hours to fill the files of a log with the default sizes, and not seconds.
+///
+/// Share: each address or user has it | seen: nothing, its further lines are one with their count | test:
+/// crates/audit/src/shares.rs::peer_causes_its_share_of_lines_in_a_second_and_the_others_are_counted
+pub const LINES_PER_PEER_MAX: u64 = 16;
+
+/// Peers whose lines are counted apart in a second; further ones are counted together.
+pub const PEERS_COUNTED_MAX: usize = 256;
+
 /// Characters of one text of a record: what a peer writes is cut off there.
 pub const TEXT_LEN_MAX: usize = 256;
 

@@ -56,7 +56,7 @@ pub enum Event {
     ConnectionRefused,
     /// A file was read again
     Reloaded,
-    /// Records were dropped because the log's queue was full
+    /// Records were dropped because the log's queue was full, or because the peer had its share of lines in a second
     Dropped,
     /// Records could not be written: the disk was full, or failed
     Lost,

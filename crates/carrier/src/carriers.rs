@@ -202,7 +202,82 @@ pub fn built_in_names() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use deckwatch_testkit::alone;
+
     use super::*;
+    use crate::arrival::Shared;
+    use crate::body::{Body, BodyPlan};
+    use crate::carrier::{ListenAt, NetworkPriority, ReceiverSettings};
+    use crate::scheduling::Scheduling;
+
+    /// The sockets of this process that are bound to every address: of TCP those that listen, and all of UDP.
+    fn wildcards() -> Vec<String> {
+        let open = std::fs::read_dir("/proc/self/fd").expect("the kernel lists them");
+        let open = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        let own: Vec<String> = open
+            .filter_map(|link| {
+                let link = link.to_str()?.to_owned();
+                let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+                Some(inode.to_owned())
+            })
+            .collect();
+        let mut found = Vec::new();
+        for (table, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {
+            let text =
+                std::fs::read_to_string(format!("/proc/self/net/{table}")).unwrap_or_default();
+            for line in text.lines().skip(1) {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let [_, local, _, its_state, ..] = words[..] else {
+                    continue;
+                };
+                let (address, _) = local.split_once(':').expect("address and port");
+                let is_own = words
+                    .get(9)
+                    .is_some_and(|inode| own.iter().any(|it| it == inode));
+                if is_own && its_state == state && address.bytes().all(|digit| digit == b'0') {
+                    found.push(format!("{table} {local}"));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn part_listens_at_the_address_of_its_host_and_at_no_other() {
+        alone(|| {
+            let all = UdpSocket::bind("0.0.0.0:0").expect("a port");
+            assert_eq!(wildcards().len(), 1, "the look finds one");
+            drop(all);
+            let shared = Arc::new(Shared::default());
+            let body = Body::new(&BodyPlan::Octets { size_bytes: 64 }).expect("a body");
+            let at = ListenAt {
+                address: [127, 0, 0, 1].into(),
+                channel: None,
+                settings: ReceiverSettings::default(),
+                scheduling: &Scheduling::default(),
+                priority: None,
+                network_priority: NetworkPriority::default(),
+                deadline: Duration::from_secs(5),
+                body: &body,
+                shared: &shared,
+            };
+            let direct = CARRIERS.iter().filter(|it| it.needs().channel.is_none());
+            let listening = direct.map(|carrier| carrier.listen(&at).expect("a free port"));
+            let listening: Vec<_> = listening.collect();
+            assert_eq!(listening.len(), 4);
+            // Channels and their consumers listen with this.
+            let (orb, bound) =
+                orb::serving_orb(at.deadline, (at.address, 0).into(), 1, at.scheduling)
+                    .expect("a free port");
+            assert!(bound.ip().is_loopback());
+            assert_eq!(wildcards(), [""; 0]);
+            orb.shutdown(true).expect("it ends");
+        });
+    }
 
     #[test]
     fn carriers_are_read_by_the_names_they_are_written_with() {

@@ -108,7 +108,7 @@ pub enum Who {
     Network(Network),
     /// A user of this host, over unix sockets and shared memory.
     User(u32),
-    /// The name in a certificate, in any case of its letters.
+    /// The name in a certificate: of a host or a common name in any case of its letters, a URI exactly.
     Name(String),
 }
 
@@ -119,8 +119,17 @@ impl Who {
             Self::ThisHost => subject.is_this_host,
             Self::Network(network) => subject.address.is_some_and(|it| network.contains(it)),
             Self::User(user) => subject.user == Some(*user),
-            Self::Name(name) => subject.name.is_some_and(|it| it.eq_ignore_ascii_case(name)),
+            Self::Name(name) => subject.name.is_some_and(|it| is_name(name, it)),
         }
+    }
+}
+
+/// URIs differ by the case of their letters (RFC 3986, 6.2.2.1).
+fn is_name(name: &str, of_peer: &str) -> bool {
+    if name.contains("://") {
+        name == of_peer
+    } else {
+        name.eq_ignore_ascii_case(of_peer)
     }
 }
 
@@ -172,18 +181,19 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn permits(&self, subject: Subject<'_>, asked: &Asked<'_>) -> bool {
+    fn is_for(&self, subject: Subject<'_>, object: Option<&str>) -> bool {
         let is_on = |names: &Vec<String>| {
             let is = |name: &String, object: &str| {
                 name == object || name.ends_with('/') && object.starts_with(name.as_str())
             };
-            asked
-                .object
-                .is_some_and(|object| names.iter().any(|name| is(name, object)))
+            object.is_some_and(|object| names.iter().any(|name| is(name, object)))
         };
+        self.who.iter().any(|who| who.is(subject)) && self.on.as_ref().is_none_or(is_on)
+    }
+
+    fn permits(&self, subject: Subject<'_>, asked: &Asked<'_>) -> bool {
         self.covers(asked)
-            && self.who.iter().any(|who| who.is(subject))
-            && self.on.as_ref().is_none_or(is_on)
+            && self.is_for(subject, asked.object)
             && asked.events.is_none_or(|events| self.covers_events(events))
     }
 
@@ -238,6 +248,19 @@ impl Table {
                 ..Rule::default()
             },
         ])
+    }
+
+    /// The same with one more rule.
+    #[must_use]
+    pub fn with(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Returns true if a rule permits a peer anything with an object.
+    #[must_use]
+    pub fn knows(&self, subject: Subject<'_>, object: Option<&str>) -> bool {
+        self.rules.iter().any(|rule| rule.is_for(subject, object))
     }
 
     /// Returns true if a rule permits a request. Does not allocate.

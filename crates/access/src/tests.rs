@@ -140,7 +140,23 @@ fn name_of_a_certificate_is_a_peer_of_its_own() {
     };
     assert!(table.permits(named("rts.ship"), &consume(None)));
     assert!(table.permits(named("RTS.Ship"), &consume(None)));
-    assert!(!table.permits(named("rts.ship.evil"), &consume(None)));
+    for other in [
+        "rts.ship.evil",
+        "rts.ship\0",
+        "*.ship",
+        "rts.ship.",
+        " rts.ship",
+    ] {
+        assert!(!table.permits(named(other), &consume(None)), "{other}");
+    }
+    let uri = "spiffe://ship/Captain";
+    let table = Table::default().with(Rule {
+        who: vec![Who::Name(uri.to_owned())],
+        may: vec![Action::Consume],
+        ..Rule::default()
+    });
+    assert!(table.permits(named(uri), &consume(None)));
+    assert!(!table.permits(named("spiffe://ship/captain"), &consume(None)));
     assert!(!table.permits(Subject::at(IpAddr::V4(Ipv4Addr::LOCALHOST)), &consume(None)));
 }
 

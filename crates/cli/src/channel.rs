@@ -162,13 +162,15 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         Ok(interfaces) => interfaces,
         Err(status) => return Ok(status),
     };
-    let access = args.guard.access(args.bind.clone())?;
+    let members = group::members(&args.real_time.group);
+    let access = args.guard.access(args.bind.clone(), members)?;
     let store = match &args.store {
         Some(file) => Some(stored::open(file, &mut args.serve.listen)?),
         None => None,
     };
     let audit = args.guard.audit()?;
     let orb = args.serve.orb(audit.as_ref(), Some(&args.reach))?;
+    args.serve.reload_with(&args.guard);
     if let Some(store) = &store {
         stored::keep_port(store, &orb)?;
     }

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
-use deckwatch_access::Table;
-use deckwatch_audit::{Audit, AuditOptions, limits};
+use deckwatch_access::{Rule, Table};
+use deckwatch_audit::{Audit, AuditOptions, Event, Record, limits};
 use deckwatch_orb::{Access, Refusal};
 
 use crate::output::errln;
@@ -13,8 +14,8 @@ use crate::output::errln;
 /// Who may do what.
 #[derive(clap::Args)]
 pub(crate) struct GuardArgs {
-    /// Who may do what, by address, user or certificate: what no rule of this file allows is refused. Without it this
-    /// host may do everything, and others may resolve names, consume events and look at counts
+    /// Who may do what, by address, user or certificate: what no rule of this file allows is refused; SIGHUP reads it
+    /// again. Without it this host may do everything, and others may resolve names, consume events and look at counts
     #[arg(long, value_name = "FILE")]
     access: Option<PathBuf>,
     /// Write who connects, what is refused, and who binds and administers to this file, as lines of JSON
@@ -28,17 +29,71 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "COUNT", requires = "audit", default_value_t = limits::FILES_KEPT_DEFAULT,
         value_parser = clap::value_parser!(u32).range(..=i64::from(limits::FILES_KEPT_MAX)))]
     audit_keep: u32,
+    /// What the rules have become.
+    #[arg(skip)]
+    made: OnceLock<Access>,
 }
 
 impl GuardArgs {
-    /// The rules of `--access`, or those of a server without it. `name` is the name of the objects in the rules.
-    pub(crate) fn access(&self, name: Option<String>) -> anyhow::Result<Access> {
+    /// The rules of `--access`, or those of a server without it and `more`. `name` is the name of the objects in the
+    /// rules.
+    pub(crate) fn access(
+        &self,
+        name: Option<String>,
+        more: Option<Rule>,
+    ) -> anyhow::Result<Access> {
         let access = match &self.access {
             Some(file) => Access::new(deckwatch_scenario::access::load(file)?)
                 .from_file(file.display().to_string()),
-            None => Access::new(Table::local(deckwatch_os::process::effective_user())),
+            None => {
+                let table = Table::local(deckwatch_os::process::effective_user());
+                Access::new(more.into_iter().fold(table, Table::with))
+            }
         };
+        let _ = self.made.set(access.clone()); // A server has one table.
         Ok(access.named(name))
+    }
+
+    /// The table of `--access`, for a server that reads it again.
+    pub(crate) fn table(&self) -> Option<AccessFile> {
+        let file = self.access.clone()?;
+        let access = self.made.get()?.clone();
+        Some(AccessFile { file, access })
+    }
+}
+
+/// A table that is in a file.
+pub(crate) struct AccessFile {
+    file: PathBuf,
+    access: Access,
+}
+
+impl AccessFile {
+    /// Reads the file again, and says so. A file with a mistake changes nothing.
+    pub(crate) fn reload(&self, audit: Option<&Audit>) {
+        let file = self.file.display();
+        match deckwatch_scenario::access::load(&self.file) {
+            Ok(table) => {
+                self.access.replace(table);
+                errln!("SIGHUP: the access table {file} is read again.");
+                note_reload(audit, format!("access table {file}"));
+            }
+            Err(error) => {
+                errln!(
+                    "SIGHUP: {error}\nSIGHUP: {file} is not used; the access table in use stays in use."
+                );
+            }
+        }
+    }
+}
+
+/// Writes to the audit log what was read again.
+pub(crate) fn note_reload(audit: Option<&Audit>, about: String) {
+    if let Some(audit) = audit {
+        audit.record(Record {
+            about: Some(about),
+            ..Record::new(Event::Reloaded)
+        });
     }
 }
 

@@ -185,9 +185,10 @@ fn serve_names(
     store: Option<PathBuf>,
     share_percent: u8,
 ) -> anyhow::Result<()> {
-    let access = guard.access(None)?;
+    let access = guard.access(None, None)?;
     let audit = guard.audit()?;
     let orb = serve.orb(audit.as_ref(), Some(reach))?;
+    serve.reload_with(guard);
     let store = match &store {
         Some(file) => file::open(file)?,
         None => Store::in_memory()?,

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_audit::{Audit, Event, Record};
+use deckwatch_audit::Audit;
 use deckwatch_orb::{ObjectRef, Orb, Reach, Tls};
 
+use crate::guarded::{AccessFile, GuardArgs, note_reload};
 use crate::output::{errln, outln, write_whole};
 use crate::tls::TlsArgs;
 
@@ -33,7 +34,10 @@ pub(crate) struct ServeArgs {
     /// What the options of TLS have loaded.
     #[arg(skip)]
     loaded: OnceLock<Tls>,
-    /// Is told when the certificates are read again.
+    /// The table of `--access`.
+    #[arg(skip)]
+    table: OnceLock<AccessFile>,
+    /// Is told when files are read again.
     #[arg(skip)]
     audit: OnceLock<Audit>,
 }
@@ -41,7 +45,8 @@ pub(crate) struct ServeArgs {
 /// Where a service that calls what its clients name may be led.
 #[derive(clap::Args)]
 pub(crate) struct ReachArgs {
-    /// Call objects in these networks too for clients on other hosts: 10.2.0.0/16,fd00::/8 or any (all but loopback)
+    /// Call objects in these networks too for clients on other hosts: 10.2.0.0/16,fd00::/8 or any (all but loopback
+    /// and link-local)
     ///
     /// A client on another host gives references, and the service calls them: its consumers, its naming contexts. They
     /// lead only to the networks in which the service listens and to these; never to unix sockets, and to loopback only
@@ -89,9 +94,15 @@ impl ServeArgs {
         Ok(orb)
     }
 
-    /// Prints the reference, then serves until SIGINT, SIGTERM or `ended`. With TLS, SIGHUP reads the certificates again;
-    /// without, it ends the server too. Sends CloseConnection on open connections
-    /// before it returns.
+    /// Has SIGHUP read the table of `--access` again.
+    pub(crate) fn reload_with(&self, guard: &GuardArgs) {
+        if let Some(table) = guard.table() {
+            let _ = self.table.set(table); // A server has one table.
+        }
+    }
+
+    /// Prints the reference, then serves until SIGINT, SIGTERM or `ended`. With TLS or a table, SIGHUP reads their files
+    /// again; without, it ends the server too. Sends CloseConnection on open connections before it returns.
     pub(crate) fn serve(
         &self,
         orb: &Orb,
@@ -110,8 +121,8 @@ impl ServeArgs {
         ended: impl Fn() -> bool,
     ) -> anyhow::Result<()> {
         deckwatch_os::signal::catch_ending()?;
-        let tls = self.loaded.get();
-        if tls.is_some() {
+        let reloads = self.loaded.get().is_some() || self.table.get().is_some();
+        if reloads {
             deckwatch_os::signal::catch_reload()?;
         }
         let ior = orb.object_to_string(reference);
@@ -120,25 +131,33 @@ impl ServeArgs {
         }
         outln!("{ior}")?;
         while deckwatch_os::signal::ending().is_none() && !ended() {
-            if let Some(tls) = tls
-                && deckwatch_os::signal::take_reload()
-            {
-                match tls.reload() {
-                    Ok(()) => {
-                        errln!("SIGHUP: the certificates are read again.");
-                        if let Some(audit) = self.audit.get() {
-                            audit.record(Record {
-                                about: Some("certificates".to_owned()),
-                                ..Record::new(Event::Reloaded)
-                            });
-                        }
-                    }
-                    Err(error) => errln!("SIGHUP: {error}. Those in use stay in use."),
-                }
+            if reloads && deckwatch_os::signal::take_reload() {
+                self.reload();
             }
             std::thread::sleep(END_CHECK);
         }
         Ok(())
+    }
+
+    /// Reads certificates and the access table again.
+    fn reload(&self) {
+        let audit = self.audit.get();
+        match self.loaded.get().map(Tls::reload) {
+            None => {}
+            Some(Ok(closed)) => {
+                errln!("SIGHUP: the certificates are read again.");
+                if closed > 0 {
+                    errln!(
+                        "SIGHUP: {closed} connections were closed: their certificates are no longer accepted."
+                    );
+                }
+                note_reload(audit, "certificates".to_owned());
+            }
+            Some(Err(error)) => errln!("SIGHUP: {error}. Those in use stay in use."),
+        }
+        if let Some(table) = self.table.get() {
+            table.reload(audit);
+        }
     }
 }
 

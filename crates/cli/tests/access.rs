@@ -259,3 +259,37 @@ fn audit_log_has_who_bound_what_and_who_was_refused() {
     assert!(of(Event::Refused, ship).is_empty());
     assert_eq!(of(Event::Connected, shore).len(), 2, "{text}");
 }
+
+#[test]
+fn member_of_a_group_is_called_by_the_hosts_of_its_list_alone() {
+    let Some(testbed) = two_hosts() else { return };
+    let [ship, shore] = ["SHIP", "SHORE"].map(|name| testbed.host(name).expect("a host"));
+    let idl = format!(
+        "{}/../../idl/deckwatch/channel_group.idl",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let own = format!("{}:7000", ship.address());
+    let url = format!("corbaloc::{own}/ChannelMember");
+    let operation = "ChannelGroup::Member::report_standing";
+    let ask = ["call", &url, operation, "--idl", &idl];
+    let serve = |other: &str| {
+        let group = format!("{own},{other}");
+        let words = [
+            "channel",
+            "--real-time",
+            "--group",
+            &group,
+            "--listen",
+            &own,
+        ];
+        Server::start(ship, &words)
+    };
+    let server = serve(&format!("{}:7001", ship.address()));
+    let told = refused(shore, &ask);
+    let words = "may not administer (call report_standing of";
+    assert!(told.contains(words), "{told}");
+    done(ship, &ask);
+    drop(server);
+    let _server = serve(&format!("{}:7000", shore.address()));
+    done(shore, &ask);
+}

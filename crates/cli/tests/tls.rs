@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use deckwatch_audit::{Event, Record};
 use deckwatch_testkit::certificates::{Authority, Issued};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -35,9 +36,10 @@ fn with_own<'c>(command: &'c mut Command, own: &Issued, authorities: &Path) -> &
 }
 
 impl Server {
-    fn names(own: &Issued, authorities: &Path) -> Self {
+    fn names(own: &Issued, authorities: &Path, more: &[&str]) -> Self {
         let mut command =
             deckwatch(&["names", "serve", "--listen", "127.0.0.1:0", "--tls-require"]);
+        command.args(more);
         with_own(&mut command, own, authorities);
         let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
@@ -57,11 +59,20 @@ impl Server {
         self.said.next().expect("a line").expect("UTF-8")
     }
 
+    fn signal(&self, signal: Signal) {
+        let process = i32::try_from(self.process.id()).expect("a process id");
+        kill_process(Pid::from_raw(process).expect("not 0"), signal).expect("it runs");
+    }
+
     /// Sends SIGHUP, and returns what the server says of it.
     fn reload(&mut self) -> String {
-        let process = i32::try_from(self.process.id()).expect("a process id");
-        kill_process(Pid::from_raw(process).expect("not 0"), Signal::HUP).expect("it runs");
-        self.line()
+        self.signal(Signal::HUP);
+        loop {
+            let line = self.line();
+            if !line.starts_with("refused: ") {
+                return line;
+            }
+        }
     }
 
     /// Lists the names with these certificates. Returns the exit status and what is printed.
@@ -92,7 +103,7 @@ fn names_are_served_over_tls_and_a_client_is_refused_once_its_revocation_is_read
     let nav = authority.issue("nav", &["127.0.0.1"]);
     let [bridge, other] = ["bridge", "other"].map(|name| authority.issue(name, &[]));
     // Authority and revocation list stand in one folder, with the certificates.
-    let mut server = Server::names(&nav, folder.path());
+    let mut server = Server::names(&nav, folder.path(), &[]);
     assert!(
         server.url.starts_with("corbaloc:ssliop:1.2@127.0.0.1:"),
         "{}",
@@ -122,6 +133,84 @@ fn names_are_served_over_tls_and_a_client_is_refused_once_its_revocation_is_read
         told.contains("TLS alone") && told.contains("--tls-authorities"),
         "{told}"
     );
+}
+
+#[test]
+fn a_rule_for_a_certificate_holds_over_tls_and_another_table_by_sighup() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority = Authority::new(folder.path(), "fleet");
+    let nav = authority.issue("nav", &["127.0.0.1"]);
+    let [bridge, engine] =
+        ["bridge", "engine"].map(|name| authority.issue(name, &[&format!("{name}.ship")]));
+    let [file, log] = ["access.toml", "audit.jsonl"].map(|name| folder.path().join(name));
+    let permit = |who: &str| {
+        let rule = format!("[[allow]]\nwho = [\"cert:{who}\"]\nmay = [\"resolve\"]\n");
+        std::fs::write(&file, rule).expect("it is written");
+    };
+    permit("Bridge.ship");
+    let [access, audit] = [&file, &log].map(|path| path.to_str().expect("UTF-8"));
+    let options = ["--access", access, "--audit", audit];
+    let mut server = Server::names(&nav, &authority.file(), &options);
+    let denied = |(status, told): (Option<i32>, String), name: &str| {
+        let words = format!(" ({name}.ship) may not resolve (call list of names)");
+        assert!(status == Some(2) && told.contains(&words), "{told}");
+    };
+    assert_eq!(server.list(&bridge, &authority.file()).0, Some(0));
+    // It is this host, which no rule names.
+    denied(server.list(&engine, &authority.file()), "engine");
+
+    permit("engine.ship");
+    assert_eq!(server.reload(), "SIGHUP: the certificates are read again.");
+    let told = server.line();
+    assert_eq!(
+        told,
+        format!("SIGHUP: the access table {access} is read again.")
+    );
+    assert_eq!(server.list(&engine, &authority.file()).0, Some(0));
+    denied(server.list(&bridge, &authority.file()), "bridge");
+
+    std::fs::write(
+        &file,
+        "[[allow]]\nwho = [\"nobody\"]\nmay = [\"resolve\"]\n",
+    )
+    .expect("written");
+    server.reload();
+    while !server
+        .line()
+        .ends_with("the access table in use stays in use.")
+    {}
+    assert_eq!(server.list(&engine, &authority.file()).0, Some(0));
+    denied(server.list(&bridge, &authority.file()), "bridge");
+
+    let own = Authority::new(&folder.path().join(""), "pirate").issue("bridge", &["bridge.ship"]);
+    assert_eq!(server.list(&own, &authority.file()).0, Some(2));
+    server.signal(Signal::TERM);
+    assert!(server.process.wait().expect("it ends").success());
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let records = text
+        .lines()
+        .map(|line| serde_json::from_str::<Record>(line).expect(line));
+    let records: Vec<Record> = records.collect();
+    let about = |event| {
+        let of = records.iter().filter(move |record| record.event == event);
+        of.map(|record| record.about.clone().unwrap_or_default())
+            .collect::<Vec<_>>()
+    };
+    let table = format!("access table {access}");
+    let reloaded = about(Event::Reloaded);
+    assert_eq!(reloaded, ["certificates", &table, "certificates"]);
+    let untrusted = "No trusted authority has signed the certificate of the peer.";
+    assert_eq!(about(Event::ConnectionRefused), [untrusted]);
+    let names = |event| {
+        let of = records.iter().filter(move |record| record.event == event);
+        of.map(|record| record.certificate.clone().unwrap_or_default())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(Event::Refused),
+        ["engine.ship", "bridge.ship", "bridge.ship"]
+    );
+    assert!(!text.contains("PRIVATE KEY"));
 }
 
 #[test]

@@ -94,8 +94,48 @@ fn action(kind: &[&str], operation: &[u8]) -> Option<Action> {
         return Some(Action::Consume);
     }
     match operation {
+        _ if has_part(kind, MEMBER) => Some(Action::Administer),
         b"destroy" | b"create_object" | b"create_channel" => Some(Action::Administer),
         b"report" | b"append_observer" | b"remove_observer" => Some(Action::Observe),
-        _ => None,
+        b"for_consumers" | b"for_suppliers" | b"supports" | b"is_alive" | b"join_channel" => None,
+        // A backup has no active objects: it forwards its callers to the primary, whose table is asked.
+        _ if kind.is_empty() => None,
+        // An operation that is added later is closed until it has a word here.
+        _ => Some(Action::Administer),
+    }
+}
+
+/// A member of a group. Its operations replace what the channel knows of its clients.
+const MEMBER: &str = "ChannelGroup/Member:";
+
+/// The operations of a member, for a rule that permits the other members.
+pub const MEMBER_OPERATIONS: [&str; 5] = ["report_standing", "join", "watch", "change", "keep"];
+
+fn has_part(kind: &[&str], part: &str) -> bool {
+    kind.iter().any(|id| id.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_of_a_channel_has_a_word_and_unknown_ones_are_administration() {
+        let channel = ["IDL:RtecEventChannelAdmin/EventChannel:1.0"];
+        for open in [&b"for_consumers"[..], b"for_suppliers"] {
+            assert_eq!(action(&channel, open), None);
+        }
+        assert_eq!(action(&channel, b"report"), Some(Action::Observe));
+        assert_eq!(action(&channel, b"destroy"), Some(Action::Administer));
+        assert_eq!(action(&channel, b"replace_all"), Some(Action::Administer));
+        let proxy = ["IDL:CosEventChannelAdmin/ProxyPushConsumer:1.0"];
+        assert_eq!(action(&proxy, b"push"), Some(Action::Supply));
+        assert_eq!(action(&[], b"push"), None, "a backup forwards it");
+        assert_eq!(action(&[], b"destroy"), Some(Action::Administer));
+        let member = [crate::channel_group::MemberRef::REPOSITORY_ID];
+        for operation in MEMBER_OPERATIONS {
+            let needed = action(&member, operation.as_bytes());
+            assert_eq!(needed, Some(Action::Administer), "{operation}");
+        }
     }
 }

@@ -46,6 +46,7 @@ pub use cos::{
 pub use counters::ChannelCounts;
 pub use deckwatch_orb::delivery::WhenFull;
 pub use deckwatch_orb::{Access, Refusal};
+pub use gate::MEMBER_OPERATIONS;
 pub use group::{GroupCounts, GroupOptions, RtGroupMember, Standing};
 pub use scheduler::{SchedulerCounts, SchedulerOptions, SchedulingService};
 pub use shared::ChannelOptions;

@@ -2,14 +2,14 @@
 //!
 //! A [`Guard`] belongs to adapters: [`Poa::set_access`] for an application's own objects, [`Poa::set_guard`] for a
 //! service with words of its own for what its operations do. The operations that every object has, such as `_is_a`,
-//! are not checked, and this process is not.
+//! are not checked where there is a servant, and this process is not.
 
 mod log;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 
 use deckwatch_access::{Action, Asked, Events, Subject, Table};
@@ -27,12 +27,29 @@ use crate::{
     SystemExceptionKind as Kind, explain_exception, own_minor,
 };
 
-/// The rules for the objects of adapters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The rules for the objects of adapters. All clones share one table: [`Access::replace`] holds for each of them.
+#[derive(Clone, Debug)]
 pub struct Access {
-    table: Arc<Table>,
+    rules: Arc<Rules>,
     name: Option<String>,
     file: Option<String>,
+}
+
+impl PartialEq for Access {
+    fn eq(&self, other: &Self) -> bool {
+        let said = |it: &Self| (it.table(), it.name.clone(), it.file.clone());
+        said(self) == said(other)
+    }
+}
+
+impl Eq for Access {}
+
+/// The table in force.
+#[derive(Debug)]
+struct Rules {
+    table: PiMutex<Arc<Table>>,
+    /// How many tables have been in force before.
+    generation: AtomicU64,
 }
 
 impl Access {
@@ -40,10 +57,35 @@ impl Access {
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
-            table: Arc::new(table),
+            rules: Arc::new(Rules {
+                table: PiMutex::new(Arc::new(table)),
+                generation: AtomicU64::new(0),
+            }),
             name: None,
             file: None,
         }
+    }
+
+    /// Puts another table in force, for each request that is checked from now on: on open connections too. What was
+    /// permitted before, such as a consumer that has connected, stays.
+    pub fn replace(&self, table: Table) {
+        let old = std::mem::replace(
+            &mut *self.rules.table.lock("access.replace"),
+            Arc::new(table),
+        );
+        // SYNC: pairs with the load in `generation`: a request that is remembered under the new number has been
+        // checked by the new table.
+        self.rules.generation.fetch_add(1, Release);
+        drop(old);
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.rules.table.lock("access.table"))
+    }
+
+    fn generation(&self) -> u64 {
+        // SYNC: pairs with the addition in `replace`.
+        self.rules.generation.load(Acquire)
     }
 
     /// Sets the name that all objects have in the rules. Without it, an object is named by the path of its adapter and
@@ -162,8 +204,8 @@ pub struct Guard {
     /// Weak: the adapter owns its guard.
     adapter: Weak<Adapter>,
     keys: RandomState,
-    /// Fingerprints of requests that the table permits: of connection, interface, operation and object. The next such
-    /// request needs no look-up. They are keyed, so that a peer cannot make an equal one.
+    /// Fingerprints of requests that the table permits: of table, connection, adapter, interface, operation and
+    /// object. The next such request needs no look-up. They are keyed, so that a peer cannot make an equal one.
     verified: Box<[AtomicU64]>,
     refused: AtomicU64,
     recent: PiMutex<Vec<Refusal>>,
@@ -225,12 +267,20 @@ impl Guard {
         servant: Option<&dyn Servant>,
     ) -> Result<(), SystemException> {
         let connection = Server::connection_served_here();
-        if !connection.is_remote() || is_implicit(request.operation) {
+        if !connection.is_remote() {
             return Ok(());
+        }
+        if is_implicit(request.operation) {
+            return match servant {
+                Some(_) => Ok(()),
+                None => self.check_known(poa, request, id),
+            };
         }
         let kind = servant.map_or(&[][..], Servant::repository_ids);
         let is_told_apart = self.access.name.is_none() || self.words.needs_differ_by_id();
+        // Adapters that share a guard have objects of the same id, but of other names.
         let what = (
+            self.access.name.is_none().then(|| poa.slot()),
             kind.as_ptr().addr(),
             request.operation,
             if is_told_apart { id } else { &[] },
@@ -275,6 +325,30 @@ impl Guard {
         Ok(())
     }
 
+    /// Checks an operation of every object where a servant manager is asked for the servant: it costs the application
+    /// more than a reply, so the caller needs some rule for the object.
+    #[cold]
+    fn check_known(
+        &self,
+        poa: &Poa,
+        request: &Request<'_>,
+        id: &[u8],
+    ) -> Result<(), SystemException> {
+        let own = self.access.name.clone();
+        let object = own.or_else(|| Some(object_name(poa, id)));
+        let peer = self.peer();
+        if self.access.table().knows(subject(&peer), object.as_deref()) {
+            return Ok(());
+        }
+        let asked = Asked {
+            action: None,
+            operation: request.operation,
+            object: object.as_deref(),
+            events: None,
+        };
+        Err(self.refuse(peer, &asked))
+    }
+
     /// Checks whether the caller may do something with all of these events, as a part of a request that is served. Does
     /// not allocate for one that may.
     ///
@@ -300,14 +374,14 @@ impl Guard {
             object: self.access.name.as_deref(),
             events: Some(events),
         };
-        let peer = self.peer();
-        if self.permits(&peer, &asked(Events::ANY)) {
+        let (peer, table) = (self.peer(), self.access.table());
+        if permits(&table, &peer, &asked(Events::ANY)) {
             self.note_verified(fingerprint);
             return Ok(());
         }
         for events in events {
             let asked = asked(events);
-            if !self.permits(&peer, &asked) {
+            if !permits(&table, &peer, &asked) {
                 return Err(self.refuse(peer, &asked));
             }
         }
@@ -316,7 +390,8 @@ impl Guard {
 
     fn fingerprint(&self, connection: CallerConnection, what: impl std::hash::Hash) -> u64 {
         // 0 stands for none.
-        self.keys.hash_one((connection.number(), what)) | 1
+        let generation = self.access.generation();
+        self.keys.hash_one((generation, connection.number(), what)) | 1
     }
 
     fn place(&self, fingerprint: u64) -> &AtomicU64 {
@@ -343,30 +418,10 @@ impl Guard {
         }
     }
 
-    fn permits(&self, peer: &Peer, asked: &Asked<'_>) -> bool {
-        let mut subject = Subject {
-            name: peer.name.as_deref(),
-            is_this_host: peer.is_this_host,
-            ..Subject::UNKNOWN
-        };
-        match peer.caller {
-            Caller::Tcp(address) => {
-                subject.address = Some(address.ip());
-                subject.is_this_host |= address.ip().is_loopback();
-            }
-            Caller::Unix(LocalProcess { uid, .. })
-            | Caller::SharedMemory(LocalProcess { uid, .. }) => {
-                subject.user = Some(uid);
-            }
-            Caller::ThisProcess | Caller::Unknown => {}
-        }
-        self.access.table.permits(subject, asked)
-    }
-
     #[inline(never)]
     fn look_up(&self, asked: &Asked<'_>) -> Result<Peer, SystemException> {
         let peer = self.peer();
-        if self.permits(&peer, asked) {
+        if permits(&self.access.table(), &peer, asked) {
             Ok(peer)
         } else {
             Err(self.refuse(peer, asked))
@@ -406,6 +461,30 @@ impl Guard {
             SystemException::new(Kind::NoPermission, own_minor::ACCESS_DENIED, Completion::No);
         explain_exception(denied, words)
     }
+}
+
+fn permits(table: &Table, peer: &Peer, asked: &Asked<'_>) -> bool {
+    table.permits(subject(peer), asked)
+}
+
+/// The peer as tables know it.
+fn subject(peer: &Peer) -> Subject<'_> {
+    let mut subject = Subject {
+        name: peer.name.as_deref(),
+        is_this_host: peer.is_this_host,
+        ..Subject::UNKNOWN
+    };
+    match peer.caller {
+        Caller::Tcp(address) => {
+            subject.address = Some(address.ip());
+            subject.is_this_host |= address.ip().is_loopback();
+        }
+        Caller::Unix(LocalProcess { uid, .. }) | Caller::SharedMemory(LocalProcess { uid, .. }) => {
+            subject.user = Some(uid);
+        }
+        Caller::ThisProcess | Caller::Unknown => {}
+    }
+    subject
 }
 
 impl fmt::Debug for Guard {

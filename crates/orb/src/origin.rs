@@ -45,8 +45,8 @@ impl From<Caller> for Origin {
 /// Where references lead that a peer over the network gave: always to the networks in which the ORB listens, and to
 /// those that are added.
 ///
-/// Its text is a list: `10.2.0.0/16,fd00::/8`, or `any` for all addresses but loopback. Loopback is permitted only by
-/// a network that contains it.
+/// Its text is a list: `10.2.0.0/16,fd00::/8`, or `any` for all addresses but loopback and link-local ones. Loopback is
+/// permitted only by a network that contains it; a link-local address also if the ORB listens in its network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     networks: Vec<Network>,
@@ -105,7 +105,8 @@ impl Reach {
             address => address,
         };
         let is_in = |networks: &[Network]| networks.iter().any(|one| one.contains(address));
-        is_in(&self.networks) || !address.is_loopback() && (self.is_any || is_in(own))
+        let is_any = self.is_any && !is_link_local(address);
+        is_in(&self.networks) || !address.is_loopback() && (is_any || is_in(own))
     }
 }
 
@@ -177,6 +178,14 @@ impl Origin {
                 }
             }
         }
+    }
+}
+
+/// Whether an address leads to the own link alone. Clouds serve secrets of a machine at 169.254.169.254.
+const fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
     }
 }
 
@@ -255,6 +264,15 @@ mod tests {
                 );
             }
         }
+        for to in [
+            "169.254.169.254:80",
+            "[fe80::1%eth0]:9",
+            "[::ffff:169.254.9.9]:9",
+        ] {
+            assert!(!leads(stranger(), to, "any", "0.0.0.0:2809"), "{to}");
+        }
+        let listed = "any,169.254.0.0/16";
+        assert!(leads(stranger(), "169.254.9.9:9", listed, ":2809"));
         assert!(leads(stranger(), "127.0.0.1:9", "127.0.0.0/8", ":2809"));
         assert!(leads(stranger(), "192.0.2.1:9", "any", ":2809"));
         assert!(leads(stranger(), "192.0.2.1:9", "192.0.2.0/24", ":2809"));

@@ -2,12 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use deckwatch_access::{Action, Rule, Table, Who};
 use deckwatch_orb::{
-    Access, Caller, Guard, IdAssignment, IdUniqueness, Need, ObjectRef, Orb, Policies,
-    RequestProcessing, Servant, ServantLocator, ServantManager, ServantRetention, ServerRequest,
-    SystemException, SystemExceptionKind as Kind, ThreadPolicy, Vocabulary, own_minor,
+    Access, Caller, Counter, Guard, IdAssignment, IdUniqueness, Need, ObjectRef, Orb, Policies,
+    RequestProcessing, Servant, ServantActivator, ServantLocator, ServantManager, ServantRetention,
+    ServerRequest, SystemException, SystemExceptionKind as Kind, ThreadPolicy, Vocabulary,
+    own_minor,
 };
 
 use crate::support::{TEST_ID, call, seen_by, socket_path};
@@ -231,4 +234,150 @@ fn what_one_object_permits_is_not_remembered_for_another_that_needs_more() {
         assert_eq!(call(&lesser, "destroy"), Ok(()));
         assert!(is_denied(call(&more, "destroy")));
     }
+}
+
+/// An ORB at loopback whose root serves, and one that calls it.
+fn serving() -> (Orb, deckwatch_orb::Poa, Orb) {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .build()
+        .unwrap();
+    let root = orb.root_poa().unwrap();
+    root.the_poa_manager().activate().unwrap();
+    (orb, root, Orb::builder().build().unwrap())
+}
+
+/// The words of a service whose objects are told apart by their adapters.
+struct ByOperation;
+
+impl Vocabulary for ByOperation {
+    fn need(&self, _: &[&str], _: &[u8], _: &[u8]) -> Need {
+        Need::Operation
+    }
+}
+
+#[test]
+fn what_one_adapter_permits_is_not_remembered_for_another_with_the_same_guard() {
+    let (orb, root, client) = serving();
+    let policies = Policies {
+        id_assignment: IdAssignment::UserId,
+        ..Policies::default()
+    };
+    let table = Table::new(vec![rule(Who::ThisHost, &["ping"], &["port/"])]);
+    let guard = Guard::new(&orb, Access::new(table), ByOperation);
+    let object = |name: &str| {
+        let manager = Some(root.the_poa_manager());
+        let poa = root.create_poa(name, manager, &policies).unwrap();
+        poa.set_guard(&guard).unwrap();
+        poa.activate_object_with_id(b"engine", Arc::new(Anything))
+            .unwrap();
+        let reference = poa.create_reference_with_id(b"engine", TEST_ID).unwrap();
+        seen_by(&client, &reference)
+    };
+    let (port, starboard) = (object("port"), object("starboard"));
+    for _ in 0..2 {
+        assert_eq!(call(&port, "ping"), Ok(()));
+        assert!(is_denied(call(&starboard, "ping")));
+    }
+}
+
+#[test]
+fn another_table_holds_for_the_next_request_of_an_open_connection() {
+    let (_orb, root, client) = serving();
+    let table = |operations: &[&str]| {
+        let rules = Rule {
+            on: None,
+            ..rule(Who::ThisHost, operations, &[])
+        };
+        Table::new(vec![rules])
+    };
+    let access = Access::new(table(&["ping", "one"]));
+    root.set_access(access.clone()).unwrap();
+    let servant: Arc<dyn Servant> = Arc::new(Anything);
+    let object = seen_by(&client, &root.servant_to_reference(&servant).unwrap());
+    assert_eq!(
+        (call(&object, "ping"), call(&object, "one")),
+        (Ok(()), Ok(()))
+    );
+    assert!(is_denied(call(&object, "two")));
+    access.replace(table(&["ping", "two"]));
+    assert!(is_denied(call(&object, "one")), "it was permitted before");
+    assert_eq!(
+        (call(&object, "ping"), call(&object, "two")),
+        (Ok(()), Ok(()))
+    );
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+    // What both tables permit is never refused while they are exchanged.
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !is_done.load(SeqCst) {
+                        assert_eq!(call(&object, "ping"), Ok(()));
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..200 {
+            access.replace(table(&["one", "ping"]));
+            access.replace(table(&["ping"]));
+        }
+        is_done.store(true, SeqCst);
+        drop(callers);
+    });
+    assert!(is_denied(call(&object, "one")));
+}
+
+/// Counts the servants that it was asked for.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl ServantActivator for Counting {
+    fn incarnate(
+        &self,
+        _id: &[u8],
+        _adapter: &deckwatch_orb::Poa,
+    ) -> Result<Arc<dyn Servant>, deckwatch_orb::ServantManagerError> {
+        self.0.fetch_add(1, SeqCst);
+        Ok(Arc::new(Anything))
+    }
+
+    fn etherealize(
+        &self,
+        _id: &[u8],
+        _adapter: &deckwatch_orb::Poa,
+        _servant: Arc<dyn Servant>,
+        _cleanup_in_progress: bool,
+        _remaining_activations: bool,
+    ) {
+    }
+}
+
+#[test]
+fn peer_without_a_rule_for_an_object_has_no_servant_made_for_it() {
+    let (_orb, root, client) = serving();
+    let policies = Policies {
+        id_assignment: IdAssignment::UserId,
+        request_processing: RequestProcessing::UseServantManager,
+        ..Policies::default()
+    };
+    let manager = Some(root.the_poa_manager());
+    let poa = root.create_poa("ship", manager, &policies).unwrap();
+    let table = Table::new(vec![rule(Who::ThisHost, &["ping"], &["ship/rudder"])]);
+    poa.set_access(Access::new(table)).unwrap();
+    let made = Arc::new(Counting::default());
+    let activator = ServantManager::Activator(made.clone());
+    poa.set_servant_manager(activator).unwrap();
+    let object = |id: &[u8]| {
+        let reference = poa.create_reference_with_id(id, TEST_ID).unwrap();
+        seen_by(&client, &reference)
+    };
+    let (rudder, mast) = (object(b"rudder"), object(b"mast"));
+    assert!(is_denied(mast.is_a("IDL:Other:1.0").map(drop)));
+    assert!(is_denied(mast.non_existent().map(drop)));
+    assert_eq!(made.0.load(SeqCst), 0);
+    assert_eq!(rudder.non_existent(), Ok(false));
+    assert_eq!(made.0.load(SeqCst), 1);
 }

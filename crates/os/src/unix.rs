@@ -3,9 +3,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{self, FileType, FlockOperation, Mode};
@@ -75,16 +75,57 @@ pub struct PeerProcess {
     pub pid: u32,
 }
 
-/// Returns the process at the other end of a connected unix socket (`SO_PEERCRED`).
+/// Returns the process at the other end of a connected unix socket (`SO_PEERCRED`). The process id is 0 if the process
+/// is in no namespace that this one sees.
 ///
 /// # Errors
-/// The kernel's error.
+/// The kernel's error; `PermissionDenied` for a user that this process's user namespace does not have: the kernel gives
+/// all of those the same number, which may be that of a user of the namespace.
 pub fn peer_process(socket: impl AsFd) -> io::Result<PeerProcess> {
-    let peer = sockopt::socket_peercred(socket)?;
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` and `len` are live, and `len` is the size of `peer`.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut len,
+        )
+    };
+    if outcome != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if peer.uid == *OVERFLOW_USER {
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        if !has_all_users(&map) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+    }
     Ok(PeerProcess {
-        uid: peer.uid.as_raw(),
-        pid: peer.pid.as_raw_nonzero().get().unsigned_abs(),
+        uid: peer.uid,
+        pid: peer.pid.unsigned_abs(),
     })
+}
+
+/// The number that the kernel gives users which a namespace does not have.
+static OVERFLOW_USER: LazyLock<u32> = LazyLock::new(|| {
+    let text = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
+    text.trim().parse().unwrap_or(65_534)
+});
+
+/// Whether a user namespace has every user, as the first one has. `map`: the lines of its `uid_map`.
+fn has_all_users(map: &str) -> bool {
+    let counts = map
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let counts = counts.filter_map(|count| count.parse::<u64>().ok());
+    counts.sum::<u64>() >= u64::from(u32::MAX)
 }
 
 fn address(path: &Path) -> io::Result<SocketAddrUnix> {
@@ -238,6 +279,18 @@ mod tests {
             }
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn user_of_another_namespace_is_told_from_one_with_its_number() {
+        assert!(has_all_users("         0          0 4294967295\n"));
+        assert!(!has_all_users("         0       1000          1\n"));
+        assert!(!has_all_users("0 100000 65536\n") && !has_all_users(""));
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let peer = peer_process(&one).unwrap();
+        let own = (crate::process::effective_user(), std::process::id());
+        assert_eq!((peer.uid, peer.pid), own);
+        drop(other);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `deckwatch channel --group`: a member of a group of processes that serve one real-time channel.
 
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
+use deckwatch_access::{Network, Rule, Who};
 use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
-use deckwatch_event::{ChannelStore, GroupOptions, RtGroupMember, Standing};
+use deckwatch_event::{ChannelStore, GroupOptions, MEMBER_OPERATIONS, RtGroupMember, Standing};
 use deckwatch_orb::{ObjectRef, Orb};
 
 use super::real_time;
@@ -46,6 +48,33 @@ pub(super) fn start(
         addresses: addresses.to_vec(),
         told: Mutex::default(),
     })
+}
+
+/// The rule for a channel without a table: the members of its group may call each other. `None` without a group.
+pub(super) fn members(addresses: &[String]) -> Option<Rule> {
+    let mut who = Vec::new();
+    for text in addresses {
+        // A malformed address is refused when the member starts.
+        let host = address(text).map_or_else(|_| text.clone(), |(host, _)| host);
+        match (host.as_str(), 0).to_socket_addrs() {
+            Ok(found) => who.extend(found.filter_map(|at| one(at.ip().to_canonical()))),
+            Err(_) => errln!(
+                "group: {host} has no address now; its member is refused until this one starts again, or until \
+                 --access FILE permits it"
+            ),
+        }
+    }
+    (!who.is_empty()).then(|| Rule {
+        who,
+        operations: MEMBER_OPERATIONS.map(str::to_owned).to_vec(),
+        ..Rule::default()
+    })
+}
+
+/// One address.
+fn one(address: IpAddr) -> Option<Who> {
+    let prefix = if address.is_ipv4() { 32 } else { 128 };
+    Network::around(address, prefix).map(Who::Network)
 }
 
 fn address(text: &str) -> anyhow::Result<(String, u16)> {

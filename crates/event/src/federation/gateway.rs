@@ -7,15 +7,18 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use deckwatch_access::Table;
 use deckwatch_cdr::Reader;
 use deckwatch_orb::{
-    Orb, Origin, Policy, SetOverrideType, SystemException, SystemExceptionKind as Kind,
+    Access, Orb, Origin, Poa, Policy, SetOverrideType, SystemException, SystemExceptionKind as Kind,
 };
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::counters::{Counters, GatewayCounts};
 use super::link::{GatewayFailure, Headers, Link, Takes};
 use crate::filter::Header;
+use crate::gate::Gate;
+use crate::home::guarded_poa;
 use crate::limits::{
     GATEWAY_PERIOD_DEFAULT, GATEWAY_RETRY_MAX, GATEWAY_RETRY_MIN, GATEWAY_TIMEOUT,
 };
@@ -57,8 +60,8 @@ pub struct Gateway {
     thread: Option<JoinHandle<()>>,
     channel: EventChannelRef,
     observer: u32,
-    orb: Orb,
-    id: deckwatch_orb::ObjectId,
+    /// The adapter of the observer.
+    poa: Poa,
 }
 
 /// What the thread, the observer and the handle share.
@@ -104,7 +107,9 @@ impl Gateway {
             is_connected: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         });
-        let poa = orb.root_poa()?;
+        // The channel calls it within this process; a peer that guesses its key would change what is subscribed to.
+        let gate = Gate::new(orb, Some(Access::new(Table::default())), true);
+        let poa = guarded_poa(orb, &gate)?;
         let watcher = Arc::new(ObserverSkeleton::new(Watcher(Arc::clone(&state))));
         let id = poa.activate_object(watcher).map_err(system)?;
         let observer = poa.id_to_reference(&id).map_err(system)?;
@@ -115,8 +120,7 @@ impl Gateway {
             thread: None,
             channel: channel.reference().clone(),
             observer: appended.map_err(|_| raise(Kind::NoResources))?,
-            orb: orb.clone(),
-            id,
+            poa,
         };
         let run = Run {
             state,
@@ -165,9 +169,7 @@ impl Gateway {
         let _ = thread.join(); // It does not panic.
         // The channel, the ORB or both may have ended.
         let _ = self.channel.remove_observer(self.observer);
-        if let Ok(poa) = self.orb.root_poa() {
-            let _ = poa.deactivate_object(&self.id);
-        }
+        let _ = self.poa.destroy(false, false);
     }
 }
 

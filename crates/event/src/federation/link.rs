@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use deckwatch_cdr::Reader;
 use deckwatch_orb::{
-    ObjectId, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
+    IdAssignment, IdUniqueness, ObjectRef, Orb, Poa, Policies, RequestProcessing, Servant,
+    ServantRetention, ServerRequest, SystemException, SystemExceptionKind as Kind,
 };
 
 use crate::deckwatch_federation::{
@@ -78,9 +80,9 @@ pub(super) trait Takes: Send + Sync + 'static {
 
 /// A subscription at a channel.
 pub(super) struct Link {
-    orb: Orb,
+    /// The adapter of its consumer.
+    poa: Poa,
     proxy: ProxyPushSupplierRef,
-    id: ObjectId,
     is_cut: Arc<AtomicBool>,
     pub(super) headers: Headers,
 }
@@ -99,23 +101,19 @@ impl Link {
     ) -> Result<Self, GatewayFailure> {
         let admin: ConsumerAdminRef = channel.for_consumers()?.ok_or(GatewayFailure::Nil)?;
         let proxy = admin.obtain_push_supplier()?.ok_or(GatewayFailure::Nil)?;
-        let poa = orb.root_poa()?;
         let is_cut = Arc::<AtomicBool>::default();
         let consumer = Consumer {
             taker,
             is_cut: Arc::clone(&is_cut),
         };
-        let served = Arc::new(Undecoded(GatewayConsumerSkeleton::new(consumer)));
-        let id = poa.activate_object(served).map_err(system)?;
+        let (poa, consumer) = serve(orb, GatewayConsumerSkeleton::new(consumer))?;
         // From here on its drop undoes what was done.
         let link = Self {
-            orb: orb.clone(),
+            poa,
             proxy,
-            id,
             is_cut,
             headers,
         };
-        let consumer = poa.id_to_reference(&link.id).map_err(system)?;
         let consumer: PushConsumerRef = GatewayConsumerRef::unchecked_narrow(consumer).into();
         let qos = gateway_qos(link.headers.clone(), identity);
         match link.proxy.connect_push_consumer(Some(&consumer), &qos) {
@@ -149,8 +147,42 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if let Ok(poa) = self.orb.root_poa() {
-            let _ = poa.deactivate_object(&self.id); // The ORB may have been shut down.
+        let _ = self.poa.destroy(false, false); // The ORB may have been shut down.
+    }
+}
+
+/// Serves a consumer under an id that the channel alone gets, which has it. No table asks who pushes to it: so nobody
+/// may guess its key, as that of an active object, whose slot leads to it without its id.
+fn serve<T: Takes>(
+    orb: &Orb,
+    skeleton: GatewayConsumerSkeleton<Consumer<T>>,
+) -> Result<(Poa, ObjectRef), SystemException> {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    let policies = Policies {
+        id_assignment: IdAssignment::UserId,
+        id_uniqueness: IdUniqueness::MultipleId,
+        servant_retention: ServantRetention::NonRetain,
+        request_processing: RequestProcessing::UseDefaultServant,
+        ..Policies::default()
+    };
+    let root = orb.root_poa()?;
+    let name = format!("gateway {}", NUMBERS.fetch_add(1, Relaxed));
+    let poa = root.create_poa(&name, Some(root.the_poa_manager()), &policies);
+    let poa = poa.map_err(system)?;
+    let random = RandomState::new();
+    let secret = [0, 1].map(|half: u8| random.hash_one(half).to_be_bytes());
+    let secret = secret.concat();
+    let made = poa
+        .create_reference_with_id(&secret, GatewayConsumerRef::REPOSITORY_ID)
+        .and_then(|reference| {
+            poa.set_servant(Arc::new(Undecoded { skeleton, secret }))?;
+            Ok(reference)
+        });
+    match made {
+        Ok(reference) => Ok((poa, reference)),
+        Err(error) => {
+            let _ = poa.destroy(false, false); // Nothing was served.
+            Err(system(error))
         }
     }
 }
@@ -181,18 +213,25 @@ impl<T: Takes> GatewayConsumer for Consumer<T> {
 }
 
 /// The servant of a [`Consumer`]: as its skeleton, but `forward` is served from the octets.
-struct Undecoded<T: Takes>(GatewayConsumerSkeleton<Consumer<T>>);
+struct Undecoded<T: Takes> {
+    skeleton: GatewayConsumerSkeleton<Consumer<T>>,
+    /// The id of the object.
+    secret: Vec<u8>,
+}
 
 impl<T: Takes> Servant for Undecoded<T> {
     fn repository_ids(&self) -> &'static [&'static str] {
-        self.0.repository_ids()
+        self.skeleton.repository_ids()
     }
 
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        if request.operation() != b"forward" {
-            return self.0.dispatch(request);
+        if request.object_id() != self.secret {
+            return Err(raise(Kind::ObjectNotExist));
         }
-        self.0.servant().taker.forward(request.arguments())?;
+        if request.operation() != b"forward" {
+            return self.skeleton.dispatch(request);
+        }
+        self.skeleton.servant().taker.forward(request.arguments())?;
         request.reply().map(drop)
     }
 }

@@ -20,7 +20,7 @@ use crate::channel_group::{
     Superseded,
 };
 use crate::gate::Gate;
-use crate::home::{Fixed, Home};
+use crate::home::{Fixed, Home, guarded_poa};
 use crate::limits;
 use crate::raise::{raise, system};
 use crate::rt::{RtChannelOptions, RtEventChannel};
@@ -117,8 +117,9 @@ impl RtGroupMember {
         let _ = inner.poa.set(poa); // It is new.
         let servant: Arc<dyn Servant> =
             Arc::new(MemberSkeleton::new(MemberServant(Arc::downgrade(&inner))));
-        let root = orb.root_poa()?;
-        let object = root.servant_to_reference(&servant).map_err(system)?;
+        let poa = guarded_poa(orb, &inner.gate)?;
+        let id = poa.activate_object(servant).map_err(system)?;
+        let object = poa.id_to_reference(&id).map_err(system)?;
         orb.register_plain_key(MEMBER_KEY.as_bytes(), &object)?;
         let turning = Arc::clone(&inner);
         let thread = std::thread::Builder::new()

@@ -308,3 +308,52 @@ fn gateway_with_a_filter_that_keeps_events_is_refused() {
     assert!(outcome.is_err());
     site.end();
 }
+
+/// Keys of all objects that an ORB may have, with the incarnation in a reference of it: by slot, and by adapter with an
+/// id that is made up.
+fn guessed(reference: &deckwatch_orb::ObjectRef) -> Vec<Vec<u8>> {
+    let own = reference.object_key().expect("a key").to_vec();
+    let (magic, incarnation) = (&own[..3], &own[4..12]);
+    let mut keys = Vec::new();
+    for slot in 0..24_u32 {
+        for generation in 0..4_u32 {
+            let slot = [slot.to_be_bytes(), generation.to_be_bytes()].concat();
+            keys.push([magic, b"T", incarnation, &slot, &[0; 8]].concat());
+            keys.push([magic, b"I", incarnation, &slot, &[7; 16]].concat());
+        }
+    }
+    keys
+}
+
+#[test]
+fn peer_that_guesses_the_keys_of_a_gateway_neither_pushes_nor_changes_what_is_subscribed_to() {
+    let (mut near, far) = (Site::new(), Site::new());
+    near.federate(&far);
+    let (_consumer, at_near) = near.world.connect(&any_of(&wanted()));
+    near.await_connected();
+    let stranger = Orb::builder().build().expect("an ORB");
+    let channel = near.world.served.reference().object();
+    let place = near.world.server.endpoints()[0].to_string();
+    let subscribed = any_of(&[(9, 99)]);
+    for key in guessed(channel) {
+        let key: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();
+        let url = format!("corbaloc:iiop:1.2@{place}/{key}");
+        let object = stranger
+            .string_to_object(&url)
+            .expect("a URL")
+            .expect("not nil");
+        // Most lead to no object, or to one of another kind.
+        let forged =
+            deckwatch_event::rtec_event_comm::PushConsumerRef::unchecked_narrow(object.clone());
+        let _ = forged.push(&[event(1, 20, "forged")]);
+        let observer =
+            deckwatch_event::rtec_event_channel_admin::ObserverRef::unchecked_narrow(object);
+        let _ = observer.update_consumer(&subscribed);
+    }
+    let supplier = far.world.supply(&[]);
+    push(&supplier, 9, "last");
+    assert_eq!(until_last(&at_near), [""; 0]);
+    assert_eq!(near.counts(0).connects, 1, "the subscription is the same");
+    near.end();
+    far.end();
+}

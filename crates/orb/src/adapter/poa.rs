@@ -17,7 +17,7 @@ use crate::access::{Access, Guard};
 use crate::life_state::Life;
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::rtorb::Threadpool;
-use crate::{Completion, Servant, SystemException, minor};
+use crate::{Completion, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 use deckwatch_giop::ior::TaggedComponent;
 
@@ -152,6 +152,11 @@ impl Adapter {
 }
 
 impl Poa {
+    /// Its place in the table of adapters, which no other one has had.
+    pub(crate) fn slot(&self) -> SlotKey {
+        self.0.slot()
+    }
+
     pub(crate) fn of(state: &Arc<PoaState>) -> Self {
         Self(Arc::clone(state))
     }

@@ -120,5 +120,5 @@ impl Current {
     }
 }
 
-/// Connections of which none is looked for that has ended.
+/// The list of open connections is not searched for ended ones below this length.
 const PRUNE_MIN: usize = 64;

@@ -6,9 +6,12 @@ mod bursts;
 mod clusters;
 mod longest;
 mod many;
+#[cfg(test)]
+mod noise;
 mod percentile;
 mod proportion;
 pub mod simulated;
+mod trend;
 
 pub use batches::{Interval, mean_interval, median_interval};
 pub use bursts::InBursts;
@@ -17,6 +20,7 @@ pub use longest::{Longest, longest_bursts};
 pub use many::fails_of_many;
 pub use percentile::{PERCENTILES, Percentile, percentiles};
 pub use proportion::{chance_of_at_least, exact_bounds, lower_bound_beyond, upper_bound_within};
+pub use trend::{Judged, Trend, judge_trends};
 
 use crate::limits::{CONFIDENCE, SCHEDULE_MESSAGES_MAX};
 use crate::result::{AskedBy, Bursts, LateBudget, LateRate, VerdictKind};

@@ -89,24 +89,8 @@ const TWO_SIDED: f64 = 0.975;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::noise::depending;
     use crate::statistics::simulated::Random;
-
-    /// A sum of four draws, with the variance 1.
-    fn drawn(random: &mut Random) -> f64 {
-        let sum: u64 = (0..4).map(|_| random.below(1 << 20)).sum();
-        ((sum as f64 + 2.0) / f64::from(1 << 20) - 2.0) * 3_f64.sqrt()
-    }
-
-    /// Values that keep `kept` of the one before, around 0.
-    fn depending(kept: f64, count: usize, random: &mut Random) -> Vec<f64> {
-        let own = (1.0 - kept * kept).sqrt();
-        let mut value = drawn(random);
-        let next = || {
-            value = kept * value + own * drawn(random);
-            value
-        };
-        std::iter::repeat_with(next).take(count).collect()
-    }
 
     fn naive(values: &[f64]) -> Interval {
         let count = values.len() as f64;

@@ -1,0 +1,161 @@
+//! Wrong verdicts at the edge of the allowance, power, steps, segments and outliers.
+
+use super::*;
+use crate::statistics::noise::depending;
+use crate::statistics::simulated::{Random, Wrong};
+
+const RUNS: u32 = 300;
+
+/// One point a second around 1,000, with the noise and `growth` over all segments; each begins at the level again.
+fn series(
+    shape: (usize, usize),
+    kept: f64,
+    growth: f64,
+    random: &mut Random,
+) -> Vec<Vec<(f64, f64)>> {
+    let (segments, count) = shape;
+    let time_s = (segments * count) as f64;
+    (0..segments)
+        .map(|segment| {
+            let noise = depending(kept, count, random);
+            let from = (segment * count) as f64;
+            let point = |(index, noise): (usize, f64)| {
+                let grown = growth * index as f64 / time_s;
+                (from + index as f64, 1_000.0 + grown + noise)
+            };
+            noise.into_iter().enumerate().map(point).collect()
+        })
+        .collect()
+}
+
+fn time_s(shape: (usize, usize)) -> f64 {
+    (shape.0 * shape.1) as f64
+}
+
+/// Counts verdicts at one growth and allowance.
+fn simulated(shape: (usize, usize), kept: f64, growth: f64, allowed: f64) -> Wrong {
+    let mut random = Random::new(5);
+    let mut wrong = Wrong {
+        runs: RUNS,
+        ..Wrong::default()
+    };
+    for _ in 0..RUNS {
+        let trend = Trend::of(&series(shape, kept, growth, &mut random)).expect("enough points");
+        let judged = judge_trends(&[(&trend, allowed)], time_s(shape))[0];
+        wrong.pass += u32::from(judged.kind == VerdictKind::Pass);
+        wrong.fail += u32::from(judged.kind == VerdictKind::Fail);
+    }
+    wrong
+}
+
+#[test]
+fn at_the_edge_of_the_allowance_either_verdict_is_wrong_in_at_most_5_percent_of_series() {
+    for shape in [(1, 40), (1, 100), (1, 600), (4, 80)] {
+        for kept in [0.0, 0.8] {
+            let wrong = simulated(shape, kept, 3.0, 3.0);
+            assert!(wrong.is_sound(), "{shape:?}, {kept}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn of_twenty_series_without_growth_one_fails_in_at_most_5_percent_of_runs() {
+    let mut random = Random::new(6);
+    let shape = (1, 100);
+    let mut wrong = Wrong {
+        runs: 100,
+        ..Wrong::default()
+    };
+    for run in 0..wrong.runs {
+        let kept = if run % 2 == 0 { 0.0 } else { 0.5 };
+        let all: Vec<Trend> = (0..20)
+            .filter_map(|_| Trend::of(&series(shape, kept, 0.0, &mut random)))
+            .collect();
+        let pairs: Vec<(&Trend, f64)> = all.iter().map(|trend| (trend, 0.0)).collect();
+        let judged = judge_trends(&pairs, time_s(shape));
+        let is_fail = |one: &Judged| one.kind == VerdictKind::Fail;
+        wrong.fail += u32::from(judged.iter().any(is_fail));
+    }
+    assert!(wrong.is_sound(), "{wrong:?}");
+}
+
+#[test]
+fn a_leak_of_some_deviations_beyond_the_allowance_fails_and_none_passes() {
+    for (shape, kept, growth) in [
+        ((1, 100), 0.0, 6.0),
+        ((1, 600), 0.8, 7.0),
+        ((4, 80), 0.0, 12.0),
+    ] {
+        let leak = simulated(shape, kept, growth, 2.0);
+        assert!(leak.fail > RUNS * 9 / 10, "{shape:?}, {kept}: {leak:?}");
+        let none = simulated(shape, kept, 0.0, growth - 2.0);
+        assert!(none.pass > RUNS * 9 / 10, "{shape:?}, {kept}: {none:?}");
+    }
+}
+
+#[test]
+fn the_slope_and_its_ends_are_those_of_a_line() {
+    let line: Vec<(f64, f64)> = (0..60)
+        .map(|n| (f64::from(n), 7.0 + 0.5 * f64::from(n)))
+        .collect();
+    let trend = Trend::of(&[line]).expect("enough points");
+    assert!((trend.slope() - 0.5).abs() < 1e-9, "{trend:?}");
+    assert!((trend.level() - 21.75).abs() < 1e-9, "{trend:?}");
+    let (low, high) = trend.ends(0.05);
+    assert!(
+        (low - 0.5).abs() < 1e-5 && (high - 0.5).abs() < 1e-5,
+        "{low} {high}"
+    );
+    let judged = judge_trends(&[(&trend, 29.0), (&trend, 31.0)], 60.0);
+    assert_eq!(judged[0].kind, VerdictKind::Fail);
+    assert_eq!(judged[1].kind, VerdictKind::Pass);
+    assert!((judged[0].growth_low - 30.0).abs() < 1e-3, "{judged:?}");
+}
+
+/// The verdict on whole numbers, one a second, where `allowed` more are allowed.
+fn kind_of(value: impl Fn(u32) -> u32, allowed: f64) -> VerdictKind {
+    let points = (0..200)
+        .map(|n| (f64::from(n), f64::from(value(n))))
+        .collect();
+    let trend = Trend::of(&[points]).expect("enough points");
+    judge_trends(&[(&trend, allowed)], 200.0)[0].kind
+}
+
+#[test]
+fn one_step_is_no_trend_and_a_staircase_is_one() {
+    assert_eq!(kind_of(|_| 12, 1.0), VerdictKind::Pass);
+    for at in [20, 60, 100, 140, 180] {
+        let kind = kind_of(|n| 12 + u32::from(n >= at), 2.0);
+        assert_ne!(kind, VerdictKind::Fail, "a step at {at}");
+    }
+    assert_eq!(kind_of(|n| 12 + n / 30, 2.0), VerdictKind::Fail);
+    assert_eq!(kind_of(|n| 42 - n / 30, 2.0), VerdictKind::Pass);
+}
+
+#[test]
+fn outliers_and_the_levels_of_segments_make_no_trend() {
+    // A tenth of the points is a hundred times as high, more of them towards the end.
+    let outliers = |n: u32| if n % 10 == 9 { 12 * n } else { 12 + n % 2 };
+    assert_eq!(kind_of(outliers, 2.0), VerdictKind::Pass);
+    // Each segment begins a hundred higher than the one before, and grows by nothing.
+    let segment =
+        |at: u32| (0..50).map(move |n| (f64::from(50 * at + n), f64::from(100 * at + n % 3)));
+    let segments: Vec<Vec<(f64, f64)>> = (0..4).map(|at| segment(at).collect()).collect();
+    let trend = Trend::of(&segments).expect("enough points");
+    let judged = judge_trends(&[(&trend, 2.0)], 200.0)[0];
+    assert_ne!(judged.kind, VerdictKind::Fail, "{judged:?}");
+    let whole: Vec<(f64, f64)> = segments.concat();
+    let trend = Trend::of(&[whole]).expect("enough points");
+    let judged = judge_trends(&[(&trend, 2.0)], 200.0)[0];
+    assert_eq!(judged.kind, VerdictKind::Fail, "the same without segments");
+}
+
+#[test]
+fn few_points_or_only_short_segments_have_no_trend() {
+    let points = |count: u32| (0..count).map(|n| (f64::from(n), 1.0)).collect::<Vec<_>>();
+    assert_eq!(Trend::of(&[]), None);
+    assert_eq!(Trend::of(&[points(23)]), None);
+    assert!(Trend::of(&[points(24)]).is_some());
+    let short: Vec<Vec<(f64, f64)>> = (0..20).map(|_| points(2)).collect();
+    assert_eq!(Trend::of(&short), None);
+}

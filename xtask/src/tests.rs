@@ -15,6 +15,9 @@ use crate::skips::Ledger;
 /// other, with nothing beside them.
 const MEASURING: &[&str] = &["carrier", "cli", "load", "probe", "scenario", "testbed"];
 
+/// Test programs of these packages that measure nothing that others disturb. They run beside others, and start first.
+const UNDISTURBED: &[(&str, &str)] = &[("cli", "soak")];
+
 /// Packages whose tests take longest. They start first, so that no processor waits for the last of them.
 const LONG: &[&str] = &["orb", "report", "interop", "examples"];
 
@@ -25,6 +28,7 @@ struct Program {
     folder: PathBuf,
     executable: PathBuf,
     is_measuring: bool,
+    is_undisturbed: bool,
 }
 
 /// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the ledger.
@@ -33,7 +37,10 @@ pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
     let (measuring, mut others): (Vec<Program>, Vec<Program>) = programs
         .into_iter()
         .partition(|program| program.is_measuring);
-    others.sort_by_key(|program| !LONG.iter().any(|long| program.folder.ends_with(long)));
+    others.sort_by_key(|program| {
+        let is_long = LONG.iter().any(|long| program.folder.ends_with(long));
+        (!program.is_undisturbed, !is_long)
+    });
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = run_all(others, at_once, skips);
     failed.extend(run_all(measuring, 1, skips));
@@ -91,9 +98,11 @@ fn program_of(message: &Value) -> Option<Program> {
         "xtask" => package.to_owned(),
         _ => format!("deckwatch-{package}"),
     };
+    let is_undisturbed = UNDISTURBED.contains(&(package, target));
     Some(Program {
         name: format!("cargo test -p {crate_name} {how}"),
-        is_measuring: MEASURING.contains(&package),
+        is_measuring: MEASURING.contains(&package) && !is_undisturbed,
+        is_undisturbed,
         folder: folder.to_owned(),
         executable,
     })

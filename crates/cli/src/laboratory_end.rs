@@ -35,6 +35,8 @@ pub(crate) struct Args {
     factors: bool,
     #[arg(long)]
     serving_fifo: Option<u8>,
+    #[arg(long)]
+    listen: Option<String>,
 }
 
 fn role(word: &str) -> Result<Role, String> {
@@ -73,6 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         clients: args.clients,
         factors: args.factors,
         serving_fifo: args.serving_fifo,
+        listen: args.listen,
     })?;
     Ok(ExitCode::SUCCESS)
 }

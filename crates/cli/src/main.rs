@@ -45,6 +45,7 @@ mod run;
 mod schedule;
 mod scheduler;
 mod schema;
+mod soak;
 mod sweep;
 mod testbed;
 mod tls;
@@ -124,6 +125,7 @@ subcommands! {
         Costs => costs,
         Invoke => invoke,
         Marshal => marshal,
+        Soak => soak,
     }
     "CORBA tools" {
         Names => names,

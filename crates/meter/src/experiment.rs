@@ -6,6 +6,7 @@
 
 mod ends;
 mod median;
+mod soak;
 mod standing;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::statistics::percentiles;
 
 pub use ends::{EndNote, MachineState};
 pub use median::{INTERVAL_VALUES_MIN, MedianInterval, median_interval};
+pub use soak::{MACHINE, Quantity, Soak, SoakCheck, SoakFault, SoakSeries, SoakTrend};
 pub use standing::{Bound, PeerRatio, Ratio, Standing, TargetVerdict};
 
 /// The version of this document's shape. Readers accept this version and all earlier ones.
@@ -58,6 +60,9 @@ pub struct ExperimentDocument {
     pub notes: Vec<String>,
     /// Reasons to doubt these numbers.
     pub warnings: Vec<Warning>,
+    /// The verdict of a soak; others have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Soak>,
 }
 
 /// One system in one case. Names of values end with their unit.

@@ -445,6 +445,19 @@ pub enum VerdictKind {
     Invalid,
 }
 
+impl VerdictKind {
+    /// Its name, as in a result document.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "PASS",
+            Self::Unproven => "UNPROVEN",
+            Self::Fail => "FAIL",
+            Self::Invalid => "INVALID",
+        }
+    }
+}
+
 /// Something the reader must know before trusting a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {

@@ -22,6 +22,12 @@ pub fn messages(number: u64) -> String {
     format!("{} {noun}", count(number))
 }
 
+/// Formats a number of points, with the singular for one.
+pub fn points(number: usize) -> String {
+    let noun = if number == 1 { "point" } else { "points" };
+    format!("{} {noun}", count(number as u64))
+}
+
 /// Formats a share of one as a percentage with two significant digits.
 #[must_use]
 pub fn share(share: f64) -> String {

@@ -10,4 +10,5 @@ pub mod events;
 pub mod experiment;
 pub mod laboratory;
 pub mod limits;
+pub mod soak;
 pub mod sweep;

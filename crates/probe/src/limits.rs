@@ -140,3 +140,6 @@ pub const INTERVAL_SLACK: f64 = 0.1;
 
 /// Share of the intervals that may be longer still. With more, a run has not kept its interval.
 pub const INTERVAL_MISSED_SHARE_MAX: f64 = 0.01;
+
+/// Failures of one server of a soak that are kept in words; all are counted.
+pub const SOAK_WORDS_MAX: usize = 5;

@@ -150,6 +150,8 @@ pub struct EndPlan {
     pub factors: bool,
     /// The SCHED_FIFO priority that a raw client asks for its serving thread; by default its own.
     pub serving_fifo: Option<u8>,
+    /// The endpoint at which a server of our ORB listens; by default any free port of the loopback interface.
+    pub listen: Option<String>,
 }
 
 /// Plays an end until its standard input ends.

@@ -1,6 +1,6 @@
 //! The page of an experiment: the paper's figures with our numbers, the numbers themselves, and their provenance.
 
-use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement, Ratio, Standing};
+use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement, Ratio, Soak, Standing};
 use deckwatch_meter::result::Provenance;
 use serde::Serialize;
 
@@ -137,6 +137,7 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
     });
     let states = document.machine_states.iter();
     let states = states.map(|state| ("state".to_owned(), long(&state.words())));
+    let soak = document.soak.iter().flat_map(soak_facts);
     let notes = document.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| ("limits of the systems".to_owned(), long(&notes)));
     let provenance = &document.provenance;
@@ -155,11 +156,29 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
             ),
         ),
     ];
-    standings
+    soak.chain(standings)
         .chain(asked)
         .chain(states)
         .chain(notes)
         .chain(own)
+        .collect()
+}
+
+/// The verdict of a soak, its checks, and what was found of each series.
+fn soak_facts(soak: &Soak) -> Vec<(String, String)> {
+    let verdict = ("verdict".to_owned(), soak.verdict.word().to_owned());
+    let checks = soak.checks.iter().map(|check| {
+        let found = format!("{}: {}", check.verdict.word(), check.found);
+        (name(&check.name), long(&found))
+    });
+    let series = soak.series.iter().map(|series| {
+        let key = format!("{} \u{b7} {}", series.server, series.quantity.word());
+        let found = format!("{}: {}", series.verdict.word(), series.words());
+        (name(&key), long(&found))
+    });
+    std::iter::once(verdict)
+        .chain(checks)
+        .chain(series)
         .collect()
 }
 

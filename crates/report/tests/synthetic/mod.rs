@@ -489,5 +489,6 @@ pub(crate) fn experiment() -> ExperimentDocument {
             kind: "debug-build".to_owned(),
             text: "This is a debug build.".to_owned(),
         }],
+        soak: None,
     }
 }

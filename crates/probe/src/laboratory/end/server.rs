@@ -53,7 +53,7 @@ fn start(plan: &EndPlan) -> Result<Orb, LaboratoryError> {
         let _ = limit_real_time(REAL_TIME_UNBLOCKED_MAX);
     }
     let mut builder = builder(plan)
-        .listen("127.0.0.1:0")
+        .listen(plan.listen.as_deref().unwrap_or("127.0.0.1:0"))
         .map_err(refused("The endpoint"))?
         .on_thread_start(move || place(fifo));
     if plan.variant == Variant::SharedPoller {

@@ -73,6 +73,7 @@ impl Session<'_> {
             skipped: self.skipped.clone(),
             notes: found.notes,
             warnings,
+            soak: None,
         }
     }
 

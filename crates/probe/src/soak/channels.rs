@@ -1,0 +1,302 @@
+//! Clients of the channels: each event that was pushed is received, or its loss is counted or excused by a fault.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::Scope;
+use std::time::Duration;
+
+use deckwatch_cdr::Any;
+use deckwatch_meter::statistics::simulated::Random;
+use deckwatch_os::clock::{monotonic_ns, sleep_until};
+
+use super::objects::{Beat, Client, PERIOD, life, rest};
+use super::server::{Kind, Server, locked};
+use super::{Scene, TURN_NS, nanoseconds};
+use crate::events::channel::open;
+use crate::events::selection::Selection;
+use crate::events::status::report;
+use crate::events::subscription::{Next, Subscription};
+use crate::events::{Event, Received, Sink};
+
+/// The events of one channel.
+pub(super) struct Accounts {
+    kind: Kind,
+    /// Its supplier has ended.
+    is_supplied: AtomicBool,
+    account: Mutex<Account>,
+}
+
+/// What was pushed, and what became of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    /// Pushes that the channel took.
+    pub(super) pushed: u64,
+    /// The number and the time of the last of them.
+    last_pushed: (u64, i64),
+    pub(super) received: u64,
+    /// Pushed before the first event that was received: the consumer was not connected yet.
+    pub(super) before: u64,
+    /// The number and the time of the last event received.
+    last_received: Option<(u64, i64)>,
+    /// Missing between two events that were received, without a fault meanwhile.
+    pub(super) missing: u64,
+    /// The same with a fault meanwhile.
+    pub(super) excused: u64,
+    /// Received twice, or after a later event.
+    pub(super) repeated: u64,
+    /// Losses that the channel counted in earlier lives, and in this one.
+    dropped: (u64, u64),
+    /// The consumers of the channel by its last report.
+    pub(super) consumers: Option<u32>,
+}
+
+impl Account {
+    /// The losses that the channel has counted.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.0 + self.dropped.1
+    }
+
+    /// Takes the number of an event that was pushed at `at_ns`. `is_excused` tells of two times whether a fault lies
+    /// between them.
+    fn receive(&mut self, number: u64, at_ns: i64, is_excused: impl Fn(i64, i64) -> bool) {
+        self.received += 1;
+        let Some((last, last_ns)) = self.last_received else {
+            self.last_received = Some((number, at_ns));
+            self.before = number.saturating_sub(1);
+            return;
+        };
+        if number <= last {
+            // A supplier that could not know whether a push arrived does not repeat it.
+            self.repeated += 1;
+            return;
+        }
+        self.miss(number - last - 1, is_excused(last_ns, at_ns));
+        self.last_received = Some((number, at_ns));
+    }
+
+    fn miss(&mut self, count: u64, is_excused: bool) {
+        if is_excused {
+            self.excused += count;
+        } else {
+            self.missing += count;
+        }
+    }
+}
+
+impl Accounts {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            is_supplied: AtomicBool::new(false),
+            account: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_of(&self, kind: Kind) -> bool {
+        self.kind == kind
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    pub(super) fn account(&self) -> Account {
+        locked(&self.account).clone()
+    }
+
+    /// The channel starts anew: its counts begin at 0.
+    pub(super) fn begin_life(&self) {
+        let mut account = locked(&self.account);
+        account.dropped = (account.dropped(), 0);
+        account.consumers = None;
+    }
+
+    /// From now on only a new report tells of consumers.
+    pub(super) fn forget_consumers(&self) {
+        locked(&self.account).consumers = None;
+    }
+
+    /// The channel has the consumer of this soak, and none of those that died.
+    pub(super) fn has_one_consumer(&self) -> bool {
+        locked(&self.account).consumers == Some(1)
+    }
+
+    fn is_settled(&self) -> bool {
+        let account = locked(&self.account);
+        let received = account.last_received.map_or(0, |last| last.0);
+        self.is_supplied.load(Relaxed) && received >= account.last_pushed.0
+    }
+}
+
+/// Starts a supplier and a consumer of each channel.
+pub(super) fn start<'s>(scope: &'s Scope<'s, '_>, scene: &'s Scene) {
+    for accounts in &scene.accounts {
+        let server = scene.server(accounts.kind);
+        scope.spawn(move || consume(scene, server, accounts));
+        scope.spawn(move || {
+            supply(scene, server, accounts);
+            accounts.is_supplied.store(true, Relaxed);
+        });
+    }
+}
+
+/// Waits until the consumers have what was pushed, bounded. What they have not got then is missing.
+pub(super) fn drain(scene: &Scene) {
+    let until_ns = monotonic_ns() + nanoseconds(DRAIN);
+    for accounts in &scene.accounts {
+        while !accounts.is_settled() && monotonic_ns() < until_ns {
+            sleep_until(monotonic_ns() + TURN_NS);
+        }
+        let server = scene.server(accounts.kind);
+        let mut account = locked(&accounts.account);
+        let (last, last_ns) = account.last_received.unwrap_or_default();
+        let (pushed, pushed_ns) = account.last_pushed;
+        let is_excused = server.is_excused(last_ns, pushed_ns);
+        account.miss(pushed.saturating_sub(last), is_excused);
+    }
+}
+
+/// Pushes numbered events. The supplier lives for some seconds, and another one goes on.
+fn supply(scene: &Scene, server: &Server, accounts: &Accounts) {
+    let mut random = Random::new(scene.seed ^ 0x7375 ^ server.kind as u64);
+    let mut beat = Beat::new(PERIOD);
+    let mut number = 0;
+    while !scene.is_over() {
+        let supplier = server.call("connect a supplier", || {
+            let client = Client::new(server)?;
+            let channel = open(&client.object).map_err(|error| error.to_string())?;
+            let sink = channel.supply().map_err(|error| error.to_string())?;
+            Ok::<_, String>((sink, client))
+        });
+        // The supplier disconnects before its ORB ends.
+        let Some((mut sink, client)) = supplier else {
+            rest();
+            continue;
+        };
+        let until_ns = life(&mut random);
+        while monotonic_ns() < until_ns && !scene.is_over() {
+            beat.wait();
+            number += 1;
+            if push(server, accounts, &mut *sink, number).is_none() {
+                rest();
+                break;
+            }
+        }
+        let _ = server.call("flush", || sink.flush()); // A failure is noted.
+        drop(sink);
+        drop(client);
+    }
+}
+
+fn push(server: &Server, accounts: &Accounts, sink: &mut dyn Sink, number: u64) -> Option<()> {
+    let now_ns = monotonic_ns();
+    let content = vec![number, now_ns.unsigned_abs()];
+    let event = Event::of(Any::from_value(&content).ok()?);
+    server.call("push", || sink.push(&event))?;
+    let mut account = locked(&accounts.account);
+    account.pushed += 1;
+    account.last_pushed = (number, now_ns);
+    Some(())
+}
+
+/// Receives the events, and asks the channel for its counts.
+fn consume(scene: &Scene, server: &Server, accounts: &Accounts) {
+    let is_drained = || scene.is_drained.load(Relaxed);
+    while !is_drained() {
+        let connected = server.call("connect a consumer", || {
+            let client = Client::new(server)?;
+            let connected = Subscription::connect(&client.object, None, Selection::default());
+            let subscription = connected.map_err(|error| error.to_string())?;
+            Ok::<_, String>((subscription, client))
+        });
+        let Some((mut subscription, client)) = connected else {
+            rest();
+            continue;
+        };
+        let mut report_ns = 0;
+        while !is_drained() {
+            match subscription.next(LOOK) {
+                Ok(Next::Event(received)) => take(server, accounts, &received),
+                Ok(Next::Nothing) => {}
+                Ok(Next::Ended) => break,
+                Err(error) => {
+                    let now_ns = monotonic_ns();
+                    let since_ns = now_ns - nanoseconds(CHECKED_WITHIN);
+                    let words = format!("the consumer: {error}");
+                    server.note_failed_call((since_ns, now_ns), &words);
+                    break;
+                }
+            }
+            if monotonic_ns() >= report_ns {
+                report_ns = monotonic_ns() + nanoseconds(REPORTS);
+                let found = server.call("report", || report(&client.object));
+                if let Some(Some(found)) = found {
+                    let mut account = locked(&accounts.account);
+                    account.dropped.1 = found.dropped + found.failed;
+                    account.consumers = Some(found.consumers + found.pulling_consumers);
+                }
+            }
+        }
+        drop(subscription);
+        drop(client);
+    }
+}
+
+fn take(server: &Server, accounts: &Accounts, received: &Received) {
+    let content = received.event.data.extract::<Vec<u64>>();
+    let Ok([number, at_ns]) = content.as_deref() else {
+        server.note_failure("an event has another content than any that was pushed".to_owned());
+        return;
+    };
+    let at_ns = i64::try_from(*at_ns).unwrap_or(i64::MAX);
+    server.note_time(at_ns, received.at.monotonic_ns);
+    let is_excused = |from_ns, until_ns| server.is_excused(from_ns, until_ns);
+    locked(&accounts.account).receive(*number, at_ns, is_excused);
+}
+
+/// How long a consumer waits for an event before it looks at something else.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The time between two reports of a channel.
+const REPORTS: Duration = Duration::from_millis(500);
+
+/// A consumer that has heard nothing asks the channel after so long, and waits so long for the answer.
+const CHECKED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The longest time for the last events to arrive.
+const DRAIN: Duration = Duration::from_secs(15);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_events_are_excused_by_a_fault_between_their_neighbours_alone() {
+        let mut account = Account::default();
+        let excused = |from, until| from <= 100 && 90 <= until;
+        for (number, at) in [
+            (5, 10),
+            (6, 20),
+            (9, 60),
+            (12, 95),
+            (13, 120),
+            (13, 121),
+            (12, 122),
+        ] {
+            account.receive(number, at, excused);
+        }
+        assert_eq!((account.missing, account.excused), (2, 2), "{account:?}");
+        assert_eq!((account.received, account.repeated), (7, 2));
+        assert_eq!(account.before, 4);
+    }
+
+    #[test]
+    fn the_losses_of_all_lives_of_a_channel_are_added() {
+        let accounts = Accounts::new(Kind::Channel);
+        locked(&accounts.account).dropped.1 = 3;
+        accounts.begin_life();
+        locked(&accounts.account).dropped.1 = 4;
+        assert_eq!(accounts.account().dropped(), 7);
+        assert!(!accounts.has_one_consumer());
+    }
+}

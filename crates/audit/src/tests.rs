@@ -95,6 +95,27 @@ fn fifo_is_no_log() {
     assert!(refused.to_string().contains("no regular file"), "{refused}");
 }
 
+#[test]
+fn log_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    drop(Audit::open(&AuditOptions::new(&path)).unwrap());
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn refused_connection_has_its_reason_and_a_text_of_a_peer_is_cut_off() {
+    let long = "x".repeat(limits::TEXT_LEN_MAX + 9);
+    let refused = Record::of(&AccessEvent::ConnectionRefused {
+        peer: &long,
+        reason: "why",
+    });
+    assert_eq!(refused.about.as_deref(), Some("why"));
+    assert_eq!(refused.peer.unwrap().len(), limits::TEXT_LEN_MAX);
+}
+
 /// Lines that wait for leave to be written: true, or false for a full disk.
 struct Held {
     leave: Receiver<bool>,

@@ -530,3 +530,22 @@ fn object_name(poa: &Poa, id: &[u8]) -> String {
     }
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_of_a_peer_is_the_one_that_the_kernel_tells() {
+        let of = |caller| Peer {
+            caller,
+            name: None,
+            is_this_host: false,
+        };
+        let process = LocalProcess { uid: 7, pid: 9 };
+        for caller in [Caller::Unix(process), Caller::SharedMemory(process)] {
+            assert_eq!(subject(&of(caller)), Subject::user(7));
+        }
+        assert_eq!(subject(&of(Caller::Unknown)), Subject::UNKNOWN);
+    }
+}

@@ -206,6 +206,16 @@ mod tests {
     }
 
     #[test]
+    fn peer_that_was_refused_costs_no_search_for_a_moment() {
+        let accounts = accounts(2);
+        let (stranger, other) = (accounts.of(STRANGER), accounts.of(OTHER));
+        let now = Instant64(7);
+        stranger.note_refusal(now);
+        assert!(stranger.is_refused(now) && !other.is_refused(now));
+        assert!(!stranger.is_refused(now.after(ACCEPT_REST)));
+    }
+
+    #[test]
     fn bounds_are_apart_and_one_connection_is_allowed_however_few_there_may_be() {
         let accounts = accounts(2);
         let stranger = accounts.of(STRANGER);

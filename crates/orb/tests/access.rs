@@ -1,16 +1,17 @@
 //! A table before the objects of an adapter: who may call which operations on which objects.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 
 use deckwatch_access::{Action, Rule, Table, Who};
+use deckwatch_orb::limits::REFUSALS_KEPT_MAX;
 use deckwatch_orb::{
-    Access, Caller, Counter, Guard, IdAssignment, IdUniqueness, Need, ObjectRef, Orb, Policies,
-    RequestProcessing, Servant, ServantActivator, ServantLocator, ServantManager, ServantRetention,
-    ServerRequest, SystemException, SystemExceptionKind as Kind, ThreadPolicy, Vocabulary,
-    own_minor,
+    Access, AccessEvent, AccessLog, Caller, Counter, Guard, IdAssignment, IdUniqueness, Need,
+    ObjectRef, Orb, Policies, RequestProcessing, Servant, ServantActivator, ServantLocator,
+    ServantManager, ServantRetention, ServerRequest, SystemException, SystemExceptionKind as Kind,
+    ThreadPolicy, Vocabulary, own_minor,
 };
 
 use crate::support::{TEST_ID, call, seen_by, socket_path};
@@ -380,4 +381,65 @@ fn peer_without_a_rule_for_an_object_has_no_servant_made_for_it() {
     assert_eq!(made.0.load(SeqCst), 0);
     assert_eq!(rudder.non_existent(), Ok(false));
     assert_eq!(made.0.load(SeqCst), 1);
+}
+
+/// What a log is told: of refusals their operation, of administration what it is about.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl AccessLog for Told {
+    fn note(&self, event: &AccessEvent<'_>) {
+        let line = match event {
+            AccessEvent::Refused(refusal) => format!("refused {}", refusal.operation),
+            AccessEvent::Administered { operation, .. } => {
+                format!("administered {}", String::from_utf8_lossy(operation))
+            }
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+/// `bind` binds, and all else resolves.
+struct Names;
+
+impl Vocabulary for Names {
+    fn need(&self, _: &[&str], operation: &[u8], _: &[u8]) -> Need {
+        Need::All(match operation {
+            b"bind" => Action::Bind,
+            b"destroy" => Action::Administer,
+            _ => Action::Resolve,
+        })
+    }
+}
+
+#[test]
+fn log_is_told_of_each_refusal_and_of_each_call_that_binds_and_a_guard_keeps_the_first() {
+    let told = Arc::new(Told::default());
+    let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
+    let orb = builder.access_log(told.clone()).build().unwrap();
+    let root = orb.root_poa().unwrap();
+    root.the_poa_manager().activate().unwrap();
+    let binds = Rule {
+        who: vec![Who::ThisHost],
+        may: vec![Action::Bind, Action::Resolve],
+        ..Rule::default()
+    };
+    let guard = Guard::new(&orb, Access::new(Table::new(vec![binds])), Names);
+    root.set_guard(&guard).unwrap();
+    let servant: Arc<dyn Servant> = Arc::new(Anything);
+    let client = Orb::builder().build().unwrap();
+    let object = seen_by(&client, &root.servant_to_reference(&servant).unwrap());
+    for _ in 0..2 {
+        assert_eq!(call(&object, "bind"), Ok(()));
+        assert_eq!(call(&object, "resolve"), Ok(()));
+        assert!(is_denied(call(&object, "destroy")));
+    }
+    let pair = ["administered bind", "refused destroy"];
+    assert_eq!(*told.0.lock().unwrap(), [pair, pair].concat());
+    for _ in 2..REFUSALS_KEPT_MAX + 5 {
+        assert!(is_denied(call(&object, "destroy")));
+    }
+    assert_eq!(guard.refused(), REFUSALS_KEPT_MAX as u64 + 5);
+    assert_eq!(guard.take_refusals().len(), REFUSALS_KEPT_MAX);
 }

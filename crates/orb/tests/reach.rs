@@ -221,6 +221,24 @@ fn forward_leads_no_further_than_the_reference_that_it_takes_the_place_of() {
 }
 
 #[test]
+fn permanent_forward_is_given_by_whoever_gave_the_reference() {
+    let victim = Server::at("127.0.0.2:0");
+    let (_client, target) = client_of(&victim);
+    let body = ior_octets(&target);
+    let (_next, forwarding) = fake_server(move |mut stream| {
+        let request = read_request(&mut stream);
+        reply(&mut stream, &request, 3, &body);
+    });
+    let body = ior_octets(&forwarding);
+    let (_first, for_good) = fake_server(move |mut stream| {
+        let request = read_request(&mut stream);
+        reply(&mut stream, &request, 4, &body);
+    });
+    assert_refused(with_strangers("127.0.0.1/32").visit(&for_good));
+    assert_eq!(accepted(&victim), 0);
+}
+
+#[test]
 fn reference_to_the_server_itself_gives_a_stranger_no_rights_of_the_process() {
     let inside = with_strangers("127.0.0.0/8");
     let itself = inside.object.clone();

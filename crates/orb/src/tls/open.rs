@@ -122,3 +122,37 @@ impl Current {
 
 /// The list of open connections is not searched for ended ones below this length.
 const PRUNE_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn list_keeps_connections_that_are_open_and_loses_those_that_have_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let open = Open::default();
+        let insert = |socket: &Arc<StreamSocket>| {
+            let shown = Shown {
+                chain: Vec::new(),
+                server: None,
+            };
+            open.insert(Arc::new(shown), socket);
+        };
+        let connect = || Arc::new(StreamSocket::connect_from(at.ip(), at, None).unwrap());
+        let connections: Vec<_> = (0..=PRUNE_MIN).map(|_| connect()).collect();
+        connections.iter().for_each(insert);
+        assert_eq!(open.0.lock("test").all.len(), connections.len());
+        drop(connections);
+        let last = connect();
+        (0..4 * PRUNE_MIN).for_each(|_| insert(&last));
+        let list = open.0.lock("test");
+        assert!(
+            list.all
+                .iter()
+                .all(|(_, socket)| socket.strong_count() != 0)
+        );
+    }
+}

@@ -1,13 +1,13 @@
 //! One peer that takes all that it can of a server, and others that are served. The peers are addresses of loopback.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::limits::{
     GREETING_TIMEOUT, NEWCOMER_GRACE, SHARED_MEMORY_CONNECTIONS_MAX as SHARED_MAX,
 };
 use deckwatch_orb::transport::{SocketTransport, Stream, StreamOptions, Transport};
-use deckwatch_orb::{Counter, Orb};
+use deckwatch_orb::{AccessEvent, AccessLog, Counter, Orb};
 use deckwatch_os::stream::StreamSocket;
 
 use crate::around::Around;
@@ -200,5 +200,56 @@ fn silent_connections_through_shared_memory_give_way() {
         assert_eq!(call(&bench, "ping"), Ok(()));
         assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
         assert_eq!(count(&server, Counter::ConnectionsEvicted), 1);
+    });
+}
+
+/// Why connections were not let in.
+#[derive(Default)]
+struct Reasons(Mutex<Vec<String>>);
+
+impl AccessLog for Reasons {
+    fn note(&self, event: &AccessEvent<'_>) {
+        if let AccessEvent::ConnectionRefused { reason, .. } = event {
+            self.0.lock().expect("whole").push((*reason).to_owned());
+        }
+    }
+}
+
+#[test]
+fn refused_connection_through_shared_memory_holds_no_place() {
+    deckwatch_testkit::alone(|| {
+        let _ = deckwatch_os::process::raise_open_files(); // As above.
+        let reasons = Arc::new(Reasons::default());
+        let builder = Orb::builder().connections_max(8);
+        let builder = builder.access_log(reasons.clone());
+        let endpoint = format!("shm:{}", socket_path());
+        let orb = builder.listen(&endpoint).expect("an address").build();
+        let server = Server::with(orb.expect("a free address"));
+        let (_client, bench) = client_of(&server);
+        let half = &request_of(&bench, (1, 3), "ping", &[])[..20];
+        let transport = SocketTransport::default();
+        let at = &server.orb.endpoints()[0];
+        let connect = || transport.connect(at, &StreamOptions::default(), None);
+        // Its half of the connections, none of which is idle.
+        let busy: Vec<_> = (1..=4)
+            .map(|number| {
+                let stream = connect().expect("a place");
+                stream.write_all(half, None).expect("room");
+                wait_for(|| count(&server, Counter::ConnectionsAccepted) == number);
+                stream
+            })
+            .collect();
+        // More than the places through shared memory that the peer may have.
+        for number in 1..=SHARED_MAX as u64 / 2 {
+            let _ = connect(); // It may be refused before it has ended.
+            wait_for(|| count(&server, Counter::ConnectionsRefused) == number);
+        }
+        drop(busy);
+        wait_for(|| count(&server, Counter::ConnectionsClosed) == 4);
+        assert_eq!(call(&bench, "ping"), Ok(()));
+        let reasons = reasons.0.lock().expect("whole");
+        let why = "its peer holds its share of connections";
+        assert!(reasons.iter().all(|reason| reason == why), "{reasons:?}");
+        assert_eq!(reasons.len(), SHARED_MAX / 2);
     });
 }

@@ -240,6 +240,35 @@ fn who_takes_a_reply_slowly_has_time_for_the_message_behind_it() {
 }
 
 #[test]
+fn a_message_that_ended_while_the_server_was_stopped_is_served() {
+    let world = World::new(1, (LATENCY_NS, LATENCY_NS));
+    let server = world.orb("server");
+    let (_bench, reference) = serve(&server);
+    let peer = world
+        .connect(&server.endpoints()[0], &StreamOptions::default(), None)
+        .unwrap();
+    let request = request(&reference, 2, 8);
+    let (begun, rest) = request.split_at(20);
+    for stopped in [20, 60, 600] {
+        peer.write_all(begun, None).unwrap();
+        world.pass(Duration::from_secs(5));
+        world.stall("server", Duration::from_secs(stopped));
+        peer.write_all(rest, None).unwrap();
+        world.pass(Duration::from_secs(stopped + 1));
+        assert!(peer.read_now(&mut [0; 256]).unwrap().is_some(), "{stopped}");
+    }
+    assert_eq!(count(&server, Counter::ArrivalsTimedOut), 0);
+    // The time limit holds for a peer that is silent, and a stop does not remove it.
+    peer.write_all(begun, None).unwrap();
+    world.pass(Duration::from_secs(5));
+    world.stall("server", Duration::from_secs(60));
+    world.pass(Duration::from_secs(63));
+    assert_eq!(count(&server, Counter::ArrivalsTimedOut), 1);
+    drop(peer);
+    world.end();
+}
+
+#[test]
 fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again() {
     let limit = Duration::from_secs(60);
     let world = World::new(1, (LATENCY_NS, LATENCY_NS));

@@ -338,7 +338,8 @@ impl Store {
     }
 }
 
-/// Removes the first context that has expired: never bound, empty, old, and idle.
+/// Removes the first context that has expired: never bound, empty, old, and idle. A clock that was set back makes
+/// contexts of the future, whose age nobody knows: for those it suffices that they are idle, by a clock that is never set.
 fn expire(
     ledger: &mut Ledger<'_>,
     oldest: Vec<u64>,
@@ -349,7 +350,8 @@ fn expire(
         let Some(context) = ledger.context(number)? else {
             continue;
         };
-        let is_old = now.saturating_sub(context.made_s) >= limits::UNBOUND_LIFETIME.as_secs();
+        let age = now.checked_sub(context.made_s);
+        let is_old = age.is_none_or(|age| age >= limits::UNBOUND_LIFETIME.as_secs());
         if is_old && !context.was_bound && context.bindings.count == 0 && is_idle(number) {
             ledger.set_context(number, None)?;
             return Ok(Some(number));

@@ -163,12 +163,15 @@ pub(super) fn collect(args: &GcArgs) -> anyhow::Result<()> {
     });
     for orphan in &orphans {
         let context = &orphan.context;
-        let age = now.saturating_sub(Duration::from_secs(context.made_s));
+        let age = now.checked_sub(Duration::from_secs(context.made_s));
+        let made = age.map_or_else(
+            || "before the clock was set back".to_owned(),
+            |age| format!("{} s ago", age.as_secs()),
+        );
         outln!(
-            "context {}: {} names, made {} s ago by {}, {}",
+            "context {}: {} names, made {made} by {}, {}",
             orphan.number,
             context.bindings.count,
-            age.as_secs(),
             if context.maker.is_empty() {
                 "the service itself"
             } else {

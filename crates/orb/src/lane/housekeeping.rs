@@ -4,7 +4,7 @@
 //!
 //! One of the threads in the poller comes back in time for housekeeping; the others sleep until there is an event.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::transport::Instant64;
@@ -26,6 +26,8 @@ pub(super) struct Housekeeping {
     due: AtomicU64,
     /// The look for overdue messages and replies.
     overdue_due: AtomicU64,
+    /// The last one of those looks came late, and was left out.
+    left_out: AtomicBool,
     /// The look for idle connections.
     idle_due: AtomicU64,
     /// Until when a thread waits in the poller that then does housekeeping; 0: none does.
@@ -100,9 +102,18 @@ impl Housekeeping {
             .is_ok()
     }
 
-    /// Whether to look for overdue messages and replies now; the next look is after `period`.
+    /// Whether to look for overdue messages and replies now; the next look is after `period`. A look that comes a period
+    /// late or more is left out, but not two in a row: the process was stopped or its threads were busy, and what has
+    /// arrived meanwhile is still to be read.
     pub(super) fn take_overdue_due(&self, now: Instant64, period: Duration) -> bool {
-        take(&self.overdue_due, now, period)
+        let due = Instant64(self.overdue_due.load(Ordering::Relaxed));
+        if !take(&self.overdue_due, now, period) {
+            return false;
+        }
+        let is_late = now >= due.after(period);
+        let leaves_out = is_late && !self.left_out.load(Ordering::Relaxed);
+        self.left_out.store(leaves_out, Ordering::Relaxed);
+        !leaves_out
     }
 
     /// Whether to look for idle connections now; the next look is after `period`.

@@ -72,11 +72,15 @@ fn all_addresses_of_an_ipv6_network_are_one_maker() {
 
 /// Makes all contexts older than their lifetime.
 fn age(store: &Store) {
+    set_made(store, 1);
+}
+
+fn set_made(store: &Store, made_s: u64) {
     store
         .change(|ledger, _| {
             for number in 0..ledger.whole.next_context {
                 if let Some(mut context) = ledger.context(number)? {
-                    context.made_s = 1;
+                    context.made_s = made_s;
                     ledger.set_context(number, Some(&context))?;
                 }
             }
@@ -123,6 +127,17 @@ fn a_context_that_was_never_bound_gives_way_when_it_is_old_idle_and_empty() {
     }
     age(&store);
     assert_eq!(make("10.0.0.3", &always).unwrap().expired, Some(of_other));
+}
+
+#[test]
+fn a_context_from_before_the_clock_was_set_back_gives_way_once_it_is_idle() {
+    let store = shared();
+    let make = |is_idle: &dyn Fn(u64) -> bool| store.create_context("10.0.0.1", is_idle);
+    let first = make(&never).unwrap().number;
+    make(&never).unwrap();
+    set_made(&store, super::super::now_s() + 86_400);
+    assert!(matches!(make(&never), Err(StoreError::ShareFull)));
+    assert_eq!(make(&|_| true).unwrap().expired, Some(first));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod deaths;
 mod events;
 mod experiments;
 mod far;
+mod faults;
 mod federated_channels;
 mod group;
 mod idl;

@@ -31,18 +31,18 @@ pub(crate) struct ServeArgs {
     tls_listen: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// What the options of TLS have loaded.
+    /// The certificates that the options of TLS name.
     #[arg(skip)]
     loaded: OnceLock<Tls>,
     /// The table of `--access`.
     #[arg(skip)]
     table: OnceLock<AccessFile>,
-    /// Is told when files are read again.
+    /// The log that notes when files are read again.
     #[arg(skip)]
     audit: OnceLock<Audit>,
 }
 
-/// Where a service that calls what its clients name may be led.
+/// The networks in which a service calls objects whose references its clients gave.
 #[derive(clap::Args)]
 pub(crate) struct ReachArgs {
     /// Call objects in these networks too for clients on other hosts: 10.2.0.0/16,fd00::/8 or any (all but loopback
@@ -57,7 +57,7 @@ pub(crate) struct ReachArgs {
 
 impl ServeArgs {
     /// Returns an ORB that listens at that address, with its root POA active.
-    /// `audit` is told who connects and what is refused; a service that calls what its clients name has a reach.
+    /// `audit` notes who connects and what is refused. A service that calls objects of its clients has a reach.
     pub(crate) fn orb(
         &self,
         audit: Option<&Audit>,

@@ -64,7 +64,7 @@ impl Server {
         kill_process(Pid::from_raw(process).expect("not 0"), signal).expect("it runs");
     }
 
-    /// Sends SIGHUP, and returns what the server says of it.
+    /// Sends SIGHUP, and returns the line that the server prints about it.
     fn reload(&mut self) -> String {
         self.signal(Signal::HUP);
         loop {

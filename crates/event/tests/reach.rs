@@ -83,7 +83,7 @@ fn consumer_that_a_stranger_gave_leads_no_further_after_a_restart() {
         assert_eq!(consumers(&channel), 1);
         orb.shutdown(true).expect("it ends");
         drop(channel);
-        // The options have changed: what was permitted is not now.
+        // After a restart the new options hold: some consumers that were connected are refused.
         let (orb, channel) = start("any", mask);
         assert_eq!(consumers(&channel), u32::from(is_kept), "{name}");
         orb.shutdown(true).expect("it ends");

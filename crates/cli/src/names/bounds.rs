@@ -63,7 +63,7 @@ impl Bounds {
             names_max,
             octets: OCTETS_MAX,
             within,
-            // None: further ahead than the clock counts.
+            // `None` if the clock cannot count so far ahead; the list then has no limit of time.
             until: Instant::now().checked_add(within),
             cut: None,
             has_options: false,
@@ -80,7 +80,7 @@ impl Bounds {
         self.cut.as_deref()
     }
 
-    /// Takes octets of names that are kept. Returns false if there is no more room.
+    /// Counts the octets of a name. Returns false if all names together are too long.
     pub(crate) fn take_octets(&mut self, count: usize) -> bool {
         match self.octets.checked_sub(count) {
             Some(left) => {

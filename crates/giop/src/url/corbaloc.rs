@@ -388,7 +388,7 @@ impl TryFrom<&IiopProfile> for Corbaloc {
         let tcp = profile.addresses();
         let tcp = tcp.filter(|(_, port)| *port != 0 || sockets.is_empty());
         let tcp = tcp.map(|(host, port)| {
-            // What an address component cannot carry, the URL cannot either.
+            // A host name that is too long for an address component is too long for the URL.
             alternate_address(&host, port).map(|_| Address::Iiop {
                 version,
                 host,

@@ -77,7 +77,19 @@ int main(int argc, char** argv) {
     if (argc < 5) return 2;
     place(argv[2], argv[3]);
     // TCP as in the other ends, no name look-up, and messages of the bench's sizes.
-    const char* options[][2] = {{"endPoint", "giop:tcp:127.0.0.1:"}, {"giopMaxMsgSize", "33554432"}, {nullptr, nullptr}};
+    const char* plain[][2] = {{"endPoint", "giop:tcp:127.0.0.1:"}, {"giopMaxMsgSize", "33554432"}, {nullptr, nullptr}};
+    // Over SSL the transport is a library that is loaded beside this program. Without a password omniORB sets no key.
+    const char* folder = std::getenv("DECKWATCH_CERTIFICATES");
+    const std::string place = folder ? folder : "";
+    const std::string authority = place + "/authority.pem", both = place + "/end.both";
+    const char* ssl[][2] = {{"endPoint", "giop:ssl:127.0.0.1:"},
+                            {"giopMaxMsgSize", "33554432"},
+                            {"sslCAFile", authority.c_str()},
+                            {"sslKeyFile", both.c_str()},
+                            {"sslKeyPassword", "none"},
+                            {"sslVerifyMode", "peer,fail"},
+                            {nullptr, nullptr}};
+    const auto options = folder ? ssl : plain;
     int none = 0;
     CORBA::ORB_var orb = CORBA::ORB_init(none, nullptr, "omniORB4", options);
     if (std::strcmp(argv[1], "server") == 0) {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
-use deckwatch_probe::bench::{self, Case, Kind, Operation, Settings};
+use deckwatch_probe::bench::{self, Attack, Case, Kind, Operation, Settings};
 use deckwatch_probe::laboratory::Condition;
 
 use crate::laboratory::{Common, Usual};
@@ -55,6 +55,25 @@ enum Action {
     /// A client of high priority beside clients of low priority that never pause
     #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
+    /// A client of the high lane while peers attack the server
+    #[command(after_help = "\
+A server has a high lane, a low lane, an event channel, a naming service and a listener for shared memory. A client calls \
+the high lane every 0.8 ms. A peer attacks the low lane and the services, on another processor if there is one, in the \
+time-sharing class, without pause and from several addresses. The baseline is the same client of a server that nobody \
+attacks. The target is a p99 of at most 1.5 of the undisturbed one.
+
+  outward-calls        names lead to a server that never answers
+  host-names           names lead to host names without an address
+  silent-consumer      a consumer that never reads, and events of 1 MiB
+  connections          connections with a part of a request, more than are accepted
+  unfinished-messages  requests of 15 MiB without their last octet, more than there is room for
+  shared-memory        shared-memory connections that stay silent, more than are accepted
+  cancels              64 KiB of CancelRequests behind the first fragment of a request
+
+Examples:
+  deckwatch bench attacks --rounds 25
+  deckwatch bench attacks --attacks cancels,connections --json")]
+    Attacks(AttackArgs),
     /// Events through COS and real-time channels to one consumer and to 35, beside a raw TCP fan-out
     #[command(after_help = "\
 An event has 384 octets. Its time is from the beginning of the push to the last consumer's receipt, by \
@@ -110,6 +129,9 @@ struct CallArgs {
     /// Sizes in octets of sequences of ComplexStruct, 40 octets each [default: 64,1024,65536, unless --octets is given]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
     structs: Vec<u32>,
+    /// Measure calls over TLS 1.3, with a certificate at each end, beside the same calls over plain TCP
+    #[arg(long, conflicts_with = "structs")]
+    tls: bool,
     #[command(flatten)]
     plain: Plain,
 }
@@ -127,6 +149,22 @@ struct AllArgs {
     connections: u16,
     #[command(flatten)]
     plain: Plain,
+}
+
+#[derive(clap::Args)]
+struct AttackArgs {
+    /// The attacks, by name [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = attack)]
+    attacks: Vec<Attack>,
+    #[command(flatten)]
+    plain: Plain,
+}
+
+fn attack(word: &str) -> Result<Attack, String> {
+    Attack::of_word(word).ok_or_else(|| {
+        let all = Attack::ALL.map(Attack::word).join(", ");
+        format!("there is no such attack; those are {all}")
+    })
 }
 
 fn size() -> RangedI64ValueParser<u32> {
@@ -170,6 +208,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (settings, plain) = match args.action {
         Action::All(args) => (with(&Kind::ALL, &args)?, args.plain),
+        Action::Call(args) if args.tls => {
+            let calls = match args.octets[..] {
+                [] => Kind::Tls.cases(),
+                _ => Kind::over_tls(calls(&args.octets, &[])),
+            };
+            let settings = settings(&[Kind::Tls], &args.plain)?;
+            (Settings { calls, ..settings }, args.plain)
+        }
         Action::Call(args) => {
             let calls = calls(&args.octets, &args.structs);
             let settings = settings(&[Kind::Call], &args.plain)?;
@@ -179,6 +225,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Stream(plain) => (settings(&[Kind::Stream], &plain)?, plain),
         Action::Objects(args) => (with(&[Kind::Objects], &args)?, args.plain),
         Action::Priority(args) => (with(&[Kind::Priority], &args)?, args.plain),
+        Action::Attacks(args) => {
+            let calls = match args.attacks[..] {
+                [] => Kind::Attacks.cases(),
+                ref chosen => chosen.iter().copied().map(Case::under).collect(),
+            };
+            let settings = settings(&[Kind::Attacks], &args.plain)?;
+            (Settings { calls, ..settings }, args.plain)
+        }
         Action::Events(args) => (with(&[Kind::Events], &args)?, args.plain),
         Action::Counters(plain) => (settings(&[Kind::Counters], &plain)?, plain),
         Action::Memory(args) => (with(&[Kind::Memory], &args)?, args.plain),

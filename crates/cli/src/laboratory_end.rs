@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use deckwatch_probe::bench::Attack;
 use deckwatch_probe::laboratory::{EndPlan, Inserted, Role, Variant, run_end};
 
 /// One end of a bench or an experiment, which start it themselves
@@ -27,6 +28,10 @@ pub(crate) struct Args {
     subjects: bool,
     #[arg(long, value_parser = variant)]
     variant: Option<Variant>,
+    #[arg(long)]
+    certificates: Option<PathBuf>,
+    #[arg(long, value_parser = attack)]
+    attack: Option<Attack>,
     #[arg(long, value_parser = lanes)]
     lanes: Option<(u8, u8)>,
     #[arg(long, default_value_t = 1)]
@@ -47,6 +52,10 @@ fn role(word: &str) -> Result<Role, String> {
 fn variant(word: &str) -> Result<Variant, String> {
     let found = Variant::ALL.iter().find(|variant| variant.word() == word);
     found.copied().ok_or_else(|| "unknown variant".to_owned())
+}
+
+fn attack(word: &str) -> Result<Attack, String> {
+    Attack::of_word(word).ok_or_else(|| "unknown attack".to_owned())
 }
 
 fn inserted(words: &str) -> Result<Inserted, String> {
@@ -71,6 +80,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         references: args.references,
         subjects: args.subjects,
         variant: args.variant.unwrap_or_default(),
+        certificates: args.certificates,
+        attack: args.attack,
         lanes: args.lanes,
         clients: args.clients,
         factors: args.factors,

@@ -71,6 +71,44 @@ fn calls_at_a_rate_are_paced() {
 }
 
 #[test]
+fn calls_over_tls_are_compared_with_plain_ones() {
+    let document = quick("call", &["--tls", "--octets", "64"]);
+    check_one_pair(&document, 2);
+    let of = ours(&document);
+    let cases: Vec<&str> = of.iter().map(|it| it.case.as_str()).collect();
+    assert_eq!(cases, ["octets", "octets beside plain calls"]);
+    // Records of TLS add to each message, and a call that is not over TLS has no handshake's worth of time.
+    assert!(of[1].values["p50_ratio"] > 1.0, "{:?}", of[1].values);
+    let measures: Vec<&str> = document
+        .standings
+        .iter()
+        .map(|it| it.measure.as_str())
+        .collect();
+    assert_eq!(
+        measures,
+        [
+            "two-way 64 B over TLS, p50 over plain TCP",
+            "two-way 64 B over TLS, p50 over omniORB's over SSL"
+        ]
+    );
+    assert_eq!(document.standings[0].target, "at most 1.35");
+}
+
+#[test]
+fn high_lane_is_called_under_each_attack_beside_a_server_that_nobody_attacks() {
+    let document = quick("attacks", &[]);
+    check_one_pair(&document, 7);
+    for of in ours(&document) {
+        assert_eq!(end(of, "load").differs, None, "{}", of.case);
+    }
+    assert_eq!(document.standings.len(), 7);
+    for standing in &document.standings {
+        assert_eq!(standing.target, "at most 1.50", "{}", standing.measure);
+        assert_eq!(standing.reason.as_deref(), Some(NOT_JUDGED));
+    }
+}
+
+#[test]
 fn streams_are_compared_with_raw_tcp_of_the_same_send_buffer_and_untuned() {
     let document = quick("stream", &[]);
     check_one_pair(&document, 5);

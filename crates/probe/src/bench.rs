@@ -5,6 +5,7 @@
 //! is the median of the ratios of those pairs with its 95% interval, because what else the machine does falls on both
 //! runs of a pair.
 
+mod attack;
 mod case;
 mod command;
 mod contest;
@@ -22,6 +23,7 @@ mod sockperf;
 mod state;
 mod target;
 
+pub use attack::Attack;
 pub(crate) use case::real_time_event;
 pub use case::{Beside, Case, Consumers, Operation};
 pub use kind::Kind;

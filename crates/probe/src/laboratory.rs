@@ -5,6 +5,7 @@
 //! system that begins changes with each round. What else the machine does falls on all of them alike.
 
 pub(crate) mod caution;
+pub(crate) mod certificates;
 pub(crate) mod condition;
 pub(crate) mod element;
 pub(crate) mod end;

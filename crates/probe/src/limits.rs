@@ -35,6 +35,10 @@ pub const BENCH_SAMPLES_MAX: usize = 1 << 20;
 /// Rounds of a bench; they take hours.
 pub const BENCH_ROUNDS_MAX: usize = 10_000;
 
+/// Connections that each lane of a server that is attacked keeps open. An attacker reaches this bound within a run, and
+/// the usual one of an ORB only with more descriptors than most hosts permit.
+pub const ATTACKED_CONNECTIONS: usize = 512;
+
 /// The kernel kills a SCHED_FIFO thread of an end that runs longer than this without blocking. A run takes less than
 /// one second.
 pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);

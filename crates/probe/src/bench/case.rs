@@ -4,6 +4,8 @@ use deckwatch_cdr::{Any, EncodeError, Write, Writer};
 use deckwatch_event::RtecEventData;
 use deckwatch_event::rtec_event_comm::{Event, EventHeader};
 
+use super::attack::Attack;
+use super::kind;
 use crate::laboratory::LaboratoryError;
 use crate::laboratory::payload::{STRUCT_SIZE, element, message_sizes, plain};
 
@@ -143,6 +145,10 @@ pub enum Beside {
     Octets,
     /// The same system's calls to a server with one object.
     OneObject,
+    /// The same system's calls over plain TCP.
+    PlainCalls,
+    /// The same calls to a server that nobody attacks.
+    NoAttack(Attack),
     /// The same system's events without consumers of other events.
     NoOthers,
     /// The same system's events without a load of low priority.
@@ -245,6 +251,14 @@ impl Case {
         Self { period_ns, ..self }
     }
 
+    /// A call of the high lane under an attack, beside one to a server that nobody attacks.
+    #[must_use]
+    pub const fn under(attack: Attack) -> Self {
+        kind::SMALL
+            .every(kind::PRIORITY_PERIOD_NS)
+            .beside(Beside::NoAttack(attack))
+    }
+
     /// As many plain octets, with an empty reply.
     pub(super) fn as_octets(self) -> Self {
         Self {
@@ -262,6 +276,10 @@ impl Case {
             Beside::UntunedRawTcp => " beside untuned raw TCP",
             Beside::Octets => " beside octets",
             Beside::OneObject => ", many objects",
+            Beside::PlainCalls => " beside plain calls",
+            Beside::NoAttack(attack) => {
+                return format!("{}, under {}", self.operation.word(), attack.word());
+            }
             Beside::NoOthers => ", consumers of other events",
             Beside::NoLoad => ", a load of low priority",
         };

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::attack::Attack;
 use super::case::{Beside, Case};
 use super::command::{Buffers, Command};
 use super::events;
@@ -11,6 +12,7 @@ use super::kind::Kind;
 use super::part::{About, Part};
 use super::plan::{JIT_WARM_UPS, run_budget, turn_time};
 use super::run::Settings;
+use crate::laboratory::certificates::Certificates;
 use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
 use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS};
 use crate::laboratory::process::{RunLimits, RunResult};
@@ -18,7 +20,7 @@ use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Pairs;
 use crate::laboratory::session::{Session, Turn, TurnCase};
 use crate::laboratory::system::{Plan, System};
-use crate::laboratory::{LaboratoryError, OURS, RAW, Role, Variant};
+use crate::laboratory::{LaboratoryError, OMNIORB, OURS, RAW, Role, Variant};
 use crate::limits::BENCH_ROUNDS_MAX;
 
 /// The systems of one kind and what their runs have measured.
@@ -42,7 +44,7 @@ pub(super) struct Contest<'s> {
 
 struct Contender {
     system: System,
-    /// The same system with one object, if it is the baseline.
+    /// The same system with one object, over plain TCP or not attacked, if it is the baseline.
     alone: Option<System>,
 }
 
@@ -70,14 +72,18 @@ impl<'s> Contest<'s> {
             ..Shape::default()
         };
         let raw = start(session, &subject, RAW, (&own, &own), shape)?;
-        let mut files = ScratchFiles(Vec::new());
+        let mut files = ScratchFiles::default();
+        if subject.variant == Variant::Tls {
+            files.certificates = Some(Certificates::make()?);
+        }
         let mut contenders = Vec::new();
         // The other variants exist in our ORB only.
         let foreign = match subject.variant {
-            Variant::Plain => programs,
-            _ => &[],
+            Variant::Plain => programs.to_vec(),
+            Variant::Tls => over_tls(session, programs),
+            _ => Vec::new(),
         };
-        let all = std::iter::once((OURS, own.clone())).chain(foreign.iter().cloned());
+        let all = std::iter::once((OURS, own.clone())).chain(foreign);
         for (name, program) in all {
             match contender(session, &subject, (name, &program, &own), &mut files) {
                 Ok(contender) => contenders.push(contender),
@@ -284,10 +290,12 @@ impl<'s> Contest<'s> {
             ),
             Beside::NoOthers => (&mut contender.system, Command::call(case, limits)),
             Beside::NoLoad => (&mut contender.system, Command::call(case, limits).alone()),
-            Beside::OneObject => match &mut contender.alone {
-                Some(alone) => (alone, Command::call(case, limits)),
-                None => return Ok(None),
-            },
+            Beside::OneObject | Beside::PlainCalls | Beside::NoAttack(_) => {
+                match &mut contender.alone {
+                    Some(alone) => (alone, Command::call(case, limits)),
+                    None => return Ok(None),
+                }
+            }
         };
         let Some((ran, mut ends)) = command.run(system, turn.round == 0)? else {
             return Ok(None);
@@ -319,7 +327,8 @@ impl<'s> Contest<'s> {
                     Beside::UntunedRawTcp => (RAW, format!("{}, untuned", case.operation.word())),
                     Beside::Octets => (name, case.as_octets().words()),
                     Beside::OneObject => (name, format!("{}, one object", case.operation.word())),
-                    Beside::NoOthers | Beside::NoLoad => {
+                    Beside::PlainCalls => (name, format!("{}, plain", case.operation.word())),
+                    Beside::NoOthers | Beside::NoLoad | Beside::NoAttack(_) => {
                         (name, format!("{}, alone", case.operation.word()))
                     }
                 };
@@ -382,6 +391,9 @@ fn contender(
     (name, program, own): (&'static str, &Program, &Program),
     files: &mut ScratchFiles,
 ) -> Result<Contender, LaboratoryError> {
+    if subject.kind == Kind::Attacks {
+        return attacked(session, subject, own);
+    }
     // Beside a load, our client calls every server, and our ends use every channel: the servers are compared.
     let has_own_ends = matches!(subject.kind, Kind::Priority | Kind::Events) && name != CYCLONE;
     let client = if has_own_ends { own } else { program };
@@ -391,20 +403,54 @@ fn contender(
     };
     let programs = (program, client);
     let system = start(session, subject, name, programs, shape.clone())?;
-    if subject.kind != Kind::Objects {
-        return Ok(Contender {
-            system,
-            alone: None,
-        });
-    }
-    let shape = Shape {
-        objects: subject.settings.objects,
-        references: Some(files.file(name)),
-        ..shape
+    let shape = match subject.kind {
+        Kind::Objects => Shape {
+            objects: subject.settings.objects,
+            references: Some(files.file(name)),
+            ..shape
+        },
+        Kind::Tls => Shape {
+            certificates: files.folder(),
+            ..shape
+        },
+        _ => {
+            return Ok(Contender {
+                system,
+                alone: None,
+            });
+        }
     };
     Ok(Contender {
         alone: Some(system),
         system: start(session, subject, name, programs, shape)?,
+    })
+}
+
+/// A server whose high lane is called while a peer attacks it, and one like it that nobody attacks.
+fn attacked(
+    session: &mut Session<'_>,
+    subject: &Subject<'_>,
+    own: &Program,
+) -> Result<Contender, LaboratoryError> {
+    let places = subject.places;
+    let attack = subject.cases.iter().find_map(|case| match case.beside {
+        Beside::NoAttack(attack) => Some(attack),
+        _ => None,
+    });
+    let plan = |attack: Option<Attack>| Plan {
+        name: OURS,
+        server: (own, Role::Attacked, places.server),
+        client: (own, Role::OrbClient, places.client.at(HIGH_PRIORITY)),
+        load: attack.map(|_| (own, Role::Attacker, places.aside())),
+        shape: Shape {
+            attack,
+            lanes: Some((HIGH_PRIORITY, FIFO_PRIORITY)),
+            ..Shape::default()
+        },
+    };
+    Ok(Contender {
+        alone: Some(session.start(&plan(None))?),
+        system: session.start(&plan(attack))?,
     })
 }
 
@@ -444,21 +490,45 @@ fn start(
     })
 }
 
+/// omniORB, if its transport for SSL is installed: the only other system whose calls over TLS are measured.
+fn over_tls(
+    session: &mut Session<'_>,
+    programs: &[(&'static str, Program)],
+) -> Vec<(&'static str, Program)> {
+    let all = programs.iter().filter(|(name, _)| *name == OMNIORB);
+    let found: Vec<(&'static str, Program)> = all.cloned().collect();
+    if !found.is_empty() && foreign::ssl_transport().is_none() {
+        let reason = "call-tls: its transport for SSL, libomnisslTP4.so.2, is not installed";
+        session.skip(OMNIORB, reason);
+        return Vec::new();
+    }
+    found
+}
+
 /// Files that are removed with the contest.
-struct ScratchFiles(Vec<PathBuf>);
+#[derive(Default)]
+struct ScratchFiles {
+    paths: Vec<PathBuf>,
+    certificates: Option<Certificates>,
+}
 
 impl ScratchFiles {
     fn file(&mut self, name: &str) -> PathBuf {
         let name = format!("deckwatch-bench-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        self.0.push(path.clone());
+        self.paths.push(path.clone());
         path
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        let made = self.certificates.as_ref();
+        made.map(|made| made.folder().to_owned())
     }
 }
 
 impl Drop for ScratchFiles {
     fn drop(&mut self) {
-        for path in &self.0 {
+        for path in &self.paths {
             // The server may have failed before it wrote the file.
             let _ = std::fs::remove_file(path);
         }

@@ -2,7 +2,7 @@
 
 use deckwatch_meter::experiment::{AxisNote, Curve, Figure, FigureKind, Measurement, Point};
 
-use super::case::Case;
+use super::case::{Beside, Case};
 use super::counts::COUNTS;
 use super::part::Part;
 
@@ -30,13 +30,14 @@ pub(super) fn figures(part: &Part) -> Vec<Figure> {
         notes: Vec::new(),
     };
     let mut figures = Vec::new();
-    let word = |case: &Case| {
-        format!(
+    let word = |case: &Case| match case.beside {
+        Beside::NoAttack(attack) => attack.word().to_owned(),
+        _ => format!(
             "{}{} {}",
             case.operation.word(),
             case.consumers.words(),
             case.size
-        )
+        ),
     };
     let cases: Vec<String> = part.cases.iter().map(word).collect();
     for (key, what) in RATIOS {

@@ -1,5 +1,6 @@
 //! The kinds of bench and their cases.
 
+use super::attack::Attack;
 use super::case::{Beside, Case, Consumers, Operation};
 use crate::laboratory::{Condition, Variant};
 
@@ -8,6 +9,8 @@ use crate::laboratory::{Condition, Variant};
 pub enum Kind {
     /// Two-way calls without pause.
     Call,
+    /// Two-way calls over TLS, beside plain ones.
+    Tls,
     /// Two-way calls at a mission's rate.
     Rate,
     /// One-way messages, and sequences of structs beside octets.
@@ -16,6 +19,8 @@ pub enum Kind {
     Objects,
     /// A client of high priority beside clients of low priority that never pause.
     Priority,
+    /// A client of the high lane beside peers that attack the server.
+    Attacks,
     /// Events through a channel to one consumer and to many.
     Events,
     /// Allocations, locks and system calls of a request.
@@ -26,12 +31,14 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Call,
+        Self::Tls,
         Self::Rate,
         Self::Stream,
         Self::Objects,
         Self::Priority,
+        Self::Attacks,
         Self::Events,
         Self::Counters,
         Self::Memory,
@@ -42,10 +49,12 @@ impl Kind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Call => "call",
+            Self::Tls => "call-tls",
             Self::Rate => "rate",
             Self::Stream => "stream",
             Self::Objects => "objects",
             Self::Priority => "priority",
+            Self::Attacks => "attacks",
             Self::Events => "events",
             Self::Counters => "counters",
             Self::Memory => "memory",
@@ -61,10 +70,14 @@ impl Kind {
                 .into_iter()
                 .chain([64, 1_024, 65_536].map(|size| Case::new(Operation::Structs, size)))
                 .collect(),
+            Self::Tls => {
+                Self::over_tls([64, 8_192, 65_536].map(|size| Case::new(Operation::Octets, size)))
+            }
             Self::Rate => vec![SMALL.every(RATE_PERIOD_NS)],
             Self::Stream => vec![LARGE_STREAM, UNTUNED_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
             Self::Objects => vec![SMALL.beside(Beside::OneObject)],
             Self::Priority => vec![SMALL.every(PRIORITY_PERIOD_NS)],
+            Self::Attacks => Attack::ALL.map(Case::under).to_vec(),
             Self::Events => EVENT_OPERATIONS
                 .into_iter()
                 .flat_map(|operation| {
@@ -74,6 +87,16 @@ impl Kind {
                 .collect(),
             Self::Counters | Self::Memory => Vec::new(),
         }
+    }
+
+    /// The cases of [`Self::Tls`] for these calls: each beside the same call without TLS, and the smallest one beside
+    /// raw TCP too, which compares the systems.
+    #[must_use]
+    pub fn over_tls(calls: impl IntoIterator<Item = Case>) -> Vec<Case> {
+        let beside = calls
+            .into_iter()
+            .map(|case| case.beside(Beside::PlainCalls));
+        std::iter::once(SMALL).chain(beside).collect()
     }
 
     /// Counts and memory do not depend on the condition.
@@ -92,6 +115,7 @@ impl Kind {
             }
             (Self::Counters | Self::Memory, _) => &[Variant::Plain],
             (_, Condition::Spinning) => &[],
+            (Self::Tls, _) => &[Variant::Tls],
             _ => &[Variant::Plain],
         }
     }

@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::run::Settings;
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign::JACORB;
-use crate::laboratory::{Condition, Variant};
+use crate::laboratory::{Condition, OMNIORB, Variant};
 
 /// One kind in one condition and variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,14 @@ pub(super) fn steps(
             }
             for &variant in kind.variants(at.condition) {
                 let systems = match variant {
-                    Variant::Plain => systems,
-                    _ => &[],
+                    // Foreign servers have no lanes.
+                    Variant::Plain if kind == Kind::Attacks => Vec::new(),
+                    Variant::Plain => systems.to_vec(),
+                    Variant::Tls => only(OMNIORB, systems),
+                    _ => Vec::new(),
                 };
                 let cases = cases(kind, variant);
-                let time = time(settings, at, (kind, cases), systems);
+                let time = time(settings, at, (kind, cases), &systems);
                 let step = Step {
                     kind,
                     variant,
@@ -51,6 +54,12 @@ pub(super) fn steps(
         }
     }
     steps
+}
+
+/// `name`, if it is among `systems`.
+fn only<'s>(name: &str, systems: &[&'s str]) -> Vec<&'s str> {
+    let all = systems.iter().copied();
+    all.filter(|it| *it == name).collect()
 }
 
 fn time(
@@ -68,11 +77,12 @@ fn time(
         Kind::Memory => MEMORY_TIME * systems * rounds,
         _ => {
             let more = match kind {
+                Kind::Attacks => starts * whole(cases),
                 Kind::Events => EVENT_COUNTING_TIME + (4 * MEMORY_TIME + MISSION_TIME) * rounds,
                 _ => Duration::ZERO,
             };
             let jit = whole(usize::from(foreign.contains(&JACORB))) * (JIT_WARM_UPS - 1);
-            let is_guarded = !matches!(kind, Kind::Objects | Kind::Events);
+            let is_guarded = !matches!(kind, Kind::Objects | Kind::Attacks | Kind::Events);
             let guard = match places.are_judged() && is_guarded {
                 true => (GUARD_TIME + turn / 2) * rounds,
                 false => Duration::ZERO,
@@ -89,7 +99,7 @@ fn whole(count: usize) -> u32 {
 /// The time of one run of a kind. Rare calls and events to many consumers need longer runs, which stay below the kernel's limit for real-time threads.
 pub(super) fn run_budget(kind: Kind, usual: Duration) -> Duration {
     match kind {
-        Kind::Rate | Kind::Priority | Kind::Events => REAL_TIME_RUN.min(usual * 3),
+        Kind::Rate | Kind::Priority | Kind::Attacks | Kind::Events => REAL_TIME_RUN.min(usual * 3),
         _ => usual,
     }
 }

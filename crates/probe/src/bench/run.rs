@@ -1,6 +1,7 @@
 //! A whole bench: its kinds in their conditions, until all are done or the user ends it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use deckwatch_meter::experiment::{ExperimentDocument, MachineState, Measurement};
 use deckwatch_os::schedule::{affinity, set_affinity};
@@ -18,7 +19,7 @@ use crate::laboratory::condition::Places;
 use crate::laboratory::foreign;
 use crate::laboratory::program::Program;
 use crate::laboratory::session::{Found, Session};
-use crate::laboratory::{Condition, LaboratoryError, Progress, Setup, Variant};
+use crate::laboratory::{Condition, LaboratoryError, OMNIORB, Progress, Setup, Variant};
 
 /// The parameters of a bench.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub struct Settings {
     pub setup: Setup,
     /// The kinds that are measured.
     pub kinds: Vec<Kind>,
-    /// The cases of [`Kind::Call`].
+    /// The cases of [`Kind::Call`], or of [`Kind::Tls`] or [`Kind::Attacks`] if that is the only kind.
     pub calls: Vec<Case>,
     /// Processors and scheduling classes.
     pub conditions: Vec<Condition>,
@@ -95,11 +96,13 @@ struct Bench<'s> {
 
 impl Bench<'_> {
     fn find_programs(&mut self) {
-        // No foreign ORB here is an event channel.
-        if self.settings.kinds == [Kind::Events] {
+        // No foreign ORB here is an event channel, or has lanes.
+        if matches!(self.settings.kinds[..], [Kind::Events | Kind::Attacks]) {
             return;
         }
-        for peer in &foreign::ALL {
+        let is_wanted =
+            |peer: &&foreign::Foreign| self.settings.kinds != [Kind::Tls] || peer.name == OMNIORB;
+        for peer in foreign::ALL.iter().filter(is_wanted) {
             if signal::ending().is_some() {
                 return;
             }
@@ -115,8 +118,8 @@ impl Bench<'_> {
         let cases = |kind, variant| self.cases(kind, variant).len();
         let steps = steps(self.settings, places, &foreign, cases);
         let states = state_time(self.settings.setup.run_budget) * places.len() as u32;
-        self.session
-            .plan(states + steps.iter().map(|step| step.time).sum());
+        let all: Duration = steps.iter().map(|step| step.time).sum();
+        self.session.plan(states + all);
         steps
     }
 
@@ -167,7 +170,8 @@ impl Bench<'_> {
                 memory::measure(session, places, connections, programs, &mut part)
             }
             Kind::Events => self.events(&mut part, places),
-            _ => self.contest(&mut part, places, false),
+            Kind::Attacks => self.attacks(&mut part, places),
+            _ => self.contest(&mut part, places, |case| case.beside != Beside::NoLoad),
         };
         // What was found before a failure is kept.
         if measured.is_ok() || !part.is_empty() {
@@ -179,27 +183,30 @@ impl Bench<'_> {
     fn cases(&self, kind: Kind, variant: Variant) -> Vec<Case> {
         let cases = match (kind, variant) {
             (Kind::Call, Variant::Plain) => self.settings.calls.clone(),
+            (Kind::Tls | Kind::Attacks, _) if self.settings.kinds.len() == 1 => {
+                self.settings.calls.clone()
+            }
             _ => kind.cases(),
         };
         // The other variants are measured with the small call only.
-        let is_wanted = |case: &Case| variant == Variant::Plain || *case == SMALL;
+        let has_all = matches!(variant, Variant::Plain | Variant::Tls);
+        let is_wanted = |case: &Case| has_all || *case == SMALL;
         cases.into_iter().filter(is_wanted).collect()
     }
 
-    /// Measures the cases of `part` that are beside a load, or those that are not.
+    /// Measures those cases of `part` that `takes` permits.
     fn contest(
         &mut self,
         part: &mut Part,
         places: &Places,
-        is_loaded: bool,
+        takes: impl Fn(&Case) -> bool,
     ) -> Result<bool, LaboratoryError> {
-        let cases = part.cases.iter().copied();
+        let cases: Vec<Case> = part.cases.iter().copied().filter(takes).collect();
+        let is_loaded = cases.iter().any(|case| case.beside == Beside::NoLoad);
         let subject = Subject {
             kind: part.kind,
             variant: part.variant,
-            cases: cases
-                .filter(|case| is_loaded == (case.beside == Beside::NoLoad))
-                .collect(),
+            cases,
             places,
             settings: self.settings,
             is_loaded,
@@ -208,6 +215,7 @@ impl Bench<'_> {
         let programs = match part.kind {
             Kind::Events if is_loaded => Vec::new(),
             Kind::Events => events::peers(session),
+            Kind::Attacks => Vec::new(),
             _ => self.programs.clone(),
         };
         let mut contest = Contest::start(session, subject, &programs)?;
@@ -216,11 +224,24 @@ impl Bench<'_> {
         Ok(is_whole)
     }
 
+    /// A high lane under each attack. Each has a server of its own: what an attack leaves behind is no part of the
+    /// next.
+    fn attacks(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
+        for case in part.cases.clone() {
+            if !self.contest(part, places, |it| *it == case)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Events beside a raw fan-out, those of high priority beside a load, those of a mission, then the counts and the
     /// memory of our channels.
     fn events(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
         for is_loaded in [false, true] {
-            if !self.contest(part, places, is_loaded)? {
+            if !self.contest(part, places, |case| {
+                is_loaded == (case.beside == Beside::NoLoad)
+            })? {
                 return Ok(false);
             }
         }

@@ -86,6 +86,15 @@ impl Places {
         matches!(self.condition, Condition::Pinned | Condition::Spinning) && !self.is_refused
     }
 
+    /// A place that takes no processor from the ends if there is another one, in the time-sharing class.
+    pub(crate) fn aside(&self) -> Place {
+        let is_bound = self.server.processor.is_some();
+        Place {
+            processor: self.own.first().copied().filter(|_| is_bound),
+            fifo: None,
+        }
+    }
+
     pub(crate) fn words(&self) -> String {
         let class = match self.server.fifo {
             Some(priority) => format!("SCHED_FIFO {priority}"),

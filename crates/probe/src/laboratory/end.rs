@@ -10,6 +10,8 @@
 //! * A server of our own reads questions: `locks`, `factored`, `factor` and `rest`.
 //! * Every end exits when its standard input ends.
 
+mod attacked;
+mod attacker;
 mod caller;
 mod channel;
 mod client;
@@ -32,6 +34,7 @@ use deckwatch_os::schedule::{Class, class, limit_real_time, set_affinity, set_cl
 use super::error::LaboratoryError;
 use super::inserted::Inserted;
 use super::variant::Variant;
+use crate::bench::Attack;
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
 use commands::commands;
 use factoring::Factoring;
@@ -66,13 +69,17 @@ pub enum Role {
     ChannelLoad,
     /// Serves a COS event channel of omniEvents.
     OmniEvents,
+    /// Serves objects and services that are attacked.
+    Attacked,
+    /// Attacks such a server.
+    Attacker,
     /// Either end of a sweep.
     Sweep,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -85,6 +92,8 @@ impl Role {
         Self::ChannelEnds,
         Self::ChannelLoad,
         Self::OmniEvents,
+        Self::Attacked,
+        Self::Attacker,
         Self::Sweep,
     ];
 
@@ -116,6 +125,8 @@ impl Role {
             Self::ChannelEnds => "channel-ends",
             Self::ChannelLoad => "channel-load",
             Self::OmniEvents => "omnievents",
+            Self::Attacked => "attacked",
+            Self::Attacker => "attacker",
             Self::Sweep => "sweep",
         }
     }
@@ -144,6 +155,10 @@ pub struct EndPlan {
     pub variant: Variant,
     /// The priorities, high and low, for which a server has lanes and that its callers ask for.
     pub lanes: Option<(u8, u8)>,
+    /// The folder of the certificates, if the end speaks TLS.
+    pub certificates: Option<PathBuf>,
+    /// What an attacker does.
+    pub attack: Option<Attack>,
     /// Number of clients in a load.
     pub clients: usize,
     /// A thread of the server factors numbers.
@@ -178,6 +193,11 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::Relay => relay::serve(plan),
         Role::Channel => channel::serve(plan),
         Role::OmniEvents => omni_events::serve(plan),
+        Role::Attacked => attacked::serve(plan),
+        Role::Attacker => {
+            let attacker = attacker::Attacker::new(plan)?;
+            commands(|command, samples| attacker.run(command, samples))
+        }
         Role::Sweep => {
             place(plan.fifo);
             greet("ready")?;

@@ -19,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) place: Place,
     /// The priorities that its threads may have besides: those of its lanes or of its callers.
     pub(crate) others: Vec<u8>,
+    /// Threads besides those of its lanes are in the time-sharing class.
+    pub(crate) has_others_besides: bool,
 }
 
 /// One end during a run.
@@ -146,7 +148,11 @@ impl Asked {
     /// A place without further priorities.
     pub(crate) const fn at(place: Place) -> Self {
         let others = Vec::new();
-        Self { place, others }
+        Self {
+            place,
+            others,
+            has_others_besides: false,
+        }
     }
 
     fn classes(&self) -> Vec<Class> {
@@ -154,7 +160,8 @@ impl Asked {
             None => vec![Class::Other],
             Some(usual) => {
                 let all = std::iter::once(usual).chain(self.others.iter().copied());
-                all.map(Class::Fifo).collect()
+                let besides = self.has_others_besides.then_some(Class::Other);
+                all.map(Class::Fifo).chain(besides).collect()
             }
         }
     }
@@ -210,6 +217,7 @@ mod tests {
         let asked = Asked {
             place,
             others: vec![60],
+            has_others_besides: false,
         };
         let mut end = Examination::begin("server", u32::MAX >> 1, asked);
         end.threads = threads.iter().map(|it| (it.thread, it.clone())).collect();

@@ -161,6 +161,19 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// omniORB's transport for SSL, a library that its programs load beside them.
+pub(crate) fn ssl_transport() -> Option<PathBuf> {
+    const NAME: &str = "libomnisslTP4.so.2";
+    let inside = std::fs::read_dir("/usr/lib").into_iter().flatten();
+    let inside = inside.filter_map(|entry| Some(entry.ok()?.path()));
+    ["/usr/lib", "/usr/lib64", "/usr/local/lib"]
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(inside)
+        .map(|folder| folder.join(NAME))
+        .find(|file| file.is_file())
+}
+
 impl Foreign {
     /// The tools or files that are missing to build it, in words. Returns `None` if none is missing.
     pub(crate) fn missing(&self) -> Option<String> {

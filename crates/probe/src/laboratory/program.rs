@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::end::Role;
+use super::foreign::ssl_transport;
 use super::inserted::Inserted;
 use super::variant::Variant;
+use crate::bench::Attack;
 
 /// Processor and priority of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,10 @@ pub(crate) struct Shape {
     pub(crate) variant: Variant,
     /// The priorities, high and low, for which our server has lanes and that our callers ask for.
     pub(crate) lanes: Option<(u8, u8)>,
+    /// The folder of the certificates, if the ends speak TLS.
+    pub(crate) certificates: Option<PathBuf>,
+    /// What an attacker does.
+    pub(crate) attack: Option<Attack>,
     /// Number of clients in a load.
     pub(crate) clients: usize,
     /// A thread of the server factors numbers.
@@ -112,6 +118,8 @@ impl Program {
         let variant = shape.variant;
         let is_plain = variant == Variant::Plain;
         option("--variant", (!is_plain).then(|| variant.word().to_owned()));
+        let folder = shape.certificates.as_ref();
+        option("--certificates", folder.map(|it| it.display().to_string()));
         let lanes = shape.lanes.map(|(high, low)| format!("{high},{low}"));
         option("--lanes", lanes);
         let more = |count: usize| (count > 1).then(|| count.to_string());
@@ -122,6 +130,7 @@ impl Program {
                 let file = shape.references.as_ref();
                 option("--references", file.map(|it| it.display().to_string()));
             }
+            Role::Attacker => option("--attack", shape.attack.map(|it| it.word().to_owned())),
             Role::RawLoad | Role::OrbLoad => option("--clients", more(shape.clients)),
             Role::RawClient => option(
                 "--serving-fifo",
@@ -146,6 +155,11 @@ impl Program {
         reference: Option<&str>,
         shape: &Shape,
     ) {
+        // Only omniORB's ends read them. The transport is no part of the program.
+        if let Some((folder, transport)) = shape.certificates.as_ref().zip(ssl_transport()) {
+            command.env("DECKWATCH_CERTIFICATES", folder);
+            command.env("LD_PRELOAD", transport);
+        }
         let or_none = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
         let is_server = matches!(role, Role::RawServer | Role::OrbServer | Role::Channel);
         command

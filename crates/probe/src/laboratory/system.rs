@@ -51,6 +51,8 @@ pub(crate) struct System {
     /// Clients that call while `client` is measured.
     pub(crate) load: Vec<End>,
     pub(crate) server: End,
+    /// The server has services whose threads are in the time-sharing class.
+    has_services: bool,
     /// The places of server, client and load.
     places: [Place; 3],
 }
@@ -77,6 +79,7 @@ impl System {
             client,
             load: Vec::new(),
             server,
+            has_services: role == Role::Attacked,
             places: [
                 place,
                 plan.client.2,
@@ -149,6 +152,7 @@ impl System {
         let asked = Asked {
             place: server,
             others: others.collect(),
+            has_others_besides: self.has_services,
         };
         let mut ends = vec![
             Examination::begin("server", self.server.process(), asked),

@@ -14,16 +14,19 @@ pub enum Variant {
     Spinning,
     /// Shared memory; both ends spin.
     SpinningSharedMemory,
+    /// TLS, with a certificate at each end.
+    Tls,
 }
 
 impl Variant {
     /// All variants.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Plain,
         Self::SharedPoller,
         Self::SharedMemory,
         Self::Spinning,
         Self::SpinningSharedMemory,
+        Self::Tls,
     ];
 
     /// Its name in commands.
@@ -35,6 +38,7 @@ impl Variant {
             Self::SharedMemory => "shared-memory",
             Self::Spinning => "spinning",
             Self::SpinningSharedMemory => "spinning-shared-memory",
+            Self::Tls => "tls",
         }
     }
 
@@ -47,6 +51,7 @@ impl Variant {
             Self::SharedMemory => ", through shared memory",
             Self::Spinning => ", on a spinning lane",
             Self::SpinningSharedMemory => ", through shared memory on a spinning lane",
+            Self::Tls => ", over TLS",
         }
     }
 

@@ -5,6 +5,7 @@ mod events;
 use deckwatch_meter::experiment::Bound;
 
 use super::{Over, Statistic, Target};
+use crate::bench::attack::Attack;
 use crate::bench::case::{Beside, Case, Operation};
 use crate::bench::kind::{self, Kind};
 use crate::laboratory::{OMNIORB, Variant};
@@ -30,13 +31,56 @@ const fn target(
 /// All targets of cases, in the order of the printed table.
 pub(super) fn all() -> impl Iterator<Item = &'static Target> {
     static ALL: (&[Target], &[Target]) = (&CALLS, &events::ALL);
-    ALL.0.iter().chain(ALL.1)
+    ALL.0.iter().chain(ALL.1).chain(&ATTACKS)
 }
 
+/// Those of a high lane under attack.
+static ATTACKS: [Target; Attack::ALL.len()] = {
+    const fn under(measure: &'static str, attack: Attack) -> Target {
+        target(
+            measure,
+            Kind::Attacks,
+            Case::under(attack),
+            Statistic::P99,
+            Bound::AtMost(1.5),
+        )
+    }
+    [
+        under(
+            "high lane while names lead to a silent server, p99 over undisturbed",
+            Attack::OutwardCalls,
+        ),
+        under(
+            "high lane while names lead to host names without address, p99 over undisturbed",
+            Attack::HostNames,
+        ),
+        under(
+            "high lane beside a silent consumer of large events, p99 over undisturbed",
+            Attack::SilentConsumer,
+        ),
+        under(
+            "high lane while a peer takes all connections, p99 over undisturbed",
+            Attack::Connections,
+        ),
+        under(
+            "high lane beside unfinished messages, p99 over undisturbed",
+            Attack::UnfinishedMessages,
+        ),
+        under(
+            "high lane beside silent shared-memory connections, p99 over undisturbed",
+            Attack::SharedMemory,
+        ),
+        under(
+            "high lane beside CancelRequests behind half a message, p99 over undisturbed",
+            Attack::Cancels,
+        ),
+    ]
+};
+
 /// Those of calls and messages.
-const CALLS: [Target; 18] = {
+const CALLS: [Target; 20] = {
     use Bound::{AtLeast, AtMost};
-    use Kind::{Call, Objects, Priority, Rate, Stream};
+    use Kind::{Call, Objects, Priority, Rate, Stream, Tls};
     use Statistic::{P50, P99};
     const RATED: Case = kind::SMALL.every(kind::RATE_PERIOD_NS);
     const URGENT: Case = kind::SMALL.every(kind::PRIORITY_PERIOD_NS);
@@ -120,6 +164,28 @@ const CALLS: [Target; 18] = {
             P50,
             AtMost(2.5),
         ),
+        Target {
+            variant: Variant::Tls,
+            ..target(
+                "two-way 64 B over TLS, p50 over plain TCP",
+                Tls,
+                kind::SMALL.beside(Beside::PlainCalls),
+                P50,
+                AtMost(1.35),
+            )
+        },
+        Target {
+            variant: Variant::Tls,
+            over: Over::Peer(OMNIORB),
+            bound: None,
+            ..target(
+                "two-way 64 B over TLS, p50 over omniORB's over SSL",
+                Tls,
+                kind::SMALL,
+                P50,
+                AtMost(1.0),
+            )
+        },
         target(
             "one call every 10 ms, p50 over raw TCP",
             Rate,

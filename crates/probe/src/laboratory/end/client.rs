@@ -5,7 +5,7 @@ use deckwatch_orb::{Orb, SystemException};
 
 use super::commands::{Command, Samples};
 use super::load::call_together;
-use super::server::{builder, corba_priority};
+use super::server::{builder_with_tls, corba_priority};
 use super::{EndPlan, Role, refused, words};
 use crate::bench::Operation;
 use crate::laboratory::error::LaboratoryError;
@@ -14,12 +14,14 @@ use crate::laboratory::payload::{element, plain};
 
 /// A sealed ORB and the object that it calls.
 fn client(reference: &str, plan: &EndPlan) -> Result<(Orb, BenchRef), LaboratoryError> {
-    let mut builder = builder(plan);
+    let mut builder = builder_with_tls(plan)?;
     if plan.variant.spins() {
         builder = builder.spinning_calls(SPIN_FOREVER);
     }
     let orb = builder.build().map_err(refused("The ORB"))?;
-    let object = referred(&orb, reference)?;
+    // A server that is attacked prints further references.
+    let object = reference.split(',').next().unwrap_or_default();
+    let object = referred(&orb, object)?;
     orb.seal();
     Ok((orb, object))
 }

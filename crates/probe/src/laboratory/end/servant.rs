@@ -199,7 +199,6 @@ impl Subject for LaboratoryServant {
 }
 
 /// A servant of the bench without inserted work.
-#[cfg(test)]
 pub(crate) fn of_bench() -> Arc<dyn deckwatch_orb::Servant> {
     use crate::laboratory::idl::deckwatch_bench::BenchSkeleton;
     let shared = Arc::new(Shared::new(Inserted::Nothing));

@@ -13,6 +13,7 @@ use super::factoring::Factoring;
 use super::servant::{LaboratoryServant, Shared};
 use super::subjects::ActiveSubjects;
 use super::{EndPlan, answer_questions, greet, place, refused};
+use crate::laboratory::certificates;
 use crate::laboratory::error::LaboratoryError;
 use crate::laboratory::idl::deckwatch_bench::BenchSkeleton;
 use crate::laboratory::idl::experiment::SubjectsSkeleton;
@@ -52,8 +53,12 @@ fn start(plan: &EndPlan) -> Result<Orb, LaboratoryError> {
     if plan.lanes.is_some() {
         let _ = limit_real_time(REAL_TIME_UNBLOCKED_MAX);
     }
-    let mut builder = builder(plan)
-        .listen(plan.listen.as_deref().unwrap_or("127.0.0.1:0"))
+    let usual = match plan.certificates {
+        Some(_) => "tls:127.0.0.1:0",
+        None => "127.0.0.1:0",
+    };
+    let mut builder = builder_with_tls(plan)?
+        .listen(plan.listen.as_deref().unwrap_or(usual))
         .map_err(refused("The endpoint"))?
         .on_thread_start(move || place(fifo));
     if plan.variant == Variant::SharedPoller {
@@ -80,6 +85,15 @@ pub(super) fn builder(plan: &EndPlan) -> OrbBuilder {
         (Some(_), None) => builder.scheduling(Scheduling::Other),
         (Some(_), Some(_)) => builder.priority_mapping(Direct(Scheduling::Fifo)),
     }
+}
+
+/// As [`builder`], with the plan's certificates.
+pub(super) fn builder_with_tls(plan: &EndPlan) -> Result<OrbBuilder, LaboratoryError> {
+    let builder = builder(plan);
+    let Some(folder) = &plan.certificates else {
+        return Ok(builder);
+    };
+    Ok(builder.tls(&certificates::load(folder)?))
 }
 
 /// Activates as many objects as the plan says and writes their references to its file. Returns the first reference.

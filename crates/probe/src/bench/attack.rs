@@ -1,0 +1,53 @@
+//! What a peer does to a server beside the measured calls of the high lane.
+
+/// One kind of attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attack {
+    /// Names whose context is at a server that never answers are resolved.
+    OutwardCalls,
+    /// Names whose context is at a host name without an address are resolved.
+    HostNames,
+    /// A consumer that never reads, and a supplier of events of 1 MiB.
+    SilentConsumer,
+    /// Connections, each with a part of a request, as many as a listener accepts.
+    Connections,
+    /// Large requests without their last octet, as many as the inbound bound permits.
+    UnfinishedMessages,
+    /// Shared-memory connections that never send a request, as many as a listener accepts.
+    SharedMemory,
+    /// CancelRequests behind the first fragment of a request.
+    Cancels,
+}
+
+impl Attack {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 7] = [
+        Self::OutwardCalls,
+        Self::HostNames,
+        Self::SilentConsumer,
+        Self::Connections,
+        Self::UnfinishedMessages,
+        Self::SharedMemory,
+        Self::Cancels,
+    ];
+
+    /// Its name in commands and tables.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::OutwardCalls => "outward-calls",
+            Self::HostNames => "host-names",
+            Self::SilentConsumer => "silent-consumer",
+            Self::Connections => "connections",
+            Self::UnfinishedMessages => "unfinished-messages",
+            Self::SharedMemory => "shared-memory",
+            Self::Cancels => "cancels",
+        }
+    }
+
+    /// The attack of that name.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|attack| attack.word() == word)
+    }
+}

@@ -1,0 +1,326 @@
+//! A peer that attacks a server of [`super::attacked`], without pause until its time is over. Its connections have
+//! several addresses of loopback, so that it is not bounded by the share of one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deckwatch_cdr::{Any, EncodeError, Write, Writer};
+use deckwatch_event::client::Connected;
+use deckwatch_event::{cos_event_channel_admin as cos, cos_event_comm::PushConsumerRef};
+use deckwatch_giop::ior::IiopProfile;
+use deckwatch_giop::{Format, Ior, RequestHeader, Response, Target, write_cancel_request};
+use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
+use deckwatch_orb::transport::{Endpoint, SocketTransport, StreamOptions, Transport as _};
+use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_os::clock::monotonic_ns;
+use deckwatch_os::process::raise_open_files;
+use deckwatch_os::stream::StreamSocket;
+
+use super::commands::{Command, Samples};
+use super::{EndPlan, refused, words};
+use crate::bench::Attack;
+use crate::laboratory::error::LaboratoryError;
+use crate::limits::{ATTACKED_CONNECTIONS, END_PATIENCE};
+
+/// A peer with one kind of attack.
+pub(super) struct Attacker {
+    attack: Attack,
+    orb: Orb,
+    /// Addresses and keys of the low lane's object and of the root context.
+    low: IiopProfile,
+    naming: IiopProfile,
+    channel: ObjectRef,
+    shared: Option<Endpoint>,
+    /// Reads nothing and answers nothing.
+    silent: Silent,
+}
+
+impl Attacker {
+    /// Prepares an attack on the server that has printed the plan's reference.
+    pub(super) fn new(plan: &EndPlan) -> Result<Self, LaboratoryError> {
+        let _ = raise_open_files();
+        let absent = || refused("The reference")("a part of it is missing");
+        let attack = plan.attack.ok_or_else(absent)?;
+        let text = plan.reference.as_deref().unwrap_or_default();
+        let parts: Vec<&str> = text.split(',').collect();
+        let [_, low, channel, naming, shared] = parts[..] else {
+            return Err(absent());
+        };
+        let orb = Orb::builder().build().map_err(refused("The ORB"))?;
+        let object = |text: &str| {
+            let object = orb.string_to_object(text).map_err(refused("The reference"));
+            object?.ok_or_else(absent)
+        };
+        let silent = Silent::start().map_err(refused("The silent server"))?;
+        if matches!(attack, Attack::OutwardCalls | Attack::HostNames) {
+            bind_names(&orb, attack, object(naming)?, silent.port)?;
+        }
+        Ok(Self {
+            attack,
+            low: profile(low)?,
+            naming: profile(naming)?,
+            channel: object(channel)?,
+            shared: shared.parse().ok(),
+            silent,
+            orb,
+        })
+    }
+
+    /// Attacks for the time of the command.
+    pub(super) fn run(&self, command: &Command, samples: &mut Samples) -> Result<(), String> {
+        let begin_ns = monotonic_ns();
+        let until_ns = begin_ns + command.budget_ns;
+        let steps = match self.attack {
+            Attack::OutwardCalls | Attack::HostNames => self.resolve(until_ns)?,
+            Attack::SilentConsumer => self.push_events(until_ns)?,
+            Attack::Connections => self.connect(until_ns)?,
+            Attack::UnfinishedMessages => self.send_unfinished(until_ns)?,
+            Attack::SharedMemory => self.connect_shared(until_ns)?,
+            Attack::Cancels => self.cancel(until_ns)?,
+        };
+        self.silent.forget();
+        if steps == 0 {
+            return Err("the attack had no effect".to_owned());
+        }
+        samples.set_sum(steps, (monotonic_ns() - begin_ns).unsigned_abs());
+        Ok(())
+    }
+
+    /// Resolves names of the naming service that lead out of it, and waits for no reply.
+    fn resolve(&self, until_ns: i64) -> Result<u64, String> {
+        let mut held = Held::of(OUTWARD_HELD);
+        attack_until(until_ns, |step| {
+            let name = [component(step % NAMES), component(0)];
+            let message = request(&self.naming, "resolve", |w| name.to_vec().write(w))?;
+            held.write(&self.naming, step, &message)
+        })
+    }
+
+    /// Pushes large events to a channel whose only consumer reads nothing.
+    fn push_events(&self, until_ns: i64) -> Result<u64, String> {
+        let channel = cos::EventChannelRef::unchecked_narrow(self.channel.clone());
+        let obtain = cos::ConsumerAdminRef::obtain_push_supplier;
+        let consumed = Connected::obtain(channel.for_consumers(), obtain, END_PATIENCE);
+        let consumed = consumed.map_err(words)?;
+        let url = format!("corbaloc::127.0.0.1:{}/consumer", self.silent.port);
+        let own = self.orb.string_to_object(&url).map_err(words)?;
+        let own = own.map(PushConsumerRef::unchecked_narrow);
+        consumed
+            .connect_push_consumer(own.as_ref())
+            .map_err(words)?;
+        let obtain = cos::SupplierAdminRef::obtain_push_consumer;
+        let supplied = Connected::obtain(channel.for_suppliers(), obtain, END_PATIENCE);
+        let supplied = supplied.map_err(words)?;
+        supplied.connect_push_supplier(None).map_err(words)?;
+        let event = Any::from_value(&vec![3_u8; EVENT_SIZE]).map_err(words)?;
+        attack_until(until_ns, |_| supplied.push(&event).map_err(words))
+    }
+
+    /// Takes places at the low lane's listener, each with a part of a request.
+    fn connect(&self, until_ns: i64) -> Result<u64, String> {
+        let message = request(&self.low, "ping", |_| Ok(()))?;
+        let mut held = Held::of(ATTACKED_CONNECTIONS + ATTACKED_CONNECTIONS / 2);
+        attack_until(until_ns, |step| {
+            held.write(&self.low, step, &message[..HALF_HEADER])
+        })
+    }
+
+    /// Sends requests of some megabytes without their last octet.
+    fn send_unfinished(&self, until_ns: i64) -> Result<u64, String> {
+        let argument = vec![7_u8; UNFINISHED_SIZE];
+        let message = request(&self.low, "sink_octets", |w| argument.write(w))?;
+        let mut held = Held::of(UNFINISHED_HELD);
+        attack_until(until_ns, |step| {
+            held.write(&self.low, step, &message[..message.len() - 1])
+        })
+    }
+
+    /// Makes connections through shared memory that stay silent. All are dropped once no more is accepted.
+    fn connect_shared(&self, until_ns: i64) -> Result<u64, String> {
+        let endpoint = self.shared.as_ref().ok_or("no endpoint of shared memory")?;
+        let transport = SocketTransport::default();
+        let mut held = Vec::new();
+        attack_until(until_ns, |_| {
+            match transport.connect(endpoint, &StreamOptions::default(), None) {
+                Ok(stream) if held.len() < SHARED_HELD => held.push(stream),
+                _ => held.clear(),
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends the first fragment of a request, then CancelRequests for others.
+    fn cancel(&self, until_ns: i64) -> Result<u64, String> {
+        let mut message = request(&self.low, "sink_octets", |w| vec![7_u8; 1_024].write(w))?;
+        // The flag for more fragments.
+        message[6] |= 2;
+        let mut id = 1_000;
+        while message.len() < CANCELS_SIZE {
+            write_cancel_request(&mut message, format(), id).map_err(words)?;
+            id += 1;
+        }
+        let mut held = Held::of(CANCELS_HELD);
+        attack_until(until_ns, |step| held.write(&self.low, step, &message))
+    }
+}
+
+/// Connections of an attack; the oldest ends for the next.
+struct Held {
+    streams: Vec<StreamSocket>,
+    count_max: usize,
+}
+
+impl Held {
+    fn of(count_max: usize) -> Self {
+        Self {
+            streams: Vec::with_capacity(count_max),
+            count_max,
+        }
+    }
+
+    /// Connects from one of several addresses and writes as much as the server takes: it may close the connection
+    /// early, or not accept it in time.
+    fn write(&mut self, to: &IiopProfile, step: u64, octets: &[u8]) -> Result<(), String> {
+        let place = usize::try_from(step).unwrap_or(0) % self.count_max;
+        let from = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2 + (step % ADDRESSES) as u8));
+        let address = SocketAddr::new(to.host.parse().map_err(words)?, to.port);
+        let deadline_ns = (monotonic_ns() + WAIT_NS).unsigned_abs();
+        let Ok(stream) = StreamSocket::connect_from(from, address, Some(deadline_ns)) else {
+            return Ok(());
+        };
+        // A refused write is what an attack expects.
+        let _ = stream.write_all(octets, Some(deadline_ns));
+        match self.streams.get_mut(place) {
+            Some(oldest) => *oldest = stream,
+            None => self.streams.push(stream),
+        }
+        Ok(())
+    }
+}
+
+/// A server that accepts connections, reads nothing and never answers.
+struct Silent {
+    port: u16,
+    held: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Silent {
+    fn start() -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&held);
+        std::thread::Builder::new().spawn(move || {
+            for stream in listener.incoming().flatten() {
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(stream);
+            }
+        })?;
+        Ok(Self { port, held })
+    }
+
+    /// Ends all connections.
+    fn forget(&self) {
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// Repeats `step` with its number until the time is over. Returns how often.
+fn attack_until(
+    until_ns: i64,
+    mut step: impl FnMut(u64) -> Result<(), String>,
+) -> Result<u64, String> {
+    let mut steps = 0;
+    while monotonic_ns() < until_ns {
+        step(steps)?;
+        steps += 1;
+    }
+    Ok(steps)
+}
+
+/// Binds contexts that lead to the silent server, or each to a host name that has no address.
+fn bind_names(
+    orb: &Orb,
+    attack: Attack,
+    root: ObjectRef,
+    port: u16,
+) -> Result<(), LaboratoryError> {
+    let root = NamingContextRef::unchecked_narrow(root);
+    for number in 0..NAMES {
+        let url = match attack {
+            Attack::HostNames => format!("corbaloc::bench-{number}.invalid:2809/NameService"),
+            _ => format!("corbaloc::127.0.0.1:{port}/NameService"),
+        };
+        let there = orb.string_to_object(&url).map_err(refused("The name"))?;
+        let there = there.map(NamingContextRef::unchecked_narrow);
+        root.bind_context(&[component(number)], there.as_ref())
+            .map_err(refused("The naming service"))?;
+    }
+    Ok(())
+}
+
+fn component(number: u64) -> NameComponent {
+    NameComponent {
+        id: format!("name-{number}"),
+        kind: String::new(),
+    }
+}
+
+fn profile(reference: &str) -> Result<IiopProfile, LaboratoryError> {
+    let ior: Ior = reference.parse().map_err(refused("The reference"))?;
+    let profile = ior.iiop_profiles().flatten().next();
+    profile.ok_or_else(|| refused("The reference")("it has no IIOP profile"))
+}
+
+/// A request.
+fn request(
+    to: &IiopProfile,
+    operation: &str,
+    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<Vec<u8>, String> {
+    let mut buffer = Vec::new();
+    let header = RequestHeader {
+        id: 7,
+        response: Response::Outcome,
+        target: Target::Key(&to.object_key),
+        operation,
+        contexts: &[],
+    };
+    let open = header.begin(&mut buffer, format()).map_err(words)?;
+    arguments(&mut open.writer(&mut buffer)).map_err(words)?;
+    open.finish(&mut buffer).map_err(words)?;
+    Ok(buffer)
+}
+
+fn format() -> Format {
+    Format {
+        size_max: usize::MAX,
+        ..Format::default()
+    }
+}
+
+/// Addresses of loopback that the connections come from.
+const ADDRESSES: u64 = 8;
+/// Names that lead out of the naming service.
+const NAMES: u64 = 32;
+/// Connections that wait for the reply of a name.
+const OUTWARD_HELD: usize = 256;
+/// Octets of an event.
+const EVENT_SIZE: usize = 1 << 20;
+/// Octets of a request that is not finished, nearly the largest message, and how many are held: more than the inbound
+/// bound of a lane has room for.
+const UNFINISHED_SIZE: usize = 15 << 20;
+const UNFINISHED_HELD: usize = 32;
+/// Octets of a request that are less than its header.
+const HALF_HEADER: usize = 20;
+/// Connections through shared memory, more than a lane accepts.
+const SHARED_HELD: usize = 600;
+/// Octets of CancelRequests behind a fragment, and connections that have them.
+const CANCELS_SIZE: usize = 64 << 10;
+const CANCELS_HELD: usize = 16;
+/// How long a connection may wait for its server.
+const WAIT_NS: i64 = 100_000_000;

@@ -438,6 +438,47 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_laid_out_as_the_sources_of_tao_write_it_offers_tls() {
+        // Constructed, not recorded from a TAO: the order and the values of the components are those in its sources
+        // (`SSLIOP_Acceptor.cpp`, with both ports and the default protection), little-endian.
+        let profile = [
+            &[1, 1, 2, 0][..], // byte order, IIOP 1.2
+            &[9, 0, 0, 0],
+            b"nav.ship\0\0",
+            &[0xf9, 0x0a], // port 2809
+            &[4, 0, 0, 0, 0x14, 1, 0x0f, 0],
+            &[4, 0, 0, 0],
+            &[0, 0, 0, 0, 8, 0, 0, 0], // ORB type
+            &[1, 0, 0, 0, 0, b'O', b'A', b'T'],
+            &[1, 0, 0, 0, 20, 0, 0, 0], // code sets
+            &[1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 9, 1, 1, 0, 0, 0, 0, 0],
+            &[20, 0, 0, 0, 8, 0, 0, 0], // SSL: supports 0xa6, requires 0x86, port 2810
+            &[1, 0, 0xa6, 0, 0x86, 0, 0xfa, 0x0a],
+            // The SSL component of the profile's second endpoint, at port 2811: TAO's own tag.
+            &[1, b'O', b'A', b'T', 14, 0, 0, 0],
+            &[1, 0, 0, 0, 1, 0, 0, 0, 0xa6, 0, 0x86, 0, 0xfb, 0x0a],
+        ]
+        .concat();
+        let size = u32::try_from(profile.len()).unwrap().to_le_bytes();
+        let octets = [
+            &[1, 0, 0, 0, 13, 0, 0, 0][..],
+            b"IDL:Echo:1.0\0\0\0\0",
+            &[1, 0, 0, 0, 0, 0, 0, 0],
+            &size,
+            &profile,
+        ]
+        .concat();
+        let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        let ior: super::super::Ior = format!("IOR:{digits}").parse().unwrap();
+        let profile = ior.iiop_profiles().next().unwrap().unwrap();
+        assert_eq!((profile.host.as_str(), profile.port), ("nav.ship", 2809));
+        assert_eq!(profile.components.len(), 4);
+        let expected = [("nav.ship".to_owned(), 2810)];
+        assert_eq!(profile.tls_addresses(), expected);
+        assert!(profile.requires_tls(), "integrity and confidentiality");
+    }
+
+    #[test]
     fn options_are_told_in_words() {
         assert_eq!(option_words(0), "nothing");
         assert_eq!(

@@ -96,7 +96,9 @@ fn calls_over_tls_are_compared_with_plain_ones() {
 
 #[test]
 fn high_lane_is_called_under_each_attack_beside_a_server_that_nobody_attacks() {
-    let document = quick("attacks", &[]);
+    let words = ["attacks", "--rounds", "1", "--run-time", "30ms"];
+    let words = [&words[..], &["--condition", "default"]].concat();
+    let (document, _) = bench("bench-attacks", &words);
     check_one_pair(&document, 7);
     for of in ours(&document) {
         assert_eq!(end(of, "load").differs, None, "{}", of.case);

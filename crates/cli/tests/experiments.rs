@@ -67,6 +67,7 @@ fn value(measurement: &Measurement, name: &str) -> f64 {
 fn each_command_says_what_it_measures_and_how() {
     for name in [
         "bench call",
+        "bench attacks",
         "sweep",
         "invert",
         "costs",

@@ -17,6 +17,10 @@ pub(super) struct Session {
     failure: Option<TransportError>,
     /// A record of TLS has arrived: the peer speaks it.
     has_spoken: bool,
+    /// Octets of plaintext that are decrypted and not read.
+    plaintext: usize,
+    /// The peer's farewell has arrived.
+    has_parted: bool,
 }
 
 /// Where records go: takes what there is room for.
@@ -59,6 +63,8 @@ impl Session {
             holds_back: false,
             failure: None,
             has_spoken: false,
+            plaintext: 0,
+            has_parted: false,
         }
     }
 
@@ -121,19 +127,21 @@ impl Session {
         parts: &[IoSlice<'_>],
         mut skipped: usize,
     ) -> Result<usize, TransportError> {
+        let mut rest = parts.iter().filter_map(|part| {
+            let skip = skipped.min(part.len());
+            skipped -= skip;
+            Some(&part[skip..]).filter(|left| !left.is_empty())
+        });
+        let (first, second) = (rest.next().unwrap_or_default(), rest.next());
         let mut writer = self.tls.writer();
-        let written = if let [part] = parts {
-            writer.write(&part[skipped..])
-        } else {
-            let mut rest = Vec::with_capacity(parts.len());
-            for part in parts {
-                let skip = skipped.min(part.len());
-                skipped -= skip;
-                if skip < part.len() {
-                    rest.push(IoSlice::new(&part[skip..]));
-                }
+        let written = match second {
+            // Most messages are in one piece. A list of several is allocated, here and in `rustls`.
+            None => writer.write(first),
+            Some(second) => {
+                let all = [first, second].into_iter().chain(rest);
+                let all: Vec<_> = all.map(IoSlice::new).collect();
+                writer.write_vectored(&all)
             }
-            writer.write_vectored(&rest)
         };
         match written {
             Ok(count) if count != 0 => Ok(count),
@@ -143,7 +151,7 @@ impl Session {
 
     /// Reads plaintext that has been decrypted. `None`: there is none now. 0: the peer has ended the connection.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
-        match self.tls.reader().read(into) {
+        match self.read(into) {
             Ok(count) => Ok(Some(count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.failure {
                 None => Ok(None),
@@ -170,13 +178,19 @@ impl Session {
                 Ok(_) => {}
                 Err(_) => return Err(self.fail(TransportError::Broken, room)),
             }
-            if let Err(error) = self.tls.process_new_packets() {
-                let fact = fact(&error, self.has_spoken);
-                return Err(self.fail(fact, room));
+            match self.tls.process_new_packets() {
+                Ok(state) => {
+                    self.plaintext = state.plaintext_bytes_to_read();
+                    self.has_parted = state.peer_has_closed();
+                }
+                Err(error) => {
+                    let fact = fact(&error, self.has_spoken);
+                    return Err(self.fail(fact, room));
+                }
             }
             self.has_spoken = true;
-            while written < into.len() {
-                match self.tls.reader().read(&mut into[written..]) {
+            while written < into.len() && self.plaintext != 0 {
+                match self.read(&mut into[written..]) {
                     Ok(0) | Err(_) => break,
                     Ok(count) => written += count,
                 }
@@ -195,12 +209,14 @@ impl Session {
     }
 
     /// Whether a read would return at once: octets, the peer's farewell, or a failure.
-    pub(super) fn holds(&mut self) -> bool {
-        if self.failure.is_some() {
-            return true;
-        }
-        let state = self.tls.process_new_packets();
-        state.is_ok_and(|state| state.plaintext_bytes_to_read() != 0 || state.peer_has_closed())
+    pub(super) fn holds(&self) -> bool {
+        self.failure.is_some() || self.plaintext != 0 || self.has_parted
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.tls.reader().read(into)?;
+        self.plaintext = self.plaintext.saturating_sub(count);
+        Ok(count)
     }
 
     /// Says farewell, as far as there is room.

@@ -86,6 +86,11 @@ pub const SHARED_MEMORY_CONNECTIONS_MAX: usize = 512;
 /// Connections that a thread accepts before it handles other events again.
 pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 
+/// Octets that one read of a connection takes at most. On kernels without preemption (the server kinds of most
+/// distributions) a thread of a higher lane on the same processor waits until the kernel has copied them all: some tens
+/// of microseconds. A message of 64 KiB with its header fits.
+pub const READ_SIZE_MAX: usize = 128 << 10;
+
 /// Reads of one connection before a thread handles the others again.
 pub const READS_PER_TURN_MAX: usize = 8;
 

@@ -13,7 +13,7 @@ use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
 
 use crate::accounts::{Account, Bound};
 use crate::budget::OverBudget;
-use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE};
+use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, READ_SIZE_MAX};
 use crate::slab::Slab;
 use crate::transport::Instant64;
 use crate::wire;
@@ -174,7 +174,7 @@ impl Inbound {
         self.begun
     }
 
-    /// Room to read into, never empty. It doubles as octets arrive, whatever size a header claims. Behind a large
+    /// Room to read into, never empty and at most [`READ_SIZE_MAX`]. It doubles as octets arrive, whatever size a header claims. Behind a large
     /// message it ends with the next header, so that less of the next message must be moved to the front.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Inbound {
         } else {
             room.len()
         };
-        let end = end.min(room.len());
+        let end = end.min(room.len()).min(READ_SIZE_MAX);
         Ok(&mut room[..end])
     }
 

@@ -99,6 +99,25 @@ fn behind_a_large_message_no_more_than_the_next_header_is_read() {
 }
 
 #[test]
+fn no_read_of_a_large_message_is_longer_than_a_higher_lane_may_wait() {
+    let slab = Slab::new(BUFFER_SIZE, 0);
+    let mut inbound = Inbound::new(SIZE_MAX, None);
+    let octets = message(SIZE_MAX - HEADER_SIZE);
+    let mut longest = 0;
+    let mut rest = &octets[..];
+    while !rest.is_empty() {
+        let room = inbound.space(&slab).unwrap().len();
+        longest = longest.max(room);
+        let count = room.min(rest.len());
+        put(&mut inbound, &slab, &rest[..count]);
+        rest = &rest[count..];
+    }
+    assert_eq!(longest, READ_SIZE_MAX);
+    let place = inbound.poll_message().unwrap().unwrap();
+    assert!(inbound.message(place) == octets);
+}
+
+#[test]
 fn an_idle_connection_holds_no_buffer() {
     let slab = Slab::new(BUFFER_SIZE, 0);
     let mut inbound = Inbound::new(SIZE_MAX, None);

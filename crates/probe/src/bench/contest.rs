@@ -3,6 +3,9 @@
 
 use std::path::PathBuf;
 
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::IiopProfile;
+
 use super::attack::Attack;
 use super::case::{Beside, Case};
 use super::command::{Buffers, Command};
@@ -420,9 +423,28 @@ fn contender(
             });
         }
     };
+    let other = start(session, subject, name, programs, shape)?;
+    if subject.kind == Kind::Tls {
+        require_tls(&other)?;
+    }
     Ok(Contender {
         alone: Some(system),
-        system: start(session, subject, name, programs, shape)?,
+        system: other,
+    })
+}
+
+/// Refuses a server that is not called over TLS: its result would be taken for one of TLS.
+fn require_tls(system: &System) -> Result<(), LaboratoryError> {
+    let ior: Result<Ior, _> = system.first_reference().parse();
+    let profile = ior
+        .ok()
+        .and_then(|ior| ior.iiop_profiles().flatten().next());
+    if profile.is_some_and(|it: IiopProfile| it.requires_tls() && !it.tls_addresses().is_empty()) {
+        return Ok(());
+    }
+    Err(LaboratoryError::EndFailed {
+        what: format!("The server of {}", system.name),
+        reason: "its reference does not require TLS".to_owned(),
     })
 }
 

@@ -146,7 +146,7 @@ fn options(random: &mut Random, orb: &Orb) -> (RtChannelOptions, QueueOptions) {
             },
             admits: false,
         };
-        let service = SchedulingService::start_with(orb, options, operations());
+        let service = SchedulingService::start_with(orb, options, operations(), None);
         let range = (NativePriority(1), NativePriority(49));
         Scheduling::of_service(&service.expect("a service"), range)
     });

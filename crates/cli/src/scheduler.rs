@@ -7,8 +7,9 @@ use deckwatch_event::{SchedulerOptions, SchedulingService};
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::cos_naming::NamingContextRef;
 use deckwatch_scenario::mission::DurationText;
-use deckwatch_sched::{Settings, Strategy};
+use deckwatch_sched::{Operations, Settings, Strategy};
 
+use crate::guarded::{GuardArgs, Refusals};
 use crate::output::errln;
 use crate::overruns::Overruns;
 use crate::serve::ServeArgs;
@@ -17,7 +18,7 @@ use crate::serve::ServeArgs;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  deckwatch scheduler --listen 10.1.0.5:10015 --names corbaloc::ship:2809/NameService
+  deckwatch scheduler --listen 10.1.0.5:10015 --access ship-access.toml --names corbaloc::ship:2809/NameService
   deckwatch scheduler --strategy muf --overhead 20us --admit --ior-file scheduler.ior
   deckwatch call --idl idl/rtec/RtecScheduler.idl corbaloc::ship:10015/ScheduleService \\
       RtecScheduler::Scheduler::get_rt_info_set
@@ -25,10 +26,14 @@ Examples:
 
 Consumers report the execution times of their handlers (idl/rtec/execution_times.idl). An operation that takes longer
 than it declares is named on standard error and in the anomalies of compute_scheduling.
+Without --access, this host may do everything, and others may read the schedule. In an access file the service is named
+`schedule`: `observe` reads it, `supply` reports execution times, `administer` declares and computes.
 It ends with SIGINT or SIGTERM. `deckwatch schedule FILE` computes a schedule without a service.")]
 pub(crate) struct Args {
     #[command(flatten)]
     serve: ServeArgs,
+    #[command(flatten)]
+    guard: GuardArgs,
     /// Bind the service to this name; contexts on the way are made
     #[arg(long, value_name = "NAME", requires = "names", default_value = SchedulingService::NAME)]
     bind: String,
@@ -50,7 +55,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let orb = args.serve.orb(None, None)?;
+    let access = args.guard.access(None, None)?;
+    let audit = args.guard.audit()?;
+    let orb = args.serve.orb(audit.as_ref(), None)?;
+    args.serve.reload_with(&args.guard);
     let options = SchedulerOptions {
         settings: Settings {
             strategy: Strategy::named(&args.strategy).unwrap_or_default(),
@@ -59,7 +67,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
         admits: args.admit,
     };
-    let service = SchedulingService::start(&orb, options)?;
+    let service =
+        SchedulingService::start_with(&orb, options, Operations::default(), Some(access))?;
     if let Some(names) = &args.names {
         let names = crate::reference::target(&orb, names)?;
         bind_with_contexts(
@@ -70,11 +79,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         )
         .with_context(|| format!("cannot bind {}", args.bind))?;
     }
-    let overruns = Overruns::default();
+    let (overruns, refusals) = (Overruns::default(), Refusals::default());
     args.serve.serve(&orb, service.reference().object(), || {
         overruns.look(&service);
+        refusals.look(|| service.take_refusals());
         false
     })?;
+    refusals.print(service.take_refusals());
+    if let Some(audit) = &audit {
+        audit.close();
+    }
     Overruns::print(&service);
     let counts = service.counts();
     errln!(

@@ -11,7 +11,9 @@ use deckwatch_event::rtec_event_channel_admin::{
 use deckwatch_event::rtec_event_comm::{
     Event, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
 };
-use deckwatch_event::rtec_scheduler::{CriticalityT, ImportanceT, InfoTypeT, SchedulerRef};
+use deckwatch_event::rtec_scheduler::{
+    CriticalityT, ImportanceT, InfoTypeT, SchedulerCreateError, SchedulerRef,
+};
 use deckwatch_orb::{
     Ior, Orb, Policy, SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind,
 };
@@ -272,6 +274,37 @@ fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
         "connects refused by the schedule 1",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+#[test]
+fn table_of_a_channel_guards_its_schedule_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        file.display().to_string()
+    };
+    let schedule =
+        "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n";
+    let schedule = file("s.toml", schedule);
+    let table = "[[allow]]\nwho = [\"this-host\"]\nmay = [\"supply\", \"consume\", \"observe\"]\n";
+    let table = file("access.toml", table);
+    let own = ["channel", "--real-time", "--priority-fallback"];
+    let channel = [&own[..], &["--schedule", &schedule, "--access", &table]].concat();
+    for words in [&channel[..], &["scheduler", "--access", &table]] {
+        let served = Serving::start(words);
+        let orb = client();
+        let at = format!("corbaloc::{}/ScheduleService", served.address());
+        let scheduler = orb.string_to_object(&at).expect("a reference");
+        let scheduler = SchedulerRef::unchecked_narrow(scheduler.expect("not nil"));
+        scheduler.get_rt_info_set().expect("it may be read");
+        let refused = scheduler.create("flood");
+        let Err(SchedulerCreateError::System(exception)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(exception.kind, Kind::NoPermission, "{exception}");
+        assert!(scheduler.lookup("flood").is_err(), "it is declared");
     }
 }
 

@@ -9,6 +9,7 @@
 //! which wrap at 429 s; here nothing wraps. `set` and `set_seq` replace the attributes of an operation, as `reset` does;
 //! TAO keeps several tuples of attributes beside each other.
 
+mod access;
 mod convert;
 mod measured;
 mod servant;
@@ -17,7 +18,9 @@ pub(crate) use convert::{UNIT_NS, handle, mirrored};
 
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
+use deckwatch_orb::{
+    Access, Guard, Orb, Policies, Refusal, SystemException, SystemExceptionKind as Kind, own_minor,
+};
 use deckwatch_sched::{
     AnomalyFact, Handle, Measurements, Operations, SchedError, Schedule, Settings, admit_change,
 };
@@ -51,26 +54,35 @@ pub struct SchedulerCounts {
     pub exceeded: u64,
 }
 
+/// The adapter of the service.
+const ADAPTER: &str = "scheduling";
+
 /// A scheduling service that serves on an ORB.
 pub struct SchedulingService {
     service: Arc<Service>,
     reference: SchedulerRef,
+    guard: Option<Arc<Guard>>,
 }
 
 impl SchedulingService {
     /// The name under which TAO registers the service with the naming service.
     pub const NAME: &'static str = "ScheduleService";
 
-    /// Activates a scheduler without operations in the ORB's root adapter. `corbaloc::HOST:PORT/ScheduleService` leads
+    /// The name of the service in access tables.
+    pub const ACCESS_NAME: &'static str = "schedule";
+
+    /// Activates a scheduler without operations in an adapter of its own. `corbaloc::HOST:PORT/ScheduleService` leads
     /// to it.
     ///
     /// # Errors
     /// The exceptions of the adapter.
     pub fn start(orb: &Orb, options: SchedulerOptions) -> Result<Self, SystemException> {
-        Self::start_with(orb, options, Operations::default())
+        Self::start_with(orb, options, Operations::default(), None)
     }
 
-    /// As [`SchedulingService::start`], with declared operations. Clients find them by their entry points.
+    /// As [`SchedulingService::start`], with declared operations, which clients find by their entry points, and with a
+    /// table that is asked before each request. The service has the name [`SchedulingService::ACCESS_NAME`] in the rules:
+    /// `observe` permits to read the schedule, `supply` to report execution times, `administer` all else.
     ///
     /// # Errors
     /// The exceptions of the adapter.
@@ -78,6 +90,7 @@ impl SchedulingService {
         orb: &Orb,
         options: SchedulerOptions,
         operations: Operations,
+        access: Option<Access>,
     ) -> Result<Self, SystemException> {
         let service = Arc::new(Service {
             options,
@@ -86,7 +99,15 @@ impl SchedulingService {
                 ..State::default()
             }),
         });
-        let poa = orb.root_poa()?;
+        let root_poa = orb.root_poa()?;
+        let manager = root_poa.the_poa_manager();
+        let poa = root_poa
+            .create_poa(ADAPTER, Some(manager), &Policies::default())
+            .map_err(system)?;
+        let guard = access.map(|access| access::guard(orb, access));
+        if let Some(guard) = &guard {
+            poa.set_guard(guard)?;
+        }
         let scheduler = Arc::new(SchedulerSkeleton::new(service.clone()));
         let measured = Arc::new(MeasuredTimesSkeleton::new(service.clone()));
         let servant = Beside::new(scheduler, measured, measured::OPERATIONS);
@@ -96,7 +117,15 @@ impl SchedulingService {
         Ok(Self {
             service,
             reference: SchedulerRef::unchecked_narrow(reference),
+            guard,
         })
+    }
+
+    /// What the table before the service has refused since the last call, and the count of all refusals.
+    #[must_use]
+    pub fn take_refusals(&self) -> (Vec<Refusal>, u64) {
+        let guard = self.guard.as_ref();
+        guard.map_or_else(Default::default, |it| (it.take_refusals(), it.refused()))
     }
 
     /// Returns its reference.

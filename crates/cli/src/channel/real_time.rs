@@ -156,7 +156,7 @@ impl RealTimeArgs {
                 LaneFull::New => QueueFull::DropNew,
             },
         };
-        let scheduled = self.schedule.start(orb, queue)?;
+        let scheduled = self.schedule.start(orb, queue, common.access.clone())?;
         let dispatching = match &self.dispatching {
             _ if let Some(scheduled) = &scheduled => scheduled.dispatching.clone(),
             How::Reactive => Dispatching::Reactive,

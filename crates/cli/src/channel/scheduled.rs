@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use deckwatch_event::dispatch::{Dispatching, QueueOptions};
 use deckwatch_event::rt::{Scheduling, SchedulingError};
 use deckwatch_event::{SchedulerOptions, SchedulingService};
-use deckwatch_orb::{NativePriority, Orb};
+use deckwatch_orb::{Access, NativePriority, Orb, Refusal};
 use deckwatch_scenario::schedule::ScheduleFile;
 
 use crate::output::errln;
@@ -80,6 +80,12 @@ impl Scheduled {
         }
     }
 
+    /// What the access table before the schedule has refused since the last call, and the count of all refusals.
+    pub(super) fn take_refusals(&self) -> (Vec<Refusal>, u64) {
+        let service = self.service.as_ref();
+        service.map_or_else(Default::default, SchedulingService::take_refusals)
+    }
+
     /// Prints all operations that exceed their declared execution time.
     pub(super) fn print_overruns(&self) {
         if let Some(service) = &self.service {
@@ -94,6 +100,7 @@ impl ScheduleArgs {
         &self,
         orb: &Orb,
         queue: QueueOptions,
+        access: Option<Access>,
     ) -> anyhow::Result<Option<Scheduled>> {
         let range = (self.lane_priorities.0, self.lane_priorities.1);
         let (scheduling, service) = match (&self.schedule, &self.scheduler) {
@@ -104,7 +111,7 @@ impl ScheduleArgs {
                     settings: file.settings,
                     admits: true,
                 };
-                let service = SchedulingService::start_with(orb, options, file.operations)?;
+                let service = SchedulingService::start_with(orb, options, file.operations, access)?;
                 (Scheduling::of_service(&service, range), Some(service))
             }
             (None, Some(reference)) => {

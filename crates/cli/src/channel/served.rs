@@ -59,7 +59,7 @@ impl Served {
 
     /// What the access table has refused since the last call, and the count of all refusals.
     pub(super) fn take_refusals(&self) -> (Vec<Refusal>, u64) {
-        let taken = match self {
+        let mut taken = match self {
             Self::Channel(channel) => channel.take_refusals(),
             Self::Factory(factory) => factory.take_refusals(),
             Self::Typed(channel) => channel.take_refusals(),
@@ -68,7 +68,19 @@ impl Served {
                 .channel()
                 .map_or_else(Vec::new, |it| it.take_refusals()),
         };
-        (taken, self.denied())
+        let (of_schedule, denied) = self.take_schedule_refusals();
+        taken.extend(of_schedule);
+        (taken, self.denied() + denied)
+    }
+
+    fn take_schedule_refusals(&self) -> (Vec<Refusal>, u64) {
+        match self {
+            Self::RealTime(it, _) => match &it.scheduled {
+                Some(scheduled) => scheduled.take_refusals(),
+                None => Default::default(),
+            },
+            _ => Default::default(),
+        }
     }
 
     /// Requests that the access table has refused.

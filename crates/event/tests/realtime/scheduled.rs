@@ -37,7 +37,7 @@ fn service(orb: &Orb, strategy: Strategy, all: &[(&str, u64, u64)]) -> Schedulin
         },
         admits: true,
     };
-    SchedulingService::start_with(orb, options, operations(all)).expect("a service")
+    SchedulingService::start_with(orb, options, operations(all), None).expect("a service")
 }
 
 const RANGE: (NativePriority, NativePriority) = (NativePriority(1), NativePriority(49));

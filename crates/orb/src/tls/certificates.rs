@@ -339,3 +339,22 @@ fn client(
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_keeps_no_session_that_a_client_could_resume_without_its_certificate() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = deckwatch_testkit::certificates::Authority::new(folder.path(), "ship");
+        let own = authority.issue("nav", &["nav.ship"]);
+        let options = TlsOptions::default()
+            .certificate(&own.chain, &own.key)
+            .authorities(authority.file());
+        let current = Current::load(&options).unwrap();
+        let config = current.server().unwrap();
+        assert_eq!(config.send_tls13_tickets, 0);
+        assert!(!config.session_storage.can_cache() && !config.ticketer.enabled());
+    }
+}

@@ -3,17 +3,17 @@
 //! Values of a process depend on the ones before them. The points are therefore cut into about [`BLOCKS`] blocks, and
 //! each block counts by its median.
 //!
-//! * Slope: the median of the slopes of all pairs of blocks (P. K. Sen, Journal of the American Statistical Association
-//!   63, 1968). Outliers and one step hardly move it.
-//! * Test: the statistic of Mann and Kendall (M. G. Kendall, Rank Correlation Methods, 1975), with the correction for
-//!   ties. Its variance is multiplied by `(1 + r) / (1 - r)`, where `r` is the correlation of one block with the next
-//!   around the slope (S. Yue and C. Wang, Water Resources Management 18, 2004). `r` is corrected for its bias and is
-//!   never taken below 0.
-//! * Segments: a process that starts anew begins a new segment, and only blocks of one segment are compared. Statistics
-//!   and variances of segments are added, as those of seasons in R. M. Hirsch, J. R. Slack and R. A. Smith, Water
-//!   Resources Research 18, 1982.
+//! * Slope: least squares through the blocks.
+//! * Interval and test: Student's. The variance of the slope is multiplied by `(1 + r) / (1 - r)`, where `r` is the
+//!   correlation of one block's residual with the next (G. E. P. Box, G. M. Jenkins and G. C. Reinsel, Time Series
+//!   Analysis, 1994). `r` is corrected for its bias and is never taken below 0. One step is a residual whose blocks
+//!   depend on each other, so that it widens the interval.
+//! * Segments: a process that starts anew begins a new segment with a level of its own. All segments have one slope.
+//!
+//! A test by ranks, that of Mann and Kendall, was tried: it does not see how small the residuals of a leak are, so that
+//! leaks whose residuals depended on each other were never proved.
 
-use statrs::distribution::{ContinuousCDF as _, Normal};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::fails_of_many;
 use crate::limits::{CONFIDENCE, TREND_BLOCKS_MIN, TREND_POINTS_MIN};
@@ -22,13 +22,14 @@ use crate::result::VerdictKind;
 /// The trend of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trend {
-    segments: Vec<Vec<Block>>,
     /// The median of all points.
     level: f64,
     /// Growth in a second.
     slope: f64,
-    /// The factor of the variance that corrects for the correlation of blocks.
-    widened: f64,
+    /// The standard error of the slope.
+    error: f64,
+    /// Degrees of freedom of that error.
+    freedom: f64,
 }
 
 /// The points of a time, as one.
@@ -69,15 +70,17 @@ impl Trend {
             .map(|segment| in_blocks(segment, length))
             .filter(|segment| segment.len() >= SEGMENT_BLOCKS_MIN)
             .collect();
-        if segments.iter().map(Vec::len).sum::<usize>() < TREND_BLOCKS_MIN {
+        let count = segments.iter().map(Vec::len).sum::<usize>();
+        if count < TREND_BLOCKS_MIN {
             return None;
         }
-        let slope = median(slopes(&segments));
+        let (slope, spread) = slope(&segments);
+        let freedom = (count - segments.len() - 1) as f64;
         Some(Self {
             level: median(points.iter().map(|point| point.1).collect()),
             slope,
-            widened: widened(&segments, slope),
-            segments,
+            error: residual_error(&segments, slope, freedom) / spread.sqrt(),
+            freedom,
         })
     }
 
@@ -96,43 +99,23 @@ impl Trend {
     /// Returns the probability that blocks whose true slope is `slope` rise as much as these, or more.
     #[must_use]
     pub fn chance_at(&self, slope: f64) -> f64 {
-        1.0 - normal(self.deviations(slope))
+        let beyond = self.slope - slope;
+        match StudentsT::new(0.0, 1.0, self.freedom) {
+            Ok(student) if self.error > 0.0 => student.sf(beyond / self.error),
+            // All blocks lie on one line.
+            _ if beyond > 0.0 => 0.0,
+            _ => 1.0,
+        }
     }
 
     /// Returns the ends of an interval of the slope. The true slope is below `low`, and above `high`, with the
     /// probability `level` each.
     #[must_use]
     pub fn ends(&self, level: f64) -> (f64, f64) {
-        let all = slopes(&self.segments);
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let beyond = (greatest - least).max(greatest.abs() * EDGE).max(EDGE);
-        let range = (least - beyond, greatest + beyond);
-        let low = edge(range, |slope| self.chance_at(slope) <= level);
-        let high = edge(range, |slope| self.chance_at(slope) < 1.0 - level);
-        (low, high)
-    }
-
-    /// Returns how many standard deviations the blocks, less `slope`, rise. It falls as `slope` grows.
-    fn deviations(&self, slope: f64) -> f64 {
-        let (mut score, mut variance) = (0.0, 0.0);
-        for segment in &self.segments {
-            let less = |block: &Block| block.value - slope * block.at_s;
-            let mut values: Vec<f64> = segment.iter().map(less).collect();
-            score += pairs(&values)
-                .map(|(one, next)| f64::from(i8::from(next > one) - i8::from(next < one)))
-                .sum::<f64>();
-            values.sort_by(f64::total_cmp);
-            let ties = values.chunk_by(|one, next| one == next);
-            let tied: f64 = ties.map(|tie| spread_of(tie.len())).sum();
-            variance += spread_of(values.len()) - tied;
-        }
-        if variance <= 0.0 {
-            return 0.0;
-        }
-        // The score has steps of 2; a normal distribution has none.
-        let continuous = score - score.clamp(-1.0, 1.0);
-        continuous / (variance * self.widened).sqrt()
+        let student = StudentsT::new(0.0, 1.0, self.freedom);
+        let half = student.map_or(f64::INFINITY, |student| student.inverse_cdf(1.0 - level));
+        let half = half * self.error;
+        (self.slope - half, self.slope + half)
     }
 }
 
@@ -178,64 +161,46 @@ fn in_blocks(segment: &[(f64, f64)], length: usize) -> Vec<Block> {
         .collect()
 }
 
-/// Each value with each later one.
-fn pairs<T: Copy>(values: &[T]) -> impl Iterator<Item = (T, T)> {
-    let later = |index: usize| values[index + 1..].iter();
-    (0..values.len()).flat_map(move |index| later(index).map(move |next| (values[index], *next)))
+/// The slope of the line through the blocks of each segment, and the spread of their times around their means.
+fn slope(segments: &[Vec<Block>]) -> (f64, f64) {
+    let (mut together, mut spread) = (0.0, 0.0);
+    for segment in segments {
+        let at_s = mean(segment.iter().map(|block| block.at_s));
+        let value = mean(segment.iter().map(|block| block.value));
+        for block in segment {
+            together += (block.at_s - at_s) * (block.value - value);
+            spread += (block.at_s - at_s).powi(2);
+        }
+    }
+    (together / spread, spread)
 }
 
-/// The slopes of all pairs of blocks within a segment.
-fn slopes(segments: &[Vec<Block>]) -> Vec<f64> {
-    let all = segments.iter().flat_map(|segment| pairs(segment));
-    all.filter(|(one, next)| next.at_s > one.at_s)
-        .map(|(one, next)| (next.value - one.value) / (next.at_s - one.at_s))
-        .collect()
-}
-
-/// The factor of the variance for blocks that depend on the ones before.
-fn widened(segments: &[Vec<Block>], slope: f64) -> f64 {
+/// The standard error of one block, widened for blocks that depend on the ones before.
+fn residual_error(segments: &[Vec<Block>], slope: f64, freedom: f64) -> f64 {
     let (mut products, mut squares, mut neighbours, mut count) = (0.0, 0.0, 0.0, 0.0);
     for segment in segments {
         let less = segment.iter().map(|block| block.value - slope * block.at_s);
-        let mean = less.clone().sum::<f64>() / segment.len() as f64;
-        let around: Vec<f64> = less.map(|value| value - mean).collect();
+        let level = mean(less.clone());
+        let around: Vec<f64> = less.map(|value| value - level).collect();
         products += around.windows(2).map(|two| two[0] * two[1]).sum::<f64>();
         squares += around.iter().map(|value| value * value).sum::<f64>();
         neighbours += (segment.len() - 1) as f64;
         count += segment.len() as f64;
     }
     if squares <= 0.0 {
-        return 1.0;
+        return 0.0;
     }
     let found = (products / neighbours) / (squares / count);
-    // A mean for each segment and one slope were taken from the same blocks, so that the correlation is found too small.
+    // A level for each segment and one slope were taken from the same blocks, so that the correlation is found too small.
     let segments = segments.len() as f64;
     let share = (1.0 - (3.0 + segments) / count).max(CORRELATION_SHARE_MIN);
     let correlation = ((found + (1.0 + segments) / count) / share).clamp(0.0, CORRELATION_MAX);
-    (1.0 + correlation) / (1.0 - correlation)
+    (squares / freedom * (1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// The variance of the statistic of Mann and Kendall for so many values; of so many equal ones, what they take from it.
-fn spread_of(count: usize) -> f64 {
-    let count = count as f64;
-    count * (count - 1.0) * (2.0 * count + 5.0) / 18.0
-}
-
-fn normal(deviations: f64) -> f64 {
-    Normal::standard().cdf(deviations)
-}
-
-/// Returns the greatest value for which `holds`, where it holds for the lower values alone.
-fn edge((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if holds(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
 }
 
 /// The median; 0 of no values.
@@ -262,12 +227,6 @@ const CORRELATION_MAX: f64 = 0.95;
 
 /// The bias of a correlation from many short segments is corrected at most by this.
 const CORRELATION_SHARE_MIN: f64 = 0.2;
-
-/// Steps in which an end of an interval is found; each halves the error.
-const HALVINGS: usize = 40;
-
-/// How far the search goes beyond slopes that are all the same, as a share of them.
-const EDGE: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests;

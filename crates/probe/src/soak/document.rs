@@ -279,5 +279,5 @@ fn curve(series: &SoakSeries) -> Curve {
 /// Points of a drawn curve: a figure has so many pixels.
 const POINTS_MAX: usize = 600;
 
-const SOURCE: &str = "Slopes by Sen, tested by Mann and Kendall with a correction for autocorrelation; FAIL where the \
+const SOURCE: &str = "Slopes by least squares through medians of blocks, with a correction for autocorrelation; FAIL where the \
     lower 95% end of the growth, with Holm's correction for all series, exceeds the allowance.";

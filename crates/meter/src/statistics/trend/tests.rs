@@ -154,8 +154,8 @@ fn outliers_and_the_levels_of_segments_make_no_trend() {
 fn few_points_or_only_short_segments_have_no_trend() {
     let points = |count: u32| (0..count).map(|n| (f64::from(n), 1.0)).collect::<Vec<_>>();
     assert_eq!(Trend::of(&[]), None);
-    assert_eq!(Trend::of(&[points(23)]), None);
-    assert!(Trend::of(&[points(24)]).is_some());
+    assert_eq!(Trend::of(&[points(39)]), None);
+    assert!(Trend::of(&[points(40)]).is_some());
     let short: Vec<Vec<(f64, f64)>> = (0..20).map(|_| points(2)).collect();
     assert_eq!(Trend::of(&short), None);
 }

@@ -81,6 +81,11 @@ impl Accounts {
         &self.bounds[bound as usize]
     }
 
+    /// What all peers hold together, in the order of [`Bound`].
+    pub(crate) fn held(&self) -> [usize; KINDS] {
+        self.bounds.each_ref().map(Budget::held)
+    }
+
     /// The peer that holds most.
     pub(crate) fn largest(&self, bound: Bound) -> Option<Peer> {
         let open = self.open.lock("accounts.largest");

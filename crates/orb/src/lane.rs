@@ -272,6 +272,11 @@ impl Lane {
             .for_each(|_, connection| visit(connection.as_caller()));
     }
 
+    /// What its peers hold together, in the order of [`crate::accounts::Bound`].
+    pub(crate) fn held(&self) -> [usize; 4] {
+        self.io.accounts.held()
+    }
+
     /// Where it listens.
     pub(crate) fn endpoints(&self) -> &[Endpoint] {
         self.acceptor.endpoints()

@@ -151,6 +151,8 @@ pub mod delivery;
 mod exception_detail;
 mod forward_request;
 #[doc(hidden)]
+pub mod fuzzing;
+#[doc(hidden)]
 pub mod generated;
 mod initial;
 pub mod interceptor;

@@ -430,6 +430,19 @@ impl Orb {
         }
     }
 
+    /// As [`crate::fuzzing::held`].
+    pub(crate) fn held_by_peers(&self) -> [usize; 4] {
+        let mut held = [0; 4];
+        for pool in self.0.pools.all() {
+            for at in &pool.lanes {
+                for (sum, one) in held.iter_mut().zip(at.lane.held()) {
+                    *sum += one;
+                }
+            }
+        }
+        held
+    }
+
     /// Runs one cycle of the lanes of an ORB that is [`OrbBuilder::turned_by_hand`]; waits at most `patience`. Returns
     /// false if there was no work. The lanes of further threadpools are checked first, without waiting.
     pub fn turn(&self, patience: Option<Duration>) -> bool {

@@ -7,6 +7,7 @@
 //! Sessions are never resumed: a resumed one would not check the certificate again.
 
 mod certificates;
+pub(crate) mod fuzzing;
 mod handshakes;
 mod listener;
 mod names;

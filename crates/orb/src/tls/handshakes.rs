@@ -81,6 +81,17 @@ impl Handshakes {
         Some(&self.all[place].stream)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether it is under way, and has not failed.
+    pub(super) fn is_shaking(&self, number: u64) -> bool {
+        self.place(number)
+            .is_some_and(|place| !self.all[place].is_parting)
+    }
+
     /// Drops one.
     pub(super) fn drop_one(&mut self, number: u64) {
         if let Some(place) = self.place(number) {

@@ -83,13 +83,13 @@ macro_rules! subcommands {
     ($($group:literal { $($variant:ident => $module:ident),* $(,)? })*) => {
         #[derive(clap::Subcommand)]
         enum Command {
-            $($($variant($module::Args),)*)*
+            $($($variant(Box<$module::Args>),)*)*
         }
 
         impl Command {
             fn run(self) -> anyhow::Result<ExitCode> {
                 match self {
-                    $($(Self::$variant(args) => $module::run(args),)*)*
+                    $($(Self::$variant(args) => $module::run(*args),)*)*
                 }
             }
 

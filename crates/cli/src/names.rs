@@ -53,7 +53,7 @@ enum Action {
     /// Serve a naming service; its reference is printed, and `corbaloc::HOST:PORT/NameService` leads to it
     Serve {
         #[command(flatten)]
-        serve: ServeArgs,
+        serve: Box<ServeArgs>,
         #[command(flatten)]
         guard: GuardArgs,
         #[command(flatten)]

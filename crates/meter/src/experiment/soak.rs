@@ -357,7 +357,7 @@ mod tests {
     fn a_leak_in_each_of_many_short_lives_is_seen() {
         let life = |from: f64| {
             (0..100)
-                .map(move |n| f64::from(n))
+                .map(f64::from)
                 .map(move |n| (from + n, 30.0 + (n / 8.0).floor()))
                 .collect()
         };

@@ -92,7 +92,12 @@ fn a_servant_cannot_wait_for_the_end_of_its_orb_but_may_begin_it_and_still_repli
     assert_eq!(facts(waiting), (Kind::BadInvOrder, 3));
     assert_eq!(facts(destroying), (Kind::BadInvOrder, 3));
     assert_eq!(beginning, Ok(()));
-    assert_eq!(running.join().unwrap(), Ok(()));
+    // The thread may have come to `run` when the end had begun.
+    let ended = running.join().unwrap();
+    assert!(
+        ended.is_ok() || facts(ended) == (Kind::BadInvOrder, 4),
+        "{ended:?}"
+    );
     assert_eq!(call(&reference, "end").unwrap_err().kind, Kind::Transient);
 }
 

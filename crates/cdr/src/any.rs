@@ -1,6 +1,7 @@
 //! `any`: a value with its type.
 
 use crate::limits::MESSAGE_SIZE_MAX;
+use crate::room::copied;
 use crate::typecode::Kind;
 use crate::value::{Value, read_values};
 use crate::valuetype::{WriteValues, shared_read, shared_write};
@@ -97,7 +98,7 @@ impl Any {
         let octets = r.bytes().get(start..r.position()).unwrap_or_default();
         Ok(Self {
             type_code,
-            octets: Arc::new(octets.to_vec()),
+            octets: Arc::new(copied(octets, r)?),
             order: r.order(),
             codec: r.codec(),
             phase: phase as u8,

@@ -117,6 +117,8 @@ facts! {
     ValueCyclic => "a value contains itself",
     /// No factory is registered for a value's type.
     ValueFactoryMissing => "no factory is registered for a value's type",
+    /// The process has no memory for a value.
+    MemoryExhausted => "there is no memory for the value",
 }
 
 /// Why a value cannot be written.
@@ -146,6 +148,8 @@ pub enum EncodeError {
     TypeUnsupported,
     /// Values nest deeper than the limit.
     NestingTooDeep,
+    /// The process has no memory for the message.
+    MemoryExhausted,
 }
 
 impl fmt::Display for EncodeError {
@@ -162,6 +166,7 @@ impl fmt::Display for EncodeError {
             Self::EnumeratorUnknown => "an enumerator is not one of its type's",
             Self::TypeUnsupported => "values of this type are not supported",
             Self::NestingTooDeep => "values nest deeper than the limit",
+            Self::MemoryExhausted => "there is no memory for the message",
         })
     }
 }

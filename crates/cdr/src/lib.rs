@@ -34,6 +34,7 @@ pub mod plain;
 mod primitive;
 mod reader;
 mod reference;
+mod room;
 mod sequence;
 mod text;
 mod traits;

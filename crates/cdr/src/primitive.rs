@@ -1,5 +1,6 @@
 //! Numbers, octets, booleans and characters: one aligned read or write each, whole slices at once.
 
+use crate::room::{copied, room};
 use crate::{
     Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, ReadWindow, Reader, Write,
     WriteWindow, Writer, plain,
@@ -56,12 +57,14 @@ macro_rules! number {
                     return Ok(elements);
                 };
                 let octets = octets.as_chunks::<SIZE>().0;
-                Ok(if r.order().is_native() {
-                    octets.iter().map(|octets| Self::from_ne_bytes(*octets)).collect()
+                let mut elements = room(count, r)?;
+                if r.order().is_native() {
+                    elements.extend(octets.iter().map(|octets| Self::from_ne_bytes(*octets)));
                 } else {
                     let swapped = |octets: &[u8; SIZE]| <$bits>::from_ne_bytes(*octets).swap_bytes().to_ne_bytes();
-                    octets.iter().map(|octets| Self::from_ne_bytes(swapped(octets))).collect()
-                })
+                    elements.extend(octets.iter().map(|octets| Self::from_ne_bytes(swapped(octets))));
+                }
+                Ok(elements)
             }
         }
     )* };
@@ -74,7 +77,7 @@ fn parse_each<'a, T: Parse<'a>>(
     mut r: Reader<'a>,
     count: usize,
 ) -> Result<(Vec<T>, Reader<'a>), DecodeError> {
-    let mut elements = Vec::with_capacity(r.admissible::<T>(count)?);
+    let mut elements = room(r.admissible::<T>(count)?, &r)?;
     for _ in 0..count {
         elements.push(T::parse(&mut r)?);
     }
@@ -131,7 +134,8 @@ impl<'a> Parse<'a> for u8 {
 
     #[inline]
     fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
-        r.read_octets(count).map(<[u8]>::to_vec)
+        let octets = r.read_octets(count)?;
+        copied(octets, r)
     }
 
     #[inline]
@@ -205,7 +209,9 @@ impl<'a> Parse<'a> for bool {
                 r.position() - count,
             ));
         }
-        Ok(octets.iter().map(|octet| *octet == 1).collect())
+        let mut values = room(count, r)?;
+        values.extend(octets.iter().map(|octet| *octet == 1));
+        Ok(values)
     }
 
     #[inline]
@@ -253,7 +259,8 @@ impl<'a> Parse<'a> for Char {
 
     #[inline]
     fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
-        Self::parse_cow(r, count).map(Cow::into_owned)
+        let values = Self::parse_cow(r, count)?;
+        copied(&values, r)
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use crate::divided::phase_of;
 use crate::limits::NESTING_MAX;
+use crate::room::room;
 use crate::window::{ReadWindows, WINDOW_SIZE};
 use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse};
 
@@ -426,12 +427,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads up to `count` values of a bounded size within windows. Stops before the first value that may pass the end
-    /// of the window or of the fragment. `values` has room for `count`.
+    /// of the window or of the fragment. The vector has room for `count`.
+    ///
+    /// # Errors
+    /// [`DecodeFact::MemoryExhausted`].
     #[inline]
-    pub(crate) fn parse_within<T: Parse<'a>>(&mut self, count: usize) -> Vec<T> {
-        let mut values = Vec::with_capacity(count);
+    pub(crate) fn parse_within<T: Parse<'a>>(
+        &mut self,
+        count: usize,
+    ) -> Result<Vec<T>, DecodeError> {
+        let mut values = room(count, self)?;
         if !self.order.is_native() || self.divided.is_some() {
-            return values;
+            return Ok(values);
         }
         loop {
             let before = self.phase();
@@ -441,14 +448,14 @@ impl<'a> Reader<'a> {
             let some = rest.len().saturating_sub(WINDOW_SIZE + before) / T::SIZE_MAX + 1;
             let some = some.min(count - values.len());
             let Some(mut windows) = ReadWindows::new(rest, before).filter(|_| some > 0) else {
-                return values;
+                return Ok(values);
             };
             let had = values.len();
             // No bounds check per value: an early exit, even one never taken, makes the compiler spill the whole value.
             values.extend((0..some).map(|_| T::parse_within(windows.next())));
             let Some(left) = windows.left() else {
                 values.truncate(had);
-                return values;
+                return Ok(values);
             };
             self.position = self.bytes.len() - left;
         }

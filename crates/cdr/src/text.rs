@@ -1,5 +1,6 @@
 //! `string` and `wstring`.
 
+use crate::room::{latin, owned};
 use crate::{
     CharSet, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, Version, WideSet, Write,
     Writer,
@@ -84,9 +85,7 @@ fn decode_more<'a>(r: &Reader<'a>, octets: &'a [u8]) -> Result<Cow<'a, str>, Dec
             DecodeFact::NotInCodeSet,
             offset + error.valid_up_to(),
         )),
-        _ => Ok(Cow::Owned(
-            octets.iter().map(|octet| char::from(*octet)).collect(),
-        )),
+        _ => latin(octets, r).map(Cow::Owned),
     }
 }
 
@@ -105,7 +104,8 @@ impl<'a> Parse<'a> for String {
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Cow::<str>::parse(r).map(Cow::into_owned)
+        let text = Cow::<str>::parse(r)?;
+        owned(text, r)
     }
 }
 
@@ -305,5 +305,9 @@ pub(crate) fn wide_units(octets: &[u8], offset: usize) -> Result<Vec<u16>, Decod
         [[0xFF, 0xFE], rest @ ..] => (rest, u16::from_le_bytes),
         all => (all, u16::from_be_bytes),
     };
-    Ok(pairs.iter().map(|pair| from_bytes(*pair)).collect())
+    let mut units = Vec::new();
+    let made = units.try_reserve_exact(pairs.len());
+    made.map_err(|_| DecodeError::new(DecodeFact::MemoryExhausted, offset))?;
+    units.extend(pairs.iter().map(|pair| from_bytes(*pair)));
+    Ok(units)
 }

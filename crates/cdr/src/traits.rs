@@ -1,6 +1,7 @@
 //! The traits that generated code uses (`spec/mapping.md`).
 
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
+use crate::room::room;
 use crate::{
     ByteOrder, Codec, DecodeError, EncodeError, ReadWindow, Reader, Unwritten, WriteWindow, Writer,
 };
@@ -160,9 +161,9 @@ pub(crate) fn parse_each<'a, T: Parse<'a>>(
     r.nested(|r| {
         let count = r.admissible::<T>(count)?;
         let mut elements = if T::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
-            r.parse_within(count)
+            r.parse_within(count)?
         } else {
-            Vec::with_capacity(count)
+            room(count, r)?
         };
         for _ in elements.len()..count {
             elements.push(T::parse(r)?);

@@ -280,6 +280,9 @@ impl<'b> Writer<'b> {
             return Ok(());
         }
         if self.position == self.buffer.len() {
+            if octets.len() > self.buffer.capacity() - self.buffer.len() {
+                make_room(self.buffer, octets.len())?;
+            }
             self.buffer.extend_from_slice(octets);
         } else {
             if end > self.buffer.len() {
@@ -417,7 +420,11 @@ impl<'b> Writer<'b> {
             return write(self);
         }
         let end = self.position.saturating_add(size_hint).min(self.end_max);
-        self.buffer.resize(end.max(self.position), 0);
+        let end = end.max(self.position);
+        if end > self.buffer.capacity() {
+            make_room(self.buffer, end - self.buffer.len())?;
+        }
+        self.buffer.resize(end, 0);
         let mut inner = self.reborrow();
         inner.windowed = true;
         let result = write(&mut inner);
@@ -555,6 +562,7 @@ fn write_octets_beyond(
         return Err(EncodeError::MessageTooLarge);
     }
     buffer.truncate(place.position);
+    make_room(buffer, octets.len())?;
     buffer.extend_from_slice(octets);
     Ok(Place { position, ..place }.in_fragment(fragments))
 }
@@ -577,6 +585,15 @@ fn grow(
     } else {
         end
     };
+    make_room(buffer, len.saturating_sub(buffer.len()))?;
     buffer.resize(len, 0);
     Ok(())
+}
+
+/// Makes room for `more` octets: what a message takes may be what a peer has asked for.
+#[cold]
+#[inline(never)]
+fn make_room(buffer: &mut Vec<u8>, more: usize) -> Result<(), EncodeError> {
+    let made = buffer.try_reserve(more);
+    made.map_err(|_| EncodeError::MemoryExhausted)
 }

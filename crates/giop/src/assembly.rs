@@ -86,7 +86,8 @@ impl Assembly {
     ///
     /// # Errors
     /// [`ProtocolError::FragmentUnexpected`], [`ProtocolError::FragmentsMixed`], [`ProtocolError::FragmentsTooMany`],
-    /// [`ProtocolError::MessageTooLarge`], and what is wrong with the header. The connection is to be closed after any.
+    /// [`ProtocolError::MessageTooLarge`], [`ProtocolError::MemoryExhausted`], and what is wrong with the header. The
+    /// connection is to be closed after any.
     pub fn accept<'m>(
         &'m mut self,
         message: &'m [u8],
@@ -149,7 +150,7 @@ impl Assembly {
         self.check_room(message.len())?;
         let mut octets = std::mem::take(&mut self.done);
         octets.clear();
-        octets.extend_from_slice(message);
+        append(&mut octets, message)?;
         let mut ends = std::mem::take(&mut self.done_ends);
         ends.clear();
         if id.is_none() {
@@ -190,8 +191,10 @@ impl Assembly {
         if (train.version, train.order) != (header.version, header.order) {
             return Err(ProtocolError::FragmentsMixed);
         }
-        train.octets.extend_from_slice(data);
+        append(&mut train.octets, data)?;
         if id.is_none() && !data.is_empty() {
+            let made = train.ends.try_reserve(1);
+            made.map_err(|_| ProtocolError::MemoryExhausted)?;
             train.ends.push(train.octets.len() as u32);
         }
         if header.more_fragments {
@@ -213,6 +216,14 @@ impl Assembly {
             Ok(())
         }
     }
+}
+
+/// Appends what a peer has sent. The memory grows by doubling, as a message may come in many fragments.
+fn append(octets: &mut Vec<u8>, more: &[u8]) -> Result<(), ProtocolError> {
+    let made = octets.try_reserve(more.len());
+    made.map_err(|_| ProtocolError::MemoryExhausted)?;
+    octets.extend_from_slice(more);
+    Ok(())
 }
 
 /// The number that fragments are joined by: the first value of the body in GIOP 1.2.

@@ -22,6 +22,8 @@ pub enum ProtocolError {
     FlagsUnknown(u8),
     /// The message, or a train of fragments, is larger than the limit.
     MessageTooLarge,
+    /// The process has no memory for the message.
+    MemoryExhausted,
     /// The octets are fewer or more than the header's size says.
     SizeMismatch,
     /// This kind of message cannot be followed by fragments in its version.
@@ -58,6 +60,7 @@ impl fmt::Display for ProtocolError {
             Self::KindUnknown(kind) => write!(f, "the message type {kind} is not known"),
             Self::FlagsUnknown(flags) => write!(f, "the header's flags {flags:#04x} are not known"),
             Self::MessageTooLarge => f.write_str("the message is larger than the limit"),
+            Self::MemoryExhausted => f.write_str("there is no memory for the message"),
             Self::SizeMismatch => f.write_str("the message has another size than its header says"),
             Self::NotFragmentable => f.write_str("this kind of message cannot be fragmented"),
             Self::FragmentUnexpected => {

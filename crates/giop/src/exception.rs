@@ -243,6 +243,7 @@ impl SystemException {
             DecodeFact::TypeUnsupported | DecodeFact::ValueCyclic => {
                 (Kind::NoImplement, experimental(fact))
             }
+            DecodeFact::MemoryExhausted => (Kind::NoMemory, experimental(fact)),
             DecodeFact::TypeMismatch => (Kind::BadParam, experimental(fact)),
             DecodeFact::ValueFactoryMissing => (Kind::Marshal, minor::VALUE_FACTORY_MISSING),
             DecodeFact::ReferenceMalformed => (Kind::InvObjref, experimental(fact)),
@@ -272,6 +273,9 @@ impl From<EncodeError> for SystemException {
             }
             EncodeError::NestingTooDeep => {
                 (Kind::ImpLimit, experimental(DecodeFact::NestingTooDeep))
+            }
+            EncodeError::MemoryExhausted => {
+                (Kind::NoMemory, experimental(DecodeFact::MemoryExhausted))
             }
             EncodeError::BoundExceeded => (Kind::Marshal, experimental(DecodeFact::BoundExceeded)),
             EncodeError::StringHoldsNull => {

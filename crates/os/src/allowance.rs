@@ -5,13 +5,27 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Resource, getrlimit};
 
 /// Octets of memory that this process may have: the least of the limits of its control groups (`memory.max`, in cgroup
-/// v1 `memory.limit_in_bytes`) and of all groups above them, RLIMIT_AS, and the memory of the machine. Returns `None`
-/// if none of them is known. Other processes of the groups share their limits.
+/// v1 `memory.limit_in_bytes`) and of all groups above them, and the memory of the machine. Returns `None` if none of
+/// them is known. Other processes of the groups share their limits.
 #[must_use]
 pub fn memory() -> Option<u64> {
-    let group = memory_at(Path::new("/"));
-    let limit = getrlimit(Resource::As).current;
-    group.into_iter().chain(limit).min()
+    memory_at(Path::new("/"))
+}
+
+/// Octets of addresses that this process may still take: what is left of RLIMIT_AS (`ulimit -v`). Returns `None` if
+/// there is no limit.
+#[must_use]
+pub fn address_space() -> Option<u64> {
+    let limit = getrlimit(Resource::As).current?;
+    Some(limit.saturating_sub(address_space_used().unwrap_or(0)))
+}
+
+/// Octets of addresses that this process has taken.
+#[must_use]
+pub fn address_space_used() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().next()?.parse().ok()?;
+    pages.checked_mul(rustix::param::page_size() as u64)
 }
 
 /// Descriptors that this process may have open: the soft RLIMIT_NOFILE. Returns `None` if there is no limit.

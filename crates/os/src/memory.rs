@@ -15,6 +15,20 @@ pub fn lock_on_fault() -> io::Result<()> {
     Ok(())
 }
 
+/// Has the allocator keep to one area of memory if RLIMIT_AS is low. Otherwise each thread has an area of its own, which
+/// reserves 64 MiB of addresses before it is used. Call it before the first other thread starts.
+pub fn spare_address_space() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    if limit.is_some_and(|limit| limit < ADDRESSES_AMPLE) {
+        #[cfg(target_env = "gnu")]
+        // SAFETY: the call changes a number in the allocator, under its own lock.
+        let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) }; // Without success it is as it was.
+    }
+}
+
+/// Octets of addresses that are enough for an area for each of some dozen threads.
+const ADDRESSES_AMPLE: u64 = 8 << 30;
+
 /// Touches the next [`STACK_PREFAULT_BYTES`] of the calling thread's stack.
 #[inline(never)]
 pub fn prefault_stack() {

@@ -6,6 +6,7 @@ use crate::limits::{
     ANY_PARTS, INSTANCE_PARTS, OPAQUE_PARTS, PART_ID_SIZE, SHARED_SIZE_MAX, TYPE_CODE_PARTS,
     VALUE_PARTS_MAX,
 };
+use crate::room::{copied, more_room, owned};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Member, Node, select};
 use crate::walk::ids::id_text;
@@ -305,9 +306,10 @@ impl Reading<'_> {
             match value {
                 Value::Octets(old) => {
                     old.clear();
+                    more_room(old, octets.len(), r)?;
                     old.extend_from_slice(octets);
                 }
-                other => *other = Value::Octets(octets.to_vec()),
+                other => *other = Value::Octets(copied(octets, r)?),
             }
             return Ok(());
         }
@@ -318,6 +320,7 @@ impl Reading<'_> {
             return Err(r.error(DecodeFact::ValueTooLarge));
         }
         let parts = parts_of(value, false);
+        more_room(parts, count.saturating_sub(parts.len()), r)?;
         parts.resize(count, Value::Nothing);
         parts
             .iter_mut()
@@ -350,7 +353,10 @@ impl Reading<'_> {
                 self.take_parts(type_parts(&type_code), r)?;
                 Value::TypeCode(type_code)
             }
-            Kind::Principal => Value::Octets(r.read_octet_sequence()?.to_vec()),
+            Kind::Principal => {
+                let octets = r.read_octet_sequence()?;
+                Value::Octets(copied(octets, r)?)
+            }
             _ => return Err(r.error(DecodeFact::TypeUnsupported)),
         })
     }
@@ -359,7 +365,10 @@ impl Reading<'_> {
         let type_id = String::parse(r)?;
         let count = r.read_count(8)?;
         self.take_parts(count, r)?;
-        let one = |_| Ok((r.read_u32()?, r.read_octet_sequence()?.to_vec()));
+        let one = |_| {
+            let (tag, data) = (r.read_u32()?, r.read_octet_sequence()?);
+            Ok((tag, copied(data, r)?))
+        };
         Ok(Value::Reference(Reference {
             type_id,
             profiles: (0..count).map(one).collect::<Result<_, _>>()?,
@@ -401,9 +410,11 @@ fn read_string(bound: u32, value: &mut Value, r: &mut Reader<'_>) -> Result<(), 
     match value {
         Value::String(old) => {
             old.clear();
+            let made = old.try_reserve(text.len());
+            made.map_err(|_| r.error(DecodeFact::MemoryExhausted))?;
             old.push_str(&text);
         }
-        other => *other = Value::String(text.into_owned()),
+        other => *other = Value::String(owned(text, r)?),
     }
     Ok(())
 }

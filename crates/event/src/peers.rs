@@ -44,8 +44,8 @@ impl Shares {
 
     /// The peer whose request the calling thread serves.
     pub(crate) fn caller(&self) -> Peer {
-        match self.current.caller() {
-            Ok(caller) => caller.into(),
+        match self.current.peer() {
+            Ok(peer) => peer,
             // Outside of a request: the channel connects the clients of its store.
             Err(_) if !self.current.caller_connection().is_remote() => Peer::ThisProcess,
             Err(_) => Peer::Unknown,

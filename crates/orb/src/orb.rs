@@ -235,7 +235,7 @@ impl WholeOrb for OrbCore {
         match lane.map(|lane| lane.caller(connection)) {
             // A program of this host that connected to an address of it other than loopback.
             Some((Caller::Tcp(_), _, true)) => Origin::Host,
-            Some((caller, _, _)) => caller.into(),
+            Some((caller, name, _)) => Origin::of(caller, name.as_deref()),
             None => Caller::Unknown.into(),
         }
     }

@@ -25,6 +25,16 @@ pub enum Origin {
     Network(Peer),
 }
 
+impl Origin {
+    /// Where references lead that this caller gave, whose certificate contains `name`.
+    pub(crate) fn of(caller: Caller, name: Option<&str>) -> Self {
+        match caller.into() {
+            Self::Network(_) => Self::Network(Peer::of(caller, name)),
+            near => near,
+        }
+    }
+}
+
 impl From<Caller> for Origin {
     fn from(caller: Caller) -> Self {
         match caller {

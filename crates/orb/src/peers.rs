@@ -1,16 +1,18 @@
 //! Peers, and the places that each of them may hold: a stranger that takes its whole share leaves the others served.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 
 use deckwatch_sync::PiMutex;
 
 use crate::{Caller, Completion, SystemException, SystemExceptionKind};
 
-/// The holder of a share. All processes of one address, or of one user of this host, are one peer.
+/// The holder of a share. All processes of one address, or of one user of this host, are one peer. A process that has
+/// shown a certificate is known by the name in it instead, whatever its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Peer {
@@ -21,6 +23,9 @@ pub enum Peer {
     Address(IpAddr),
     /// A user of this host.
     User(u32),
+    /// A fingerprint of the name in a certificate. Its key is random for each process, so that nobody can find another
+    /// name with the same one.
+    Named(u64),
     /// All peers that the transport does not know, together.
     Unknown,
 }
@@ -33,6 +38,15 @@ impl From<Caller> for Peer {
             Caller::Unix(process) | Caller::SharedMemory(process) => Self::User(process.uid),
             Caller::Unknown => Self::Unknown,
         }
+    }
+}
+
+impl Peer {
+    /// The peer at the other end of a connection, whose certificate contains `name`.
+    #[must_use]
+    pub fn of(caller: Caller, name: Option<&str>) -> Self {
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        name.map_or_else(|| caller.into(), |name| Self::Named(KEY.hash_one(name)))
     }
 }
 
@@ -179,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_told_apart_by_ipv4_address_by_ipv6_network_and_by_user() {
+    fn peers_are_told_apart_by_address_by_ipv6_network_by_user_and_by_certificate() {
         let over_tcp = |text: &str| Peer::from(Caller::Tcp(text.parse().expect("an address")));
         assert_eq!(over_tcp("192.0.2.1:1"), over_tcp("192.0.2.1:2"));
         assert_ne!(over_tcp("192.0.2.1:1"), over_tcp("192.0.2.2:1"));
@@ -188,6 +202,11 @@ mod tests {
             over_tcp("[2001:db8::ffff:0:0:9]:1")
         );
         assert_ne!(over_tcp("[2001:db8::1]:1"), over_tcp("[2001:db8:0:1::1]:1"));
+        let at = Caller::Tcp("192.0.2.1:1".parse().expect("an address"));
+        let named = |name| Peer::of(at, Some(name));
+        assert_eq!(Peer::of(at, None), Peer::from(at));
+        assert_eq!(named("nav"), Peer::of(Caller::Unknown, Some("nav")));
+        assert!(named("nav") != named("bridge") && named("nav") != at.into());
         let process = |pid| LocalProcess { uid: 5, pid };
         assert_eq!(
             Peer::from(Caller::Unix(process(1))),

@@ -77,6 +77,7 @@ mod tls {
     mod certificates;
     mod hostile;
     mod reload;
+    mod shares;
     mod support;
 }
 mod trace;

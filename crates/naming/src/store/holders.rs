@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::StoreError;
 use super::rows::ContextRow;
 use crate::limits;
+use crate::outward::CERTIFICATE;
 
 /// What one maker holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,8 +120,12 @@ const fn sign(is_added: bool) -> i64 {
     if is_added { 1 } else { -1 }
 }
 
-/// The key of a maker's share. One host may use all addresses of an IPv6 network of 64 bits: they share.
+/// The key of a maker's share: the name in its certificate, else its address. One host may use all addresses of an IPv6
+/// network of 64 bits: they share.
 fn holder(maker: &str) -> String {
+    if let Some(place) = maker.find(CERTIFICATE) {
+        return maker[place..].to_owned();
+    }
     match maker.parse() {
         Ok(IpAddr::V6(address)) => {
             let network = address.to_bits() & (u128::MAX << 64);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::objects::Serving;
 use super::{Adapter, ObjectId, Poa};
+use crate::peers::Peer;
 use crate::server::Server;
 use crate::{Caller, CallerConnection, ObjectRef, Servant};
 
@@ -82,6 +83,16 @@ impl PoaCurrent {
     /// As [`PoaCurrent::caller`].
     pub fn caller_name(&self) -> Result<Option<Arc<str>>, NoContext> {
         Ok(self.caller_at_connection()?.1)
+    }
+
+    /// The holder of the shares that the request counts in: the process that sent it, by the name in its certificate, else
+    /// by its address or user. Looks the connection up.
+    ///
+    /// # Errors
+    /// As [`PoaCurrent::caller`].
+    pub fn peer(&self) -> Result<Peer, NoContext> {
+        let (caller, name, _) = self.caller_at_connection()?;
+        Ok(Peer::of(caller, name.as_deref()))
     }
 
     /// The caller, its name, and whether it connected from the address that it connected to.

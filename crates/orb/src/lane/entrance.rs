@@ -11,6 +11,7 @@ use crate::connection::bidirectional::Bidirectional;
 use crate::connection::{Connection, places_of};
 use crate::counters::Counter;
 use crate::limits::{ACCEPTS_PER_TURN_MAX, EXHAUSTED_IDLE};
+use crate::peers::Peer;
 use crate::trace::Side;
 use crate::transport::{Stream, TransportError};
 use crate::wire;
@@ -74,7 +75,8 @@ impl Lane {
 
     /// Takes an accepted connection in, or refuses it because its peer holds its share.
     fn admit_accepted(&self, stream: Arc<dyn Stream>) {
-        let account = self.io.accounts.of(stream.caller().into());
+        let peer = Peer::of(stream.caller(), stream.caller_name().as_deref());
+        let account = self.io.accounts.of(peer);
         let places = places_of(&*stream);
         let is_out = |place: &Bound| !self.take_place(&account, *place);
         let Some(missing) = places.iter().position(is_out) else {

@@ -61,6 +61,18 @@ fn a_maker_that_takes_its_share_leaves_others_served() {
 }
 
 #[test]
+fn name_in_a_certificate_is_one_maker_at_all_addresses_and_apart_from_others_at_its_own() {
+    let store = shared();
+    let make = |maker: &str| store.create_context(maker, &never);
+    make("10.0.0.1 cert:nav").unwrap();
+    make("10.0.0.2 cert:nav").unwrap();
+    let refused = make("10.0.0.3 cert:nav");
+    assert!(matches!(refused, Err(StoreError::ShareFull)));
+    make("10.0.0.1 cert:bridge").unwrap();
+    make("10.0.0.1").unwrap();
+}
+
+#[test]
 fn all_addresses_of_an_ipv6_network_are_one_maker() {
     let store = shared();
     let make = |maker: &str| store.create_context(maker, &never);

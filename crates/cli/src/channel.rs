@@ -99,10 +99,10 @@ pub(crate) struct Args {
     /// and disconnect a consumer that has taken no event for so long)
     #[arg(long, value_name = "POLICY", default_value = "drop-oldest", value_parser = when_full)]
     when_full: WhenFull,
-    /// MiB that the events of all consumers may take together; the oldest queued event is dropped first
-    #[arg(long, value_name = "MIB", default_value_t = limits::CHANNEL_SIZE_DEFAULT as u64 >> 20,
-        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    memory: u64,
+    /// MiB that the events of all consumers may take together; the oldest queued event is dropped first [default: 256,
+    /// or less where the process may have little memory, by its control group, ulimit -v and the machine]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    memory: Option<u64>,
     /// Seconds that one push to a consumer may take
     #[arg(long, value_name = "SECONDS", default_value_t = limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..))]
@@ -177,7 +177,11 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let options = ChannelOptions {
         queue_len: args.queue,
         when_full: args.when_full,
-        size_max: usize::try_from(args.memory << 20).unwrap_or(usize::MAX),
+        size_max: args
+            .memory
+            .map_or_else(limits::channel_size_default, |mib| {
+                usize::try_from(mib << 20).unwrap_or(usize::MAX)
+            }),
         push_timeout: Duration::from_secs(args.push_timeout),
         pull_period: Duration::from_millis(args.pull_period),
         share_percent: args.share_per_peer,

@@ -56,6 +56,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
+/// Small requests for memory succeed for a while where large ones fail: a server reserves what its peers announce.
+#[global_allocator]
+static MEMORY: deckwatch_os::reserve::Reserving = deckwatch_os::reserve::Reserving;
+
 /// Will every message arrive in time, and if not, which layer is to blame?
 #[derive(Parser)]
 #[command(name = "deckwatch", version, max_term_width = 110)]
@@ -176,6 +180,7 @@ fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
+    deckwatch_os::memory::spare_address_space();
     let matches = command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     trace_to_stderr();

@@ -14,7 +14,8 @@ use crate::output::{errln, out, outln};
 use crate::serve::{ReachArgs, ServeArgs};
 use at::{At, Place};
 use deckwatch_naming::store::Store;
-use deckwatch_naming::{NAME_SERVICE, NamingService, limits};
+use deckwatch_naming::{NAME_SERVICE, NamingService, limits, message_size_max};
+use deckwatch_orb::limits::PROGRAM_SIZE;
 
 /// Serve names, or use any CORBA naming service
 #[derive(clap::Args)]
@@ -66,6 +67,10 @@ enum Action {
         #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
             value_parser = clap::value_parser!(u8).range(1..=100))]
         share_per_peer: u8,
+        /// MiB of memory that the service may take; the limits of messages and connections follow from it [default: what
+        /// the process may have, by its control group, ulimit -v and the machine]
+        #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
+        memory: Option<u64>,
     },
     /// List what a context holds
     List(list::ListArgs),
@@ -145,12 +150,20 @@ Examples:
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Serve {
-            serve,
+            mut serve,
             guard,
             reach,
             store,
             share_per_peer,
-        } => serve_names(&serve, (&guard, &reach), store, share_per_peer)?,
+            memory,
+        } => {
+            serve.memory_max = memory.map(|mib| mib << 20);
+            let for_peers = serve
+                .memory_max
+                .map(|octets| octets.saturating_sub(PROGRAM_SIZE));
+            serve.message_size_max = Some(message_size_max(for_peers));
+            serve_names(&serve, (&guard, &reach), store, share_per_peer)?;
+        }
         Action::List(args) => return list::run(&args),
         Action::Bind(args) => bind::run(&args, false)?,
         Action::BindContext(args) => bind::run(&args, true)?,

@@ -31,6 +31,12 @@ pub(crate) struct ServeArgs {
     tls_listen: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
+    /// Octets of memory that the server may take; without it, what the process may have.
+    #[arg(skip)]
+    pub(crate) memory_max: Option<u64>,
+    /// Octets of the largest message, if the service has a limit of its own.
+    #[arg(skip)]
+    pub(crate) message_size_max: Option<usize>,
     /// The certificates that the options of TLS name.
     #[arg(skip)]
     loaded: OnceLock<Tls>,
@@ -65,7 +71,15 @@ impl ServeArgs {
     ) -> anyhow::Result<Orb> {
         // Each client needs a file descriptor. If the limit cannot be raised, the present limit is used.
         let _may_open = deckwatch_os::process::raise_open_files();
+        // Without a reserve the server does without.
+        let _is_kept = deckwatch_os::reserve::keep();
         let mut builder = Orb::builder();
+        if let Some(octets) = self.memory_max {
+            builder = builder.memory_max(octets);
+        }
+        if let Some(octets) = self.message_size_max {
+            builder = builder.message_size_max(octets);
+        }
         if let Some(reach) = reach {
             builder = builder.reach(reach.reach.clone().unwrap_or_default());
         }

@@ -19,6 +19,7 @@ mod faults;
 mod federated_channels;
 mod group;
 mod idl;
+mod limited;
 mod load;
 mod names;
 mod output;

@@ -53,6 +53,19 @@ pub const QUEUE_SIZE_MAX: usize = 64 << 20;
 /// crates/event/tests/slow.rs::events_that_are_written_in_part_are_given_up_at_the_bound
 pub const CHANNEL_SIZE_DEFAULT: usize = 256 << 20;
 
+/// The part of the memory that peers may take in this process which is that bound, where it is less than the default.
+pub const CHANNEL_MEMORY_SHARE: u64 = 16;
+
+/// The default bound of this process: [`CHANNEL_SIZE_DEFAULT`], or less by its control groups, RLIMIT_AS and the
+/// machine.
+#[must_use]
+pub fn channel_size_default() -> usize {
+    let part =
+        deckwatch_orb::memory_for_peers().map_or(u64::MAX, |octets| octets / CHANNEL_MEMORY_SHARE);
+    let part = usize::try_from(part).unwrap_or(usize::MAX);
+    part.clamp(CHANNEL_SIZE_MIN, CHANNEL_SIZE_DEFAULT)
+}
+
 /// The part of that bound that all conjunctions of a channel may take together, and all consumers of one kind that
 /// pull: a quarter. They cannot take the room of the consumers that take their events at once.
 pub const KEPT_SHARE: usize = 4;

@@ -76,7 +76,7 @@ impl Default for ChannelOptions {
         Self {
             queue_len: limits::QUEUE_LEN_DEFAULT,
             when_full: WhenFull::DropOldest,
-            size_max: limits::CHANNEL_SIZE_DEFAULT,
+            size_max: limits::channel_size_default(),
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
             pull_period: limits::PULL_PERIOD_DEFAULT,
             share_percent: limits::SHARE_PERCENT_DEFAULT,

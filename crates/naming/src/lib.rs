@@ -15,4 +15,4 @@ pub mod user;
 mod walk;
 
 pub use access::NAMES;
-pub use service::{NAME_SERVICE, NamingError, NamingService};
+pub use service::{NAME_SERVICE, NamingError, NamingService, message_size_max};

@@ -23,6 +23,14 @@ pub const COMPONENT_SIZE_MAX: usize = 1_024;
 /// are twice as many characters.
 pub const REFERENCE_TEXT_MAX: usize = 16 << 10;
 
+/// Times the octets of a message that a name takes in memory once it is read: a component is 16 octets at least, and
+/// takes 48 and two texts.
+pub const NAME_GROWTH: u64 = 8;
+
+/// Octets of a message that a service accepts however little memory it may have: a name of [`COMPONENTS_MAX`]
+/// components at their limits is half of it.
+pub const MESSAGE_SIZE_MIN: u64 = 256 << 10;
+
 /// Time limit of a call to the service of a foreign context. The caller waits for it, and so does one of our threads.
 pub const FOREIGN_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deckwatch_orb::cos_naming::NamingContextRef;
 use deckwatch_orb::limits::HOPS_MAX;
-use deckwatch_orb::peers::{Place, Places};
+use deckwatch_orb::peers::{Peer, Place, Places};
 use deckwatch_orb::{
     Caller, Completion, LocalProcess, Orb, Origin, PoaCurrent, SystemException,
-    SystemExceptionKind as Kind, own_minor,
+    SystemExceptionKind as Kind, lane_threads, own_minor,
 };
 
 use crate::limits;
@@ -24,6 +24,7 @@ pub(crate) struct Outward {
     orb: Orb,
     current: PoaCurrent,
     under_way: AtomicUsize,
+    max: usize,
     shares: Arc<Places>,
 }
 
@@ -35,11 +36,15 @@ struct UnderWay<'o> {
 
 impl Outward {
     pub(crate) fn new(orb: &Orb) -> Self {
+        // A process with few addresses has fewer threads.
+        let max = limits::OUTWARD_MAX.min(lane_threads() / 2);
+        let share = limits::OUTWARD_SHARE.min(max / 2);
         Self {
             orb: orb.clone(),
             current: orb.poa_current(),
             under_way: AtomicUsize::new(0),
-            shares: Places::new(limits::OUTWARD_SHARE, own_minor::OUTWARD_SHARE_FULL),
+            max,
+            shares: Places::new(share, own_minor::OUTWARD_SHARE_FULL),
         }
     }
 
@@ -83,11 +88,11 @@ impl Outward {
     /// # Errors
     /// TRANSIENT.
     fn begin(&self) -> Result<UnderWay<'_>, SystemException> {
-        let caller = self.current.caller().unwrap_or(Caller::Unknown);
+        let peer = self.current.peer().unwrap_or(Peer::Unknown);
         let full = |minor| SystemException::new(Kind::Transient, minor, Completion::No);
-        let place = self.shares.take(caller.into());
+        let place = self.shares.take(peer);
         let place = place.map_err(|refused| full(refused.minor))?;
-        let one_more = |count| (count < limits::OUTWARD_MAX).then_some(count + 1);
+        let one_more = |count| (count < self.max).then_some(count + 1);
         let counted = self.under_way.fetch_update(Relaxed, Relaxed, one_more);
         counted.map_err(|_| full(own_minor::OUTWARD_FULL))?;
         Ok(UnderWay {
@@ -115,6 +120,23 @@ pub(crate) fn is_refusal(exception: SystemException) -> bool {
     refusals.contains(&(exception.kind, exception.minor))
 }
 
+/// Says in words of the store who sent a request over the network: its address, and the name in its certificate.
+pub(crate) fn maker_over_network(address: IpAddr, name: Option<&str>) -> String {
+    name.map_or_else(
+        || address.to_string(),
+        |name| format!("{address}{CERTIFICATE}{name}"),
+    )
+}
+
+/// What stands between the address of a maker and the name in its certificate.
+pub(crate) const CERTIFICATE: &str = " cert:";
+
+fn address_of(maker: &str) -> &str {
+    maker
+        .split_once(CERTIFICATE)
+        .map_or(maker, |(address, _)| address)
+}
+
 /// Where a context leads that a peer has bound, by the words of the store for that peer.
 pub(crate) fn origin_of(maker: &str) -> Origin {
     let user = |uid| Caller::Unix(LocalProcess { uid, pid: 0 });
@@ -122,7 +144,7 @@ pub(crate) fn origin_of(maker: &str) -> Origin {
         Caller::ThisProcess
     } else if let Some(Ok(uid)) = maker.strip_prefix("uid ").map(str::parse) {
         user(uid)
-    } else if let Ok(address) = maker.parse::<IpAddr>() {
+    } else if let Ok(address) = address_of(maker).parse::<IpAddr>() {
         Caller::Tcp(SocketAddr::new(address, 0))
     } else {
         Caller::Unknown
@@ -133,7 +155,6 @@ pub(crate) fn origin_of(maker: &str) -> Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use deckwatch_orb::peers::Peer;
 
     #[test]
     fn maker_of_a_binding_says_where_its_context_leads() {
@@ -147,6 +168,9 @@ mod tests {
             origin_of("198.51.100.7"),
             Origin::Network(Peer::Address(_))
         ));
+        let named = maker_over_network(IpAddr::from([127, 0, 0, 1]), Some("nav.ship"));
+        assert_eq!(named, "127.0.0.1 cert:nav.ship");
+        assert_eq!(origin_of(&named), Origin::Host, "by its address");
         for unknown in ["unknown", "uid", "uid x", "somebody", "127.0.0.1 "] {
             assert_eq!(
                 origin_of(unknown),

@@ -10,10 +10,11 @@ use deckwatch_orb::cos_naming::{
     BindingIteratorRef, BindingIteratorSkeleton, NamingContextExtRef, NamingContextExtSkeleton,
     NamingContextRef,
 };
+use deckwatch_orb::limits::{MEMORY_MESSAGES, MESSAGE_SIZE_MAX};
 use deckwatch_orb::peers::Peer;
 use deckwatch_orb::{
     Access, Caller, Guard, IdAssignment, Lifespan, ObjectRef, Orb, Poa, PoaCurrent, PoaError,
-    Policies, SystemException, SystemExceptionKind as Kind,
+    Policies, SystemException, SystemExceptionKind as Kind, memory_for_peers,
 };
 use deckwatch_sync::PiMutex;
 
@@ -22,7 +23,7 @@ use crate::context::Context;
 use crate::iterator::Listing;
 use crate::limits;
 use crate::listings::OpenListings;
-use crate::outward::Outward;
+use crate::outward::{Outward, maker_over_network};
 use crate::store::rows::UNKNOWN;
 use crate::store::{ROOT, Store, StoreError};
 use crate::walk::{Fault, raise};
@@ -33,6 +34,16 @@ pub const NAME_SERVICE: &str = "NameService";
 /// Name of the adapter of the contexts; part of their persistent keys.
 const CONTEXTS_ADAPTER: &str = "names";
 const LISTINGS_ADAPTER: &str = "listings";
+
+/// The largest message that a service should accept whose process has `memory` octets for its peers; without a number,
+/// those that [`memory_for_peers`] returns. Each thread of a lane may then read one name of this size.
+#[must_use]
+pub fn message_size_max(memory: Option<u64>) -> usize {
+    let memory = memory.or_else(memory_for_peers).unwrap_or(u64::MAX);
+    let part = memory / (MEMORY_MESSAGES as u64 * limits::NAME_GROWTH);
+    let part = usize::try_from(part.max(limits::MESSAGE_SIZE_MIN)).unwrap_or(usize::MAX);
+    part.min(MESSAGE_SIZE_MAX)
+}
 
 /// The CosNaming service: a tree of contexts, reached by `corbaloc:...:PORT/NameService`.
 pub struct NamingService {
@@ -211,7 +222,7 @@ impl Shared {
             .map_err(system)?;
         let reference = self.listings.id_to_reference(&id).map_err(system)?;
         // Counted only after its activation: a thread that closes it as the oldest finds it active.
-        let peer = self.current.caller().map_or(Peer::Unknown, Peer::from);
+        let peer = self.current.peer().unwrap_or(Peer::Unknown);
         let oldest = self.open.lock("naming.listings").add(number, peer);
         if let Some(oldest) = oldest {
             // Its client may destroy it at this moment.
@@ -224,7 +235,10 @@ impl Shared {
     pub(crate) fn maker(&self) -> String {
         match self.current.caller() {
             Ok(Caller::ThisProcess) => String::new(),
-            Ok(Caller::Tcp(address)) => address.ip().to_string(),
+            Ok(Caller::Tcp(address)) => {
+                let name = self.current.caller_name().unwrap_or_default();
+                maker_over_network(address.ip(), name.as_deref())
+            }
             Ok(Caller::Unix(process) | Caller::SharedMemory(process)) => {
                 format!("uid {}", process.uid)
             }
@@ -262,4 +276,19 @@ pub enum NamingError {
     /// The ORB raised a system exception.
     #[error(transparent)]
     Orb(#[from] SystemException),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_all_threads_read_at_once_fit_into_the_memory_of_the_service() {
+        let of = |mib: u64| message_size_max(Some(mib << 20));
+        assert_eq!(of(1 << 20), MESSAGE_SIZE_MAX);
+        assert_eq!(of(1), 256 << 10);
+        let threads = MEMORY_MESSAGES / 2;
+        let values = of(216) * threads * usize::try_from(limits::NAME_GROWTH).expect("few");
+        assert!(values <= 108 << 20, "a half of the memory");
+    }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Account {
     accounts: Arc<Accounts>,
     peer: Peer,
     held: [AtomicUsize; KINDS],
+    /// Requests that wait for a thread, and their octets.
+    waiting: [AtomicUsize; 2],
     /// Until when a further connection is refused without a search for one that could be closed for it.
     refused_until: AtomicU64,
 }
@@ -70,6 +72,7 @@ impl Accounts {
             accounts: Arc::clone(self),
             peer,
             held: Default::default(),
+            waiting: Default::default(),
             refused_until: AtomicU64::new(0),
         });
         open.insert(peer, Arc::downgrade(&account));
@@ -97,7 +100,58 @@ impl Accounts {
     }
 }
 
+/// A request that waits. It counts for its peer until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    account: Arc<Account>,
+    octets: usize,
+}
+
+/// What a peer holds of what waits, a request included that comes now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) requests: usize,
+    pub(crate) octets: usize,
+}
+
+impl Waits {
+    /// Counts a request for a peer, whether or not there is room for it.
+    pub(crate) fn new(account: &Arc<Account>, octets: usize) -> (Self, Own) {
+        let [requests, size] = &account.waiting;
+        let own = Own {
+            requests: requests.fetch_add(1, Ordering::Relaxed) + 1,
+            octets: size.fetch_add(octets, Ordering::Relaxed) + octets,
+        };
+        let account = Arc::clone(account);
+        (Self { account, octets }, own)
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let [requests, octets] = &self.account.waiting;
+        requests.fetch_sub(1, Ordering::Relaxed);
+        octets.fetch_sub(self.octets, Ordering::Relaxed);
+    }
+}
+
+impl Own {
+    /// Whether the peer leaves as much free as it holds. One request is always allowed if there is room for it.
+    pub(crate) const fn leaves(self, requests_free: usize, octets_free: usize) -> bool {
+        self.requests <= 1 || self.requests <= requests_free && self.octets <= octets_free
+    }
+}
+
 impl Account {
+    /// As [`Account::take`] of octets of unfinished messages, for a request that waits behind others of its connection.
+    pub(crate) fn take_queued(&self, octets: usize, own: Own) -> bool {
+        let held = self.held(Bound::Inbound);
+        let is_share = |free| own.leaves(usize::MAX, free) && held <= free;
+        self.accounts
+            .bound(Bound::Inbound)
+            .take_if(octets, is_share)
+    }
+
     /// Takes `count`. Returns false if the peer would then hold more than is free; one connection is always allowed if
     /// there is room for it.
     pub(crate) fn take(&self, bound: Bound, count: usize) -> bool {
@@ -218,6 +272,25 @@ mod tests {
         stranger.note_refusal(now);
         assert!(stranger.is_refused(now) && !other.is_refused(now));
         assert!(!stranger.is_refused(now.after(ACCEPT_REST)));
+    }
+
+    #[test]
+    fn requests_that_wait_leave_as_much_of_the_room_for_unfinished_messages_as_they_take() {
+        let accounts = accounts(100);
+        let (one, other) = (accounts.of(STRANGER), accounts.of(OTHER));
+        let wait = |account: &Arc<Account>, octets| {
+            let (waits, own) = Waits::new(account, octets);
+            account.take_queued(octets, own).then_some(waits)
+        };
+        let held: Vec<_> = (0..9).filter_map(|_| wait(&one, 10)).collect();
+        assert_eq!(held.len(), 5, "a half");
+        assert!(wait(&other, 30).is_some(), "the first");
+        accounts.bound(Bound::Inbound).give(30);
+        assert!(other.take(Bound::Inbound, 20));
+        assert!(wait(&other, 12).is_none(), "with its unfinished messages");
+        assert!(wait(&other, 10).is_some());
+        drop(held);
+        assert_eq!(one.waiting[0].load(Ordering::Relaxed), 0);
     }
 
     #[test]

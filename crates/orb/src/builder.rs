@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::AccessLog;
+use crate::allotment::beside_program;
 use crate::arguments::{KnownOptions, TRACE_PLACE};
 use crate::interceptor::{OrbInitError, OrbInitializer, initialise};
 use crate::lane::{LaneShape, ThreadStart};
@@ -323,11 +324,11 @@ impl OrbBuilder {
         self.shape
     }
 
-    /// Lowers the limits of messages, unfinished messages and unread replies to what a process with so many octets of
-    /// memory can hold. Without this option, the memory counts that the process may have: by its control groups,
-    /// RLIMIT_AS and the machine. Options for single limits come after this one.
+    /// Sets the limits of messages, unfinished messages, unread replies and connections to what a process with so many
+    /// octets of memory can hold, the program included. Without this option, the memory counts that the process may
+    /// have: by its control groups, RLIMIT_AS and the machine. Options for single limits come after this one.
     pub fn memory_max(mut self, octets: u64) -> Self {
-        self.shape.limit_memory(octets);
+        self.shape.limit_memory(beside_program(octets));
         self
     }
 

@@ -32,14 +32,16 @@ use deckwatch_sync::SlotKey;
 
 use crate::accounts::Accounts;
 use crate::adapter::wait_permits::{Patience, WaitPermits};
+use crate::allotment;
 use crate::call_side::CallSide;
 use crate::connection::bidirectional::{Bidirectional, Owner};
 use crate::connection::{Io, RequestQueue, key_of, places_of, room_of};
 use crate::limits::{
-    ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX,
-    FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, MEMORY_MESSAGES, MEMORY_SHARES, MESSAGE_SIZE_MAX,
-    OUTBOUND_SIZE_MAX, SHARED_MEMORY_CONNECTIONS_MAX,
+    ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFER_SIZE, BUFFERS_PER_THREAD, CONNECTIONS_FEW,
+    CONNECTIONS_MAX, EARLY_REQUESTS_MAX, FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, MEMORY_MESSAGES,
+    MEMORY_SHARES, MESSAGE_SIZE_MAX, OUTBOUND_SIZE_MAX, SHARED_MEMORY_CONNECTIONS_MAX,
 };
+use crate::peers::Peer;
 use crate::rt::current::{AtPriority, ThreadPriorities};
 use crate::rt::{NetworkPriorityMapping, Protocols};
 use crate::server::{PoolPlace, Server, ServerOrb, ServerShape};
@@ -90,9 +92,10 @@ pub(crate) struct LaneShape {
 impl LaneShape {
     /// Lowers the limits to what this process may have.
     pub(crate) fn within_process(mut self) -> Self {
-        if let Some(octets) = allowance::memory() {
+        if let Some(octets) = allotment::memory_for_peers() {
             self.limit_memory(octets);
         }
+        self.threads_dynamic = self.threads_dynamic.min(allotment::threads_dynamic());
         if let Some(count) = allowance::open_files() {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.connections_max = self.connections_max.min(count.max(1));
@@ -100,14 +103,16 @@ impl LaneShape {
         self
     }
 
-    /// Lowers the limits of messages so that a process that may have `octets` of memory can hold what peers send: with
-    /// the messages that its threads serve, unfinished messages and unread replies take three quarters at most.
+    /// Lowers the limits so that what peers send takes seven eighths of `octets` at most: a half for messages that threads
+    /// serve, an eighth for unfinished messages, unread replies, and first buffers of connections.
     pub(crate) fn limit_memory(&mut self, octets: u64) {
         let octets = usize::try_from(octets).unwrap_or(usize::MAX);
         let message = (octets / MEMORY_MESSAGES).max(FRAGMENT_SIZE_MIN);
         self.sizes.message_max = message.min(MESSAGE_SIZE_MAX);
         self.inbound_size_max = (octets / MEMORY_SHARES).min(INBOUND_SIZE_MAX);
         self.outbound_size_max = (octets / MEMORY_SHARES).min(OUTBOUND_SIZE_MAX);
+        let connections = (octets / MEMORY_SHARES / BUFFER_SIZE).max(CONNECTIONS_FEW);
+        self.connections_max = connections.min(CONNECTIONS_MAX);
     }
 
     /// The bounds that the peers of a lane share.
@@ -456,7 +461,8 @@ impl Lane {
 
 impl Owner for Lane {
     fn take_in(&self, stream: Arc<dyn Stream>, bidirectional: &Arc<Bidirectional>) -> bool {
-        let account = self.io.accounts.of(stream.caller().into());
+        let peer = Peer::of(stream.caller(), stream.caller_name().as_deref());
+        let account = self.io.accounts.of(peer);
         for place in places_of(&*stream) {
             account.take_anyway(*place, 1);
         }
@@ -514,9 +520,13 @@ mod tests {
         };
         let most = [MESSAGE_SIZE_MAX, INBOUND_SIZE_MAX, OUTBOUND_SIZE_MAX];
         assert_eq!(sizes(&shape), most);
+        assert_eq!(shape.connections_max, CONNECTIONS_MAX);
         shape.limit_memory(256 << 20);
         assert_eq!(sizes(&shape), [4 << 20, 32 << 20, 32 << 20]);
         let most_served = (shape.threads + shape.threads_dynamic) * shape.sizes.message_max;
-        assert!(most_served + (64 << 20) <= 192 << 20);
+        let first_buffers = shape.connections_max * BUFFER_SIZE;
+        assert!(most_served + first_buffers + (64 << 20) <= 224 << 20);
+        shape.limit_memory(1);
+        assert_eq!(shape.connections_max, CONNECTIONS_FEW);
     }
 }

@@ -136,6 +136,7 @@
 mod access;
 mod accounts;
 mod adapter;
+mod allotment;
 mod arguments;
 mod budget;
 mod builder;
@@ -186,6 +187,7 @@ pub use adapter::{
     PoaManager, PoaManagerError, PoaManagerFactory, Policies, RequestProcessing, ServantActivator,
     ServantLocator, ServantManager, ServantManagerError, ServantRetention, ThreadPolicy,
 };
+pub use allotment::{lane_threads, memory_for_peers};
 pub use builder::{BuildError, OrbBuilder};
 pub use caller::{Caller, CallerConnection, LocalProcess};
 pub use connection::bidirectional::BidirectionalPolicyValue;

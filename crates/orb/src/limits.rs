@@ -20,8 +20,16 @@ pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 /// that may have less than a gibibyte gets a lower [`MESSAGE_SIZE_MAX`].
 pub const MEMORY_MESSAGES: usize = 64;
 
-/// The part of that memory that unfinished messages may take, and unread replies: an eighth each.
+/// The part of that memory that unfinished messages may take, unread replies, and the first buffers of connections that
+/// wait for the rest of a message: an eighth each.
 pub const MEMORY_SHARES: usize = 8;
+
+/// Octets of memory that a program takes itself, before a peer has sent anything: a quarter more than `deckwatch names
+/// serve` was seen to take.
+pub const PROGRAM_SIZE: u64 = 40 << 20;
+
+/// Octets of addresses that a thread takes: its stack, the guard page, and the stack of its signal handlers.
+pub const THREAD_SIZE: u64 = (2 << 20) + (64 << 10);
 
 /// Smallest fragment size that the builder accepts. Smaller fragments would be mostly headers, and a packet carries
 /// more.
@@ -50,6 +58,9 @@ pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 /// longest; on the new one, if all are busy | test:
 /// crates/orb/tests/hostile/shares.rs::connections_of_one_peer_leave_room_for_those_of_others
 pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections that a lane may keep open however little memory the process has.
+pub const CONNECTIONS_FEW: usize = 64;
 
 /// How long a new connection may be silent before it counts as idle when connections run out. Its first request is on
 /// its way, and a client that receives CloseConnection on a new connection gives up.
@@ -287,10 +298,18 @@ pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
 /// Requests of a lane that wait for their start time. This suffices for callers whose clocks are ahead within their
 /// stated error; the lane is not a store of requests. Beyond it TRANSIENT is raised. A sealed lane that knows the bound
 /// of its clock has a buffer for each.
+///
+/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a request
+/// that is discarded | test:
+/// crates/orb/src/lane/waiting/start_time.rs::early_requests_of_one_peer_leave_room_for_those_of_others
 pub const EARLY_REQUESTS_MAX: usize = 256;
 
-/// Octets of the messages of these requests: one of the largest.
-pub const EARLY_REQUESTS_SIZE_MAX: usize = MESSAGE_SIZE_MAX;
+/// Octets of the messages of requests that wait for their start time: two of the largest.
+///
+/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a request
+/// that is discarded | test:
+/// crates/orb/src/lane/waiting/start_time.rs::early_requests_of_one_peer_leave_room_for_those_of_others
+pub const EARLY_REQUESTS_SIZE_MAX: usize = 2 * MESSAGE_SIZE_MAX;
 
 /// Threadpools of one ORB besides the default pool.
 pub const THREADPOOLS_MAX: usize = 64;
@@ -317,10 +336,18 @@ pub const NAMED_MUTEXES_MAX: usize = 1_024;
 
 /// Requests that wait for threads of one threadpool. This is the default and the largest limit of a pool: as many as
 /// connections that may wait to be accepted.
+///
+/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen: TRANSIENT
+/// with the minor code LANE_FULL | test:
+/// crates/orb/src/lane/waiting/room.rs::requests_of_one_peer_leave_room_for_those_of_others
 pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
 
-/// Octets of the messages of these requests. This is the default and the largest limit of a pool: four of the largest
-/// messages.
+/// Octets of the messages of requests that wait for threads of one threadpool. This is the default and the largest limit
+/// of a pool: four of the largest messages.
+///
+/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen: TRANSIENT
+/// with the minor code LANE_FULL | test:
+/// crates/orb/src/lane/waiting/room.rs::requests_of_one_peer_leave_room_for_those_of_others
 pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 
 /// Requests queued behind one another on one bidirectional connection, if the threadpool sets no limit: as many as may
@@ -328,8 +355,12 @@ pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 /// refuses further requests.
 pub const REQUEST_QUEUE_MAX: usize = 1_024;
 
-/// Octets of these requests, unless a single one is larger: a part of [`INBOUND_SIZE_MAX`], which all connections
-/// share.
+/// Octets of the requests queued on one bidirectional connection, unless a single one is larger: a part of
+/// [`INBOUND_SIZE_MAX`], which all connections share.
+///
+/// Share: each connection; all of one peer as much of the inbound octets as is free | seen: its connection is not read;
+/// beyond the share MessageError, and the end of the connection | test:
+/// crates/orb/src/accounts.rs::requests_that_wait_leave_as_much_of_the_room_for_unfinished_messages_as_they_take
 pub const REQUEST_QUEUE_SIZE_MAX: usize = 1 << 20;
 
 /// Requests of one queue that a thread serves before it handles other connections.

@@ -59,6 +59,19 @@ impl Slab {
         buffer.unwrap_or_else(|| vec![0; self.size])
     }
 
+    /// As [`Slab::lend`], for what a peer sends. Returns `None` without memory for it.
+    pub(crate) fn try_lend(&self) -> Option<Vec<u8>> {
+        self.read.take().or_else(|| self.try_new())
+    }
+
+    #[cold]
+    fn try_new(&self) -> Option<Vec<u8>> {
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(self.size).ok()?;
+        buffer.resize(self.size, 0);
+        Some(buffer)
+    }
+
     /// An empty buffer to write into.
     pub(crate) fn lend_empty(&self) -> Vec<u8> {
         let buffer = self.write.take();

@@ -77,6 +77,7 @@ pub(crate) fn stated_len(octets: &[u8]) -> usize {
 pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
     match error {
         ProtocolError::VersionUnsupported { .. } => Counter::UnknownVersions,
+        ProtocolError::MemoryExhausted => Counter::InboundExhausted,
         ProtocolError::MessageTooLarge => Counter::MessagesTooLarge,
         ProtocolError::FragmentUnexpected
         | ProtocolError::FragmentsTooMany

@@ -24,6 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
+use deckwatch_os::allowance;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
     StorageError, TransactionError, WriteTransaction,
@@ -50,6 +51,12 @@ macro_rules! from_database {
 
 /// Octets that must be writable before a database is opened again: more than its repair needs.
 const PROBE_SIZE: usize = 1 << 20;
+
+/// The part of the memory that the process may have that the cache of a database may take.
+const CACHE_SHARE: u64 = 16;
+
+/// Octets of such a cache at most: the default of the database.
+const CACHE_SIZE_MAX: usize = 1 << 30;
 
 /// A database on a disk, or in memory.
 pub struct Store {
@@ -144,7 +151,7 @@ impl Store {
         backend: impl Fn() -> B + Send + Sync + 'static,
         fill: Fill<'_>,
     ) -> Result<Self, redb::Error> {
-        let open = move || Database::builder().create_with_backend(backend());
+        let open = move || builder().create_with_backend(backend());
         Self::with(Box::new(open), None, fill)
     }
 
@@ -273,8 +280,19 @@ fn examine_kind(path: &Path) -> Result<(), redb::Error> {
 }
 
 /// Opens a database with a check of all its pages.
-fn verified() -> Builder {
+/// A database keeps pages that it has read, up to the lesser of its default and a part of what the process may have.
+fn builder() -> Builder {
     let mut builder = Database::builder();
+    let allowed = [allowance::memory(), allowance::address_space()];
+    if let Some(least) = allowed.into_iter().flatten().min() {
+        let part = usize::try_from(least / CACHE_SHARE).unwrap_or(usize::MAX);
+        builder.set_cache_size(part.min(CACHE_SIZE_MAX));
+    }
+    builder
+}
+
+fn verified() -> Builder {
+    let mut builder = builder();
     builder.set_check_integrity_on_open(true);
     builder
 }

@@ -27,8 +27,9 @@ const HEAD: &str = "\
 
 A stranger is any process that reaches a server: it need not keep to the protocol, and it may open as many connections
 as it likes. Each table, queue and buffer that it can fill has a bound, and one peer may hold only a share of it. A peer
-is an IPv4 address, an IPv6 network of 64 bits, or a user of the server's host, whatever the number of its processes and
-connections. At its share a peer is refused, and all others are served as before.
+is the name in a certificate over TLS, else an IPv4 address, an IPv6 network of 64 bits, or a user of the server's host,
+whatever the number of its processes and connections. At its share a peer is refused, and all others are served as
+before.
 
 Each row names the test that takes the whole share as one peer and is served as another.
 ";

@@ -40,7 +40,7 @@ impl Default for RtChannelOptions {
         Self {
             queue_len: limits::QUEUE_LEN_DEFAULT,
             when_full: WhenFull::default(),
-            size_max: limits::CHANNEL_SIZE_DEFAULT,
+            size_max: limits::channel_size_default(),
             dispatching: Dispatching::default(),
             allow_priority_fallback: false,
             reconnect: false,

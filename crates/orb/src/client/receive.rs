@@ -58,6 +58,7 @@ impl ClientConnection {
                 let whole = Divided::new(inbound.message(place.clone()), &[]);
                 if let Some(head) = self.reply_head(client, &whole, asked)? {
                     let arrived = inbound.detach(place, &client.slab);
+                    let arrived = arrived.map_err(|OverBudget| exhausted(client))?;
                     return Ok(Some(Reply::read(arrived, head)));
                 }
             }
@@ -68,7 +69,7 @@ impl ClientConnection {
             }
             let space = inbound
                 .space(&client.slab)
-                .map_err(|OverBudget| Failure::malformed(client, Counter::InboundExhausted))?;
+                .map_err(|OverBudget| exhausted(client))?;
             match self.fill(client, space, deadline)? {
                 Some(count) => inbound.handle_bytes(count),
                 None => return Ok(None),
@@ -151,4 +152,10 @@ pub(super) fn no_reply(
 pub(super) fn misread(client: &Client, connection: u32, fault: ProtocolError) -> Failure {
     client.trace.misread(connection, fault);
     Failure::malformed(client, wire::counter_of(fault))
+}
+
+/// The failure of a reply that there is no memory for.
+#[cold]
+pub(super) fn exhausted(client: &Client) -> Failure {
+    Failure::malformed(client, Counter::InboundExhausted)
 }

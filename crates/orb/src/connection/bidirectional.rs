@@ -473,11 +473,7 @@ mod tests {
     #[test]
     fn a_reply_is_given_once_to_who_waits_for_it_and_the_end_to_all() {
         let over = of_opener_at("a");
-        let nothing = || Arrived {
-            buffer: Vec::new(),
-            place: 0..0,
-            ends: Vec::new(),
-        };
+        let nothing = || Arrived::whole(Vec::new());
         assert!(over.give(1, nothing()).is_err());
         over.expect(1).unwrap();
         over.expect(3).unwrap();

@@ -5,13 +5,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::Arc;
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
 
-use crate::accounts::{Account, Bound};
+use crate::accounts::{Account, Bound, Waits};
 use crate::budget::OverBudget;
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, READ_SIZE_MAX};
 use crate::slab::Slab;
@@ -25,6 +26,8 @@ pub(crate) struct Arrived {
     pub(crate) place: Range<usize>,
     /// The ends of its fragments, in GIOP 1.1.
     pub(crate) ends: Vec<u32>,
+    /// Counts it for its peer while it waits.
+    pub(crate) waits: Option<Waits>,
 }
 
 impl Arrived {
@@ -35,6 +38,7 @@ impl Arrived {
             place: 0..count,
             buffer,
             ends: Vec::new(),
+            waits: None,
         }
     }
 
@@ -44,6 +48,7 @@ impl Arrived {
             place: 0..buffer.len(),
             buffer,
             ends: Vec::new(),
+            waits: None,
         }
     }
 
@@ -51,11 +56,16 @@ impl Arrived {
         Divided::new(&self.buffer[self.place.clone()], &self.ends)
     }
 
-    /// Copies it into a buffer of its exact size, and returns the old buffer to the slab.
+    /// Copies it into a buffer of its exact size, and returns the old buffer to the slab. Without memory for a copy it
+    /// stays where it is.
     pub(crate) fn into_exact(self, slab: &Slab) -> Self {
+        let Ok(copy) = copied(&self.buffer[self.place.clone()]) else {
+            return self;
+        };
         let exact = Self {
             ends: self.ends,
-            ..Self::whole(self.buffer[self.place].to_vec())
+            waits: self.waits,
+            ..Self::whole(copy)
         };
         slab.take_back(self.buffer);
         exact
@@ -189,7 +199,10 @@ impl Inbound {
         if cost != self.charged {
             self.charge(cost)?;
         }
-        let buffer = self.buffer.get_or_insert_with(|| slab.lend());
+        let buffer = match &mut self.buffer {
+            Some(buffer) => buffer,
+            none => none.insert(slab.try_lend().ok_or(OverBudget)?),
+        };
         if self.consumed != 0 {
             buffer.copy_within(self.consumed..self.filled, 0);
             self.filled -= self.consumed;
@@ -277,7 +290,8 @@ impl Inbound {
     /// complete.
     ///
     /// # Errors
-    /// [`ProtocolError`] if it belongs to no message, or if all unfinished messages together are too large.
+    /// [`ProtocolError`] if it belongs to no message, if all unfinished messages together are too large, or if there is
+    /// no memory for them.
     pub(crate) fn join(
         &mut self,
         place: Range<usize>,
@@ -290,16 +304,19 @@ impl Inbound {
         let assembly = self
             .assembly
             .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
-        let whole = assembly.accept(fragment)?.map(|whole| {
+        let copy = |whole: Divided<'_>| {
             let mut buffer = slab.lend_empty();
-            buffer.reserve(whole.octets().len() + 1);
+            buffer.try_reserve(whole.octets().len() + 1)?;
             buffer.extend_from_slice(whole.octets());
-            Arrived {
+            Ok(Arrived {
                 place: 0..buffer.len(),
                 buffer,
-                ends: whole.ends().to_vec(),
-            }
-        });
+                ends: copied(whole.ends())?,
+                waits: None,
+            })
+        };
+        let whole = assembly.accept(fragment)?.map(copy).transpose();
+        let whole = whole.map_err(|_: TryReserveError| ProtocolError::MemoryExhausted)?;
         assembly.shrink(BUFFER_RETAINED_MAX);
         if whole.is_some() {
             self.end_message();
@@ -316,13 +333,21 @@ impl Inbound {
 
     /// Moves the buffer out with the message polled last, so that others may read while it is served. Octets behind it
     /// stay.
-    pub(crate) fn detach(&mut self, place: Range<usize>, slab: &Slab) -> Arrived {
+    ///
+    /// # Errors
+    /// [`OverBudget`] without memory for the octets behind it.
+    pub(crate) fn detach(
+        &mut self,
+        place: Range<usize>,
+        slab: &Slab,
+    ) -> Result<Arrived, OverBudget> {
         let buffer = self.buffer.take().unwrap_or_default();
         let rest = &buffer[self.consumed.min(buffer.len())..self.filled.min(buffer.len())];
         if !rest.is_empty() {
-            let mut kept = slab.lend();
+            let mut kept = slab.try_lend().ok_or(OverBudget)?;
             if kept.len() < rest.len() {
-                kept.reserve_exact(rest.len() - kept.len());
+                let more = rest.len() - kept.len();
+                kept.try_reserve_exact(more).map_err(|_| OverBudget)?;
                 kept.resize(rest.len(), 0);
             }
             kept[..rest.len()].copy_from_slice(rest);
@@ -333,11 +358,12 @@ impl Inbound {
         // Messages being served are bounded by the number of threads.
         // To lower the charge cannot fail.
         let _ = self.charge(self.cost(0, slab).min(self.charged));
-        Arrived {
+        Ok(Arrived {
             buffer,
             place,
             ends: Vec::new(),
-        }
+            waits: None,
+        })
     }
 
     /// Takes back the buffer of [`Inbound::detach`] to read into. It goes to the slab if there is another already.
@@ -371,6 +397,17 @@ impl Inbound {
             }
         }
     }
+}
+
+/// Copies what a peer has sent.
+///
+/// # Errors
+/// Without memory for it.
+pub(crate) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>, TryReserveError> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }
 
 /// How a record of TLS begins that holds an alert: a server of TLS sends one where it reads GIOP.

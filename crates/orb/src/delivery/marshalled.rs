@@ -224,6 +224,8 @@ impl Store {
     ) -> Result<Marshalled, MarshalError> {
         let mut body = self.empty();
         let inside = Arc::get_mut(&mut body).ok_or(MarshalError::NoRoom)?;
+        let made = inside.octets.try_reserve_exact(octets.len());
+        made.map_err(|_| MarshalError::NoRoom)?;
         inside.octets.extend_from_slice(octets);
         inside.form = form;
         self.charge(body, make_room)

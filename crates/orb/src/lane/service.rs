@@ -7,7 +7,9 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, Request, Version};
 
 use super::Lane;
+use crate::budget::OverBudget;
 use crate::connection::bidirectional::Bidirectional;
+use crate::connection::inbound::copied;
 use crate::connection::{Arrived, Claiming, Connection, Left, Read, Reading};
 use crate::counters::Counter;
 use crate::limits::READS_PER_TURN_MAX;
@@ -98,7 +100,9 @@ impl<'l> Service<'l> {
                 return Ok(reading);
             };
             if kind == Kind::Misplaced && connection.bidirectional().is_some() {
-                connection.handle_reply(io, reading.detach(place, &io.slab));
+                let arrived = reading.detach(place, &io.slab);
+                let arrived = arrived.map_err(|OverBudget| connection.refuse_memory(io))?;
+                connection.handle_reply(io, arrived);
                 continue;
             }
             if let Kind::TwoWay | Kind::InOrder = kind {
@@ -110,7 +114,8 @@ impl<'l> Service<'l> {
                         if is_first {
                             reading.detach(place, &io.slab)
                         } else {
-                            Arrived::whole(reading.message(place).to_vec())
+                            let copy = copied(reading.message(place));
+                            copy.map(Arrived::whole).map_err(|_| OverBudget)
                         }
                     };
                     let unread = &mut unread;
@@ -121,6 +126,7 @@ impl<'l> Service<'l> {
             match kind {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &io.slab);
+                    let arrived = arrived.map_err(|OverBudget| connection.refuse_memory(io))?;
                     reading = self.serve_two_way(reading, arrived, &mut unread)?;
                 }
                 Kind::InOrder => self.serve_in_order(&mut reading, place)?,
@@ -200,11 +206,11 @@ impl<'l> Service<'l> {
         self.note_contexts(&whole.message());
         if let Some(requests) = connection.requests() {
             let arrived = |_: &mut Reading<'_>, is_first| {
-                if is_first {
+                Ok(if is_first {
                     whole
                 } else {
                     whole.into_exact(&io.slab)
-                }
+                })
             };
             return self.serve_bidirectional(requests, reading, kind, arrived, unread);
         }
@@ -261,7 +267,9 @@ impl<'l> Service<'l> {
     /// Serves a message that is not a two-way request: the next one is not parsed before it is done.
     fn serve_in_order(self, reading: &mut Reading<'l>, place: Range<usize>) -> Result<(), Left> {
         if let Some(room) = self.lane.room_kept_here() {
-            let arrived = reading.detach(place, &self.lane.io.slab);
+            let io = &self.lane.io;
+            let arrived = reading.detach(place, &io.slab);
+            let arrived = arrived.map_err(|OverBudget| self.connection.refuse_memory(io))?;
             self.admit_in_order(room, arrived);
             return Err(Left::Open);
         }

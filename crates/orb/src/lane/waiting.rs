@@ -18,7 +18,7 @@ use deckwatch_giop::{Message, Request};
 
 use super::Lane;
 use super::service::Service;
-use crate::accounts::Bound;
+use crate::accounts::{Bound, Waits};
 use crate::connection::{Arrived, Connection};
 use crate::contexts::read;
 use crate::counters::Counter;
@@ -288,12 +288,17 @@ impl Lane {
         }
     }
 
-    /// Takes room for `octets` of a request that waits in a request queue. Returns whether there was room.
-    fn take_queued(&self, octets: usize) -> bool {
-        match self.waiting.limits() {
-            Some(limits) => limits.take(octets),
-            None => self.io.accounts.bound(Bound::Inbound).take(octets),
-        }
+    /// Takes room for a request that waits in a request queue. Returns whether there was room for it, and whether its
+    /// peer leaves as much free as it holds.
+    fn take_queued(&self, connection: &Connection, arrived: &mut Arrived) -> bool {
+        let (octets, account) = (arrived.size(), connection.account());
+        let (waits, own) = Waits::new(account, octets);
+        let is_taken = match self.waiting.limits() {
+            Some(limits) => limits.take(octets, own),
+            None => account.take_queued(octets, own),
+        };
+        arrived.waits = is_taken.then_some(waits);
+        is_taken
     }
 
     /// Gives the room back of a request that waited in a request queue, or as the head of one.

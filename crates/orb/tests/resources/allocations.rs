@@ -381,7 +381,8 @@ fn requests_that_come_too_early_take_no_memory() {
     call(&bench, "ping").unwrap();
     put_one_aside(1);
     let before = counting::allocations();
-    let max = u32::try_from(EARLY_REQUESTS_MAX).unwrap();
+    // One peer may hold a half.
+    let max = u32::try_from(EARLY_REQUESTS_MAX / 2).unwrap();
     (2..=max).for_each(put_one_aside);
     call(&bench, "ping").unwrap();
     assert_eq!(counting::allocations() - before, 0);

@@ -8,10 +8,11 @@ use std::time::Duration;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::{Outstanding, Replies, ReplySource};
+use crate::budget::OverBudget;
 use crate::client::abandoned::Cancel;
 use crate::client::attempt::Attempt;
 use crate::client::connection::ClientConnection;
-use crate::client::receive::{misread, no_reply};
+use crate::client::receive::{exhausted, misread, no_reply};
 use crate::client::retry::Failure;
 use crate::client::{Client, Reply, Target};
 use crate::connection::inbound::{Arrived, Inbound};
@@ -219,7 +220,8 @@ impl SharedConnection {
                     None => continue,
                 }
             } else {
-                inbound.detach(place, &client.slab)
+                let arrived = inbound.detach(place, &client.slab);
+                arrived.map_err(|OverBudget| exhausted(client))?
             };
             self.take_message(client, replies, arrived)?;
         }

@@ -53,7 +53,7 @@ fn what_follows_a_detached_message_stays() {
     );
     let place = inbound.poll_message().unwrap().unwrap();
     assert!(inbound.has_more());
-    let arrived = inbound.detach(place, &slab);
+    let arrived = inbound.detach(place, &slab).unwrap();
     assert_eq!(arrived.message().octets(), message(3));
     let place = inbound.poll_message().unwrap().unwrap();
     assert_eq!(inbound.message(place), message(5));

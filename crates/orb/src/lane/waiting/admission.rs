@@ -47,7 +47,13 @@ impl<'l> Service<'l> {
             arrived,
             behind,
         };
-        let mut refused = room.push(order, waiting, &self.lane.io.slab).err();
+        let refused = room.push(
+            order,
+            waiting,
+            self.connection.account(),
+            &self.lane.io.slab,
+        );
+        let mut refused = refused.err();
         while let Some(waiting) = refused {
             self.refuse(&waiting.arrived);
             refused = self.finish(waiting);

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Behind, WaitingRequest};
+use crate::budget::OverBudget;
 use crate::connection::{Arrived, Left, Reading, RequestQueue};
 use crate::counters::Counter;
 use crate::lane::service::Service;
@@ -18,15 +19,23 @@ impl<'l> Service<'l> {
         requests: &RequestQueue,
         mut reading: Reading<'l>,
         kind: Kind,
-        arrived: impl FnOnce(&mut Reading<'l>, bool) -> Arrived,
+        arrived: impl FnOnce(&mut Reading<'l>, bool) -> Result<Arrived, OverBudget>,
         unread: &mut bool,
     ) -> Result<Reading<'l>, Left> {
+        let io = &self.lane.io;
         if kind == Kind::TwoWay && requests.is_idle() {
             let arrived = arrived(&mut reading, true);
+            let arrived = arrived.map_err(|OverBudget| self.connection.refuse_memory(io))?;
             return self.serve_two_way(reading, arrived, unread);
         }
         let is_first = requests.enter();
-        let arrived = arrived(&mut reading, is_first);
+        let arrived = arrived(&mut reading, is_first).map_err(|OverBudget| {
+            if is_first {
+                // The queue is empty: this thread holds the claim to read.
+                let _ = self.connection.leave_queue(io);
+            }
+            self.connection.refuse_memory(io)
+        })?;
         self.connection.begin_serving();
         let first = if is_first {
             arrived
@@ -40,8 +49,7 @@ impl<'l> Service<'l> {
             self.admit(room, first, Behind::Queue);
             return Ok(reading);
         }
-        self.connection
-            .release_reading(&self.lane.io, reading, unread);
+        self.connection.release_reading(io, reading, unread);
         let busy = self.lane.note_busy();
         let served = self.serve_queue(self.of_queue(first));
         drop(busy);
@@ -59,11 +67,11 @@ impl<'l> Service<'l> {
 
     /// Queues a request behind the one that is served, or refuses it if there is no room. Returns it if there is none
     /// before it any more.
-    fn queue(self, requests: &RequestQueue, arrived: Arrived) -> Result<Option<Arrived>, Left> {
+    fn queue(self, requests: &RequestQueue, mut arrived: Arrived) -> Result<Option<Arrived>, Left> {
         let (lane, connection) = (self.lane, self.connection);
         let octets = arrived.size();
         let is_full = requests.is_full();
-        if is_full || !lane.take_queued(octets) {
+        if is_full || !lane.take_queued(connection, &mut arrived) {
             if !is_full && lane.waiting.limits().is_none() {
                 connection.end_serving(1);
                 return Err(connection.refuse_memory(&lane.io));
@@ -141,7 +149,7 @@ impl<'l> Service<'l> {
             let pushed = if room.may_wait {
                 room.push_counted(order, head)
             } else {
-                let pushed = room.push(order, head, &lane.io.slab);
+                let pushed = room.push(order, head, self.connection.account(), &lane.io.slab);
                 pushed.inspect(|()| lane.give_queued(octets))
             };
             match pushed {

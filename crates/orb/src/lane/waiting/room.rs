@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use deckwatch_sync::{OrderedQueue, PiMutex, SlotKey};
 
+use crate::accounts::{Account, Own, Waits};
 use crate::connection::Arrived;
 use crate::limits::{REQUEST_BUFFER_SIZE_MAX, REQUESTS_BUFFERED_MAX};
 use crate::rtorb::RequestBuffering;
@@ -150,12 +151,17 @@ impl WaitingRoom {
         &self,
         order: u64,
         mut waiting: WaitingRequest,
+        account: &Arc<Account>,
         slab: &Slab,
     ) -> Result<(), WaitingRequest> {
         let octets = waiting.arrived.size();
-        if !self.buffers.take(octets) {
+        // The head of a request queue does not count twice.
+        waiting.arrived.waits = None;
+        let (waits, own) = Waits::new(account, octets);
+        if !self.buffers.take(octets, own) {
             return Err(waiting);
         }
+        waiting.arrived.waits = Some(waits);
         waiting.arrived = waiting.arrived.into_waiting(slab);
         let pushed = self.queue.push(order, waiting);
         pushed.inspect_err(|_| self.buffers.give(octets))
@@ -221,6 +227,8 @@ pub(crate) struct RequestBuffers {
     held: AtomicU64,
     requests_max: usize,
     size_max: usize,
+    /// Whether peers share the requests, and the octets: not where the program has set the limit.
+    is_shared: [bool; 2],
 }
 
 /// More octets than a host has; above them is room for a million requests, more than all lanes of a pool have threads
@@ -235,7 +243,13 @@ impl RequestBuffers {
         };
         let requests_max = limit(limits.max_buffered_requests, REQUESTS_BUFFERED_MAX);
         let size_max = limit(limits.max_request_buffer_size, REQUEST_BUFFER_SIZE_MAX);
-        Self::with(requests_max, size_max)
+        Self {
+            is_shared: [
+                limits.max_buffered_requests == 0,
+                limits.max_request_buffer_size == 0,
+            ],
+            ..Self::with(requests_max, size_max)
+        }
     }
 
     const fn with(requests_max: usize, size_max: usize) -> Self {
@@ -243,6 +257,7 @@ impl RequestBuffers {
             held: AtomicU64::new(0),
             requests_max,
             size_max,
+            is_shared: [false; 2],
         }
     }
 
@@ -250,14 +265,27 @@ impl RequestBuffers {
         1 << SIZE_BITS | octets as u64
     }
 
-    /// Takes room for a request of `octets`. Returns whether there was room.
-    pub(super) fn take(&self, octets: usize) -> bool {
+    /// Takes room for a request of `octets`; `own`: what its peer then has waiting. Returns whether there was room, and
+    /// the peer leaves as much free as it holds.
+    pub(super) fn take(&self, octets: usize, own: Own) -> bool {
         let more = |held: u64| {
             let requests = (held >> SIZE_BITS) as usize;
             let size = (held & ((1 << SIZE_BITS) - 1)) as usize;
             let has_room =
                 requests < self.requests_max && octets <= self.size_max.saturating_sub(size);
-            has_room.then_some(held + Self::word(octets))
+            let [requests_free, octets_free] = [
+                self.requests_max.saturating_sub(requests + 1),
+                self.size_max.saturating_sub(size.saturating_add(octets)),
+            ];
+            let free = |index: usize, free| {
+                if self.is_shared[index] {
+                    free
+                } else {
+                    usize::MAX
+                }
+            };
+            let leaves = own.leaves(free(0, requests_free), free(1, octets_free));
+            (has_room && leaves).then_some(held + Self::word(octets))
         };
         let order = Ordering::Relaxed;
         self.held.fetch_update(order, order, more).is_ok()
@@ -273,17 +301,46 @@ mod tests {
     use super::*;
 
     #[test]
+    fn requests_of_one_peer_leave_room_for_those_of_others() {
+        let asked = |max_buffered_requests| RequestBuffering {
+            max_buffered_requests,
+            max_request_buffer_size: 0,
+        };
+        let buffers = RequestBuffers::new(asked(0));
+        let own = |requests| Own {
+            requests,
+            octets: 10 * requests,
+        };
+        let taken = (1..).take_while(|requests| buffers.take(10, own(*requests)));
+        assert_eq!(taken.count(), REQUESTS_BUFFERED_MAX / 2);
+        assert!(buffers.take(10, own(1)), "another peer");
+        let large = REQUEST_BUFFER_SIZE_MAX / 2;
+        let octets = Own {
+            requests: 2,
+            octets: large,
+        };
+        assert!(!buffers.take(large, octets), "octets are shared too");
+        let set = RequestBuffers::new(asked(4));
+        let taken = (1..).take_while(|requests| set.take(10, own(*requests)));
+        assert_eq!(taken.count(), 4, "as the program has set it");
+    }
+
+    #[test]
     fn a_request_that_does_not_fit_keeps_none_out_that_does() {
         let buffers = RequestBuffers::with(2, 100);
+        let alone = Own {
+            requests: 1,
+            octets: 0,
+        };
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    assert!(!buffers.take(101));
+                    assert!(!buffers.take(101, alone));
                 }
             });
             for _ in 0..100_000 {
-                if !buffers.take(100) {
+                if !buffers.take(100, alone) {
                     is_over.store(true, Ordering::Relaxed);
                     panic!("it fits");
                 }
@@ -291,8 +348,8 @@ mod tests {
             }
             is_over.store(true, Ordering::Relaxed);
         });
-        assert!(buffers.take(60) && buffers.take(40) && !buffers.take(0));
+        assert!(buffers.take(60, alone) && buffers.take(40, alone) && !buffers.take(0, alone));
         buffers.give(60);
-        assert!(!buffers.take(61) && buffers.take(60));
+        assert!(!buffers.take(61, alone) && buffers.take(60, alone));
     }
 }

@@ -11,8 +11,10 @@ use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
 use super::room::{Behind, WaitingRequest};
+use crate::accounts::Own;
 use crate::connection::{Arrived, Connection};
 use crate::limits::{EARLY_REQUESTS_MAX, EARLY_REQUESTS_SIZE_MAX};
+use crate::peers::Peer;
 use crate::slab::Slab;
 use crate::transport::Instant64;
 
@@ -38,6 +40,7 @@ struct Early {
     start: Instant64,
     number: u64,
     key: SlotKey,
+    peer: Peer,
     /// Its request id.
     id: u32,
     /// A one-way: other one-ways of its connection that were set aside wait behind it.
@@ -54,8 +57,22 @@ pub(super) struct Due {
 }
 
 impl List {
-    const fn has_room(&self, size: usize) -> bool {
-        self.requests.len() < EARLY_REQUESTS_MAX && self.size + size <= EARLY_REQUESTS_SIZE_MAX
+    /// Whether there is room for another request of a peer, and the peer then leaves as much free as it holds.
+    fn has_room(&self, size: usize, peer: Peer) -> bool {
+        let requests_free = EARLY_REQUESTS_MAX.checked_sub(self.requests.len() + 1);
+        let octets_free = EARLY_REQUESTS_SIZE_MAX.checked_sub(self.size + size);
+        let (Some(requests_free), Some(octets_free)) = (requests_free, octets_free) else {
+            return false;
+        };
+        let mut own = Own {
+            requests: 1,
+            octets: size,
+        };
+        for early in self.requests.iter().filter(|early| early.peer == peer) {
+            own.requests += 1;
+            own.octets += early.size;
+        }
+        own.leaves(requests_free, octets_free)
     }
 
     /// The first that waits for nothing but its start.
@@ -122,11 +139,15 @@ impl EarlyRequests {
         start: Instant64,
     ) -> bool {
         let size = message.octets().len();
-        if !self.list.lock("lane.early").has_room(size) {
+        let peer = connection.account().peer();
+        if !self.list.lock("lane.early").has_room(size, peer) {
             return false;
         }
         let mut buffer = slab.lend_empty();
-        buffer.reserve(message.octets().len() + 1);
+        if buffer.try_reserve(message.octets().len() + 1).is_err() {
+            slab.take_back_written(buffer);
+            return false;
+        }
         buffer.extend_from_slice(message.octets());
         let mut arrived = Arrived::at_start(buffer, size);
         arrived.ends.extend_from_slice(message.ends());
@@ -135,6 +156,7 @@ impl EarlyRequests {
             start,
             number: 0,
             key: connection.key(),
+            peer,
             id: request.id,
             is_oneway: !request.response.is_expected(),
             size,
@@ -155,7 +177,7 @@ impl EarlyRequests {
 
     fn push(&self, mut early: Early) -> Result<(), Early> {
         let mut list = self.list.lock("lane.early");
-        if !list.has_room(early.size) {
+        if !list.has_room(early.size, early.peer) {
             return Err(early);
         }
         early.number = list.number;
@@ -227,5 +249,36 @@ impl EarlyRequests {
             arrived: early.arrived?,
             behind: Behind::Nothing,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn early_requests_of_one_peer_leave_room_for_those_of_others() {
+        let early = EarlyRequests::new();
+        let request = |user, size| Early {
+            start: Instant64(1),
+            number: 0,
+            key: crate::connection::key_of(0),
+            peer: Peer::User(user),
+            id: 0,
+            is_oneway: false,
+            size,
+            arrived: None,
+        };
+        let push = |user, size| early.push(request(user, size)).is_ok();
+        assert!(push(1, EARLY_REQUESTS_SIZE_MAX / 2), "the largest message");
+        assert!(!push(1, 1));
+        assert!(push(2, EARLY_REQUESTS_SIZE_MAX / 2), "another peer");
+        let mut list = early.list.lock("test");
+        list.requests.clear();
+        list.size = 0;
+        drop(list);
+        let taken = (0..).take_while(|_| push(1, 1)).count();
+        assert_eq!(taken, EARLY_REQUESTS_MAX / 2);
+        assert!(push(2, 1));
     }
 }

@@ -98,6 +98,9 @@ pub const CONSUMER_ASK_PERIOD: Duration = Duration::from_secs(30);
 pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Entries of one consumer's filter. The largest that an application is known to use has some hundred.
+///
+/// Share: each consumer | seen: BAD_PARAM | test:
+/// crates/event/src/filter/tests.rs::hostile_lists_end_in_an_error_or_in_bounded_work
 pub const FILTER_ENTRIES_MAX: usize = 1_024;
 
 /// Publications of one supplier: a gateway publishes what an observer is told.
@@ -127,7 +130,13 @@ pub const PULLER_QUIET_MIN: Duration = Duration::from_secs(60);
 /// `pull` calls that may wait for an event at the same time, in all channels that share an ORB. Each occupies a serving
 /// thread: this is half of the threads that a lane has by default. Beyond it `pull` raises TRANSIENT; `try_pull` is
 /// always served.
+///
+/// Share: a half ([`PULLS_WAITING_SHARE`]) | seen: TRANSIENT for `pull`, not for `try_pull` | test:
+/// crates/event/src/cos/pullers.rs::waiting_pulls_of_one_peer_leave_room_for_those_of_others
 pub const PULLS_WAITING_MAX: usize = 16;
+
+/// As many of them may be of one peer.
+pub const PULLS_WAITING_SHARE: usize = 8;
 
 /// Longest time that `pull` waits for an event; TRANSIENT after it. Bounds how long a consumer that has died keeps a
 /// serving thread.
@@ -171,6 +180,9 @@ pub const TYPED_QUEUE_SHARE: usize = 8;
 pub const TYPED_CONSUMERS_MAX: usize = 512;
 
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.
+///
+/// Share: all, but without an access table only this host and the own user may create one | seen: NO_RESOURCES, or
+/// NO_PERMISSION | test: crates/event/tests/factory.rs::channels_of_a_factory_are_bounded
 pub const CHANNELS_MAX: usize = 64;
 
 /// Lanes of one channel: more priorities than that are not told apart on a ship.

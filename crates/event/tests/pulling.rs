@@ -119,7 +119,7 @@ fn a_shutdown_of_the_orb_ends_a_waiting_pull() {
 #[test]
 fn waiting_pulls_are_bounded_and_leave_threads_for_others() {
     let world = World::new();
-    let pullers: Vec<_> = (0..limits::PULLS_WAITING_MAX)
+    let pullers: Vec<_> = (0..limits::PULLS_WAITING_SHARE)
         .map(|_| world.puller())
         .collect();
     let pulls: Vec<_> = pullers

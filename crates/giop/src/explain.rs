@@ -101,7 +101,10 @@ const fn general(kind: Kind) -> (&'static str, &'static str) {
             "look into the server's log",
         ),
         Kind::BadParam => ("a parameter is not valid", ""),
-        Kind::NoMemory => ("memory could not be had", ""),
+        Kind::NoMemory => (
+            "memory could not be had",
+            "send less at once, or give the process more: its container, ulimit -v",
+        ),
         Kind::ImpLimit => ("a limit of the implementation was passed", ""),
         Kind::CommFailure => ("communication failed during the call", ""),
         Kind::InvObjref => (

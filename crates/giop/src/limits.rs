@@ -6,6 +6,9 @@ pub const MESSAGE_SIZE_MAX: usize = deckwatch_cdr::limits::MESSAGE_SIZE_MAX;
 
 /// Most unfinished messages of one connection. Peers that interleave fragments interleave those of concurrent requests;
 /// eight leaves room for a busy peer and bounds what an idle one can hold.
+///
+/// Share: each connection | seen: MessageError, and the end of the connection | test:
+/// crates/giop/tests/fragments.rs::trains_that_lie_are_refused
 pub const FRAGMENTED_MESSAGES_MAX: usize = 8;
 
 /// Most octets of all unfinished messages of one connection: one message of the largest size.

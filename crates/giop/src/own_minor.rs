@@ -109,9 +109,9 @@ pub const SEGMENTS_TOO_DEEP: u32 = code(89);
 pub const TOO_MANY_THREADS: u32 = code(90);
 /// OBJECT_NOT_EXIST: the ORB does not know the distributable thread, or no longer.
 pub const THREAD_UNKNOWN: u32 = code(91);
-/// IMP_LIMIT: the caller's address or user holds its whole share of a channel's places for consumers.
+/// IMP_LIMIT: the caller's address, user or certificate holds its whole share of a channel's places for consumers.
 pub const CONSUMER_SHARE_FULL: u32 = code(92);
-/// IMP_LIMIT: the caller's address or user holds its whole share of a channel's places for suppliers.
+/// IMP_LIMIT: the caller's address, user or certificate holds its whole share of a channel's places for suppliers.
 pub const SUPPLIER_SHARE_FULL: u32 = code(93);
 /// NO_PERMISSION: the access table of the service has no rule that permits the request.
 pub const ACCESS_DENIED: u32 = code(94);
@@ -127,7 +127,7 @@ pub const SCHEDULE_NEEDS_LANE: u32 = code(97);
 pub const OUT_OF_REACH: u32 = code(120);
 /// TRANSIENT: the service has as many calls to other services under way as it makes at the same time.
 pub const OUTWARD_FULL: u32 = code(121);
-/// TRANSIENT: the caller's address or user has its share of the service's calls to other services under way.
+/// TRANSIENT: the caller's address, user or certificate has its share of the service's calls to other services under way.
 pub const OUTWARD_SHARE_FULL: u32 = code(122);
 /// IMP_LIMIT: too many services have passed the request on: the name leads in a circle.
 pub const TOO_MANY_HOPS: u32 = code(123);
@@ -157,5 +157,5 @@ pub const TLS_DEMANDED: u32 = code(119);
 pub const STORE_DAMAGED: u32 = code(100);
 /// NO_RESOURCES: the naming service holds as many contexts or names as it may.
 pub const NAMES_FULL: u32 = code(101);
-/// IMP_LIMIT: the caller's address or user holds its whole share of a naming service's contexts or names.
+/// IMP_LIMIT: the caller's address, user or certificate holds its whole share of a naming service's contexts or names.
 pub const NAMES_SHARE_FULL: u32 = code(102);

@@ -34,8 +34,12 @@ pub const MESSAGE_SIZE_MIN: u64 = 256 << 10;
 /// Time limit of a call to the service of a foreign context. The caller waits for it, and so does one of our threads.
 pub const FOREIGN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When such a call fails, if a peer over the network bound the context: however it fails, it takes so long from its
-/// beginning. A little more than [`FOREIGN_TIMEOUT`], so that a silent server does not differ from a closed port.
+/// When a call to the service of a foreign context fails, if a peer over the network bound the context: however it
+/// fails, it takes so long from its beginning. A little more than [`FOREIGN_TIMEOUT`], so that a silent server does not
+/// differ from a closed port.
+///
+/// Share: each call | seen: CannotProceed, after this time | test:
+/// crates/naming/tests/service/outward.rs::failed_call_for_a_stranger_ends_at_the_same_time_however_it_fails
 pub const FOREIGN_FAILED_AFTER: Duration = Duration::from_millis(5_200);
 
 /// Calls to other naming services under way at the same time, each in a serving thread: half of the threads that a lane
@@ -54,6 +58,8 @@ pub const COMPONENTS_MAX: usize = 64;
 
 /// Bindings that one `list` or `next_n` returns; the iterator returns the others. At [`COMPONENT_SIZE_MAX`] they are
 /// two megabytes, the largest message that omniORB accepts by default.
+///
+/// Share: each call | seen: an iterator for the others | test: crates/naming/tests/service.rs::long_listings_come_in_parts
 pub const LIST_MAX: usize = 1_000;
 
 /// Binding iterators open at a time; beyond it the oldest of the peer that has most is destroyed. A client that forgets

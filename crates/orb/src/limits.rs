@@ -14,6 +14,9 @@ pub const BUFFER_RETAINED_MAX: usize = 128 << 10;
 pub const BUFFERS_MAX: usize = 128;
 
 /// Octets of one GIOP message, whole or reassembled from fragments, unless the builder sets another value.
+///
+/// Share: each message | seen: MessageError, and the end of the connection | test:
+/// crates/orb/src/connection/inbound/tests.rs::a_header_that_claims_much_costs_nothing_and_one_that_claims_too_much_is_a_fault
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
 /// Messages of the largest size that the memory of the process has room for: two for each thread of a lane. A process
@@ -46,6 +49,9 @@ pub const INBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
 /// Longest time between the first and the last octet of a message, unless the builder sets another value. It suffices
 /// for the largest message over a link of some megabits. At the limit the connection is closed, because a peer that
 /// stops within a message holds memory.
+///
+/// Share: each message | seen: the end of the connection | test:
+/// crates/orb/tests/hostile/messages.rs::a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not
 pub const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval at which a lane checks for messages that exceed this time, while any message is incomplete.
@@ -150,6 +156,9 @@ pub const OUTBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
 
 /// How long a peer may read none of the replies queued for it, unless the builder sets another value: a link that fails
 /// for some seconds recovers within it. At the limit the peer's connection is closed.
+///
+/// Share: each connection | seen: the end of the connection | test:
+/// crates/orb/tests/connections.rs::a_peer_that_takes_nothing_of_its_reply_is_closed
 pub const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a caller without a timeout of its own waits to connect.
@@ -180,6 +189,9 @@ pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Services that may pass on one request, each to the next one: a longer way leads in a circle. Each of them keeps a
 /// thread of the service before it, so that no more than a peer's share of those may be on one way.
+///
+/// Share: each request | seen: IMP_LIMIT with the minor code TOO_MANY_HOPS | test:
+/// crates/naming/tests/service/outward.rs::name_that_leads_in_a_circle_ends_with_an_exception_that_says_so
 pub const HOPS_MAX: u8 = 8;
 
 /// Host names that may be resolved at the same time. The system's resolver knows no deadline, and each resolution
@@ -276,6 +288,9 @@ pub const PLAIN_KEYS_MAX: usize = 1_024;
 
 /// Requests that one POA manager holds in its holding state; each of them occupies a thread. In addition, the requests
 /// held by all managers leave one thread of a lane free, if the lane has more than one.
+///
+/// Share: all of them, while the program holds requests | seen: TRANSIENT | test:
+/// crates/orb/tests/hostile/messages.rs::requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb
 pub const HELD_REQUESTS_MAX: usize = 64;
 
 /// Buffers of each kind that a seal allocates for callers: as many threads can call at the same time without

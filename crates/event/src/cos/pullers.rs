@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use deckwatch_orb::transport::Instant64;
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind, lane_threads, own_minor};
 use deckwatch_sync::{PiMutex, Popped, SlotKey, SlotTable};
 
 use super::notify;
@@ -287,7 +287,7 @@ impl Shared {
         if let Some(event) = self.try_pull(queue) {
             return Ok(event);
         }
-        let Some(_waiting) = self.permits.enter() else {
+        let Some(_waiting) = self.permits.enter(self.shares.caller()) else {
             self.counters.pulls_refused.fetch_add(1, Relaxed);
             return Err(Unpulled::Transient);
         };
@@ -310,28 +310,70 @@ impl Shared {
 }
 
 /// Counts the pulls that wait, each of which occupies a serving thread.
-#[derive(Default)]
-pub(crate) struct PullPermits(AtomicUsize);
+pub(crate) struct PullPermits {
+    waiting: AtomicUsize,
+    max: usize,
+    shares: Arc<Places>,
+}
 
 /// A pull that may wait.
-pub(crate) struct Waiting<'p>(&'p PullPermits);
+pub(crate) struct Waiting<'p> {
+    permits: &'p PullPermits,
+    _place: Place,
+}
+
+impl Default for PullPermits {
+    fn default() -> Self {
+        // A process with few addresses has fewer threads.
+        let max = limits::PULLS_WAITING_MAX.min(lane_threads() / 2);
+        let share = limits::PULLS_WAITING_SHARE.min(max / 2);
+        Self {
+            waiting: AtomicUsize::new(0),
+            max,
+            shares: Places::new(share, own_minor::CONSUMER_SHARE_FULL),
+        }
+    }
+}
 
 impl PullPermits {
-    /// Returns `None` if [`limits::PULLS_WAITING_MAX`] pulls wait.
-    pub(crate) fn enter(&self) -> Option<Waiting<'_>> {
-        let room = |waiting| (waiting < limits::PULLS_WAITING_MAX).then_some(waiting + 1);
-        let entered = self.0.fetch_update(AcqRel, Relaxed, room);
-        entered.is_ok().then_some(Waiting(self))
+    /// Returns `None` if [`limits::PULLS_WAITING_MAX`] pulls wait, or [`limits::PULLS_WAITING_SHARE`] of this peer.
+    pub(crate) fn enter(&self, peer: Peer) -> Option<Waiting<'_>> {
+        let place = self.shares.take(peer).ok()?;
+        let room = |waiting| (waiting < self.max).then_some(waiting + 1);
+        let entered = self.waiting.fetch_update(AcqRel, Relaxed, room);
+        entered.is_ok().then_some(Waiting {
+            permits: self,
+            _place: place,
+        })
     }
 
     /// Number of pulls that wait now.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.load(Relaxed)
+        self.waiting.load(Relaxed)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, AcqRel);
+        self.permits.waiting.fetch_sub(1, AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_pulls_of_one_peer_leave_room_for_those_of_others() {
+        let permits = PullPermits::default();
+        let enter = |user| permits.enter(Peer::User(user));
+        let stranger: Vec<_> = std::iter::from_fn(|| enter(1)).collect();
+        assert_eq!(stranger.len(), limits::PULLS_WAITING_SHARE);
+        let other: Vec<_> = std::iter::from_fn(|| enter(2)).collect();
+        assert_eq!(stranger.len() + other.len(), limits::PULLS_WAITING_MAX);
+        assert!(enter(3).is_none());
+        drop(stranger);
+        assert!(enter(3).is_some());
+        assert_eq!(permits.waiting(), other.len());
     }
 }

@@ -26,7 +26,7 @@ pub(super) const CODES: &[Known] = &[
     (
         Kind::Transient,
         own::OUTWARD_SHARE_FULL,
-        "the service waits for as many other services as it calls at the same time for your address or user",
+        "the service waits for as many other services as it calls at the same time for your address, user or certificate",
         "try again when one of these calls has ended",
     ),
     (
@@ -38,13 +38,13 @@ pub(super) const CODES: &[Known] = &[
     (
         Kind::ImpLimit,
         own::CONSUMER_SHARE_FULL,
-        "your address or user holds its share of the channel's places for consumers",
+        "your address, user or certificate holds its share of the channel's places for consumers",
         "disconnect consumers, or start the channel with a larger --share-per-peer",
     ),
     (
         Kind::ImpLimit,
         own::SUPPLIER_SHARE_FULL,
-        "your address or user holds its share of the channel's places for suppliers",
+        "your address, user or certificate holds its share of the channel's places for suppliers",
         "disconnect suppliers, or start the channel with a larger --share-per-peer",
     ),
     (
@@ -62,7 +62,7 @@ pub(super) const CODES: &[Known] = &[
     (
         Kind::ImpLimit,
         own::NAMES_SHARE_FULL,
-        "your address or user holds its share of the naming service's contexts or names",
+        "your address, user or certificate holds its share of the naming service's contexts or names",
         "destroy contexts and unbind names that you made, or start the service with a larger --share-per-peer",
     ),
     (

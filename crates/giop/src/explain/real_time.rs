@@ -122,7 +122,7 @@ pub(super) const CODES: &[Known] = &[
     (
         Kind::Transient,
         own::LANE_FULL,
-        "all threads of the server's lane serve, and its buffers are full",
+        "all threads of the server's lane serve, and its buffers, or your share of them, are full",
         "try again later",
     ),
     (

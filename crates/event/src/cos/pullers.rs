@@ -341,7 +341,8 @@ impl PullPermits {
         let place = self.shares.take(peer).ok()?;
         let room = |waiting| (waiting < self.max).then_some(waiting + 1);
         let entered = self.waiting.fetch_update(AcqRel, Relaxed, room);
-        entered.is_ok().then_some(Waiting {
+        // Not `then_some`: a value that is not given away would give back a permit that it does not have.
+        entered.is_ok().then(|| Waiting {
             permits: self,
             _place: place,
         })

@@ -129,7 +129,7 @@ fn client() -> Orb {
     OrbBuilder::default().build().expect("an ORB")
 }
 
-/// Begins messages of `size` octets from several addresses, and sends all of each but the last octet. A server may
+/// Begins messages of `size` octets from two dozen addresses, so that their shares add up to all there is, and sends all of each but the last octet. A server may
 /// refuse any.
 fn begin_messages(at: SocketAddr, count: u8, size: usize) -> Vec<StreamSocket> {
     let mut whole = b"GIOP\x01\x02\x01\x00".to_vec();
@@ -137,7 +137,7 @@ fn begin_messages(at: SocketAddr, count: u8, size: usize) -> Vec<StreamSocket> {
     whole.extend(body.to_le_bytes());
     whole.resize(size - 1, 0);
     let all = (0..count).map(|number| {
-        let from = Ipv4Addr::new(127, 0, 0, 2 + number % 8).into();
+        let from = Ipv4Addr::new(127, 0, 0, 2 + number % 24).into();
         let stream = StreamSocket::connect_from(from, at, None).expect("a listener");
         let _refused = stream.write_all(&whole, None);
         stream
@@ -205,7 +205,7 @@ fn attack_channel(limit: Limit, size: usize) {
     }
     server.check();
     let begun = begin_messages(server.address(&orb), 24, size);
-    // Eight strangers leave a ninth of the room for unfinished messages.
+    // So many strangers leave little of the room for unfinished messages.
     let small = Any::from_value(&vec![7_u8; 64 << 10]).expect("an event");
     supplier.push(&small).expect("pushed");
     server.check();

@@ -5,6 +5,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use deckwatch_os::regular;
+
 /// Where the lines of a log go.
 pub(crate) trait Lines: Send + 'static {
     /// Writes a whole line, or nothing of it.
@@ -81,14 +83,9 @@ impl Lines for RotatedFile {
 
 /// Opens a file at its end, behind a whole line.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    // Opening a FIFO without a reader would block.
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        let fact = "it is no regular file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, fact));
-    }
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
-    let mut file = options.open(path)?;
+    let mut file = regular::open_with(path, &mut options)?;
     let mut size = file.seek(SeekFrom::End(0))?;
     if size > 0 {
         let mut last = [0];

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deckwatch_os::regular;
 use deckwatch_os::tap::{Direction, Packet};
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -20,7 +21,7 @@ use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::limits::PACKET_SIZE_MAX;
+use crate::limits::{CAPTURE_NOTE_SIZE_MAX, PACKET_SIZE_MAX};
 use crate::stamp_clock::ClockEra;
 
 /// Writes a capture, up to a maximum size.
@@ -158,9 +159,8 @@ impl CaptureNote {
     /// # Errors
     /// The system's error; `InvalidData` if the file is not a note.
     pub fn read(capture: &Path) -> std::io::Result<Self> {
-        Ok(serde_json::from_slice(&std::fs::read(Self::path(
-            capture,
-        ))?)?)
+        let note = regular::read(&Self::path(capture), CAPTURE_NOTE_SIZE_MAX)?;
+        Ok(serde_json::from_slice(&note)?)
     }
 }
 
@@ -182,7 +182,7 @@ pub struct Captured<'a> {
 /// [`CaptureError`] if the file cannot be read or is not a pcapng file.
 pub fn read(path: &Path, mut see: impl FnMut(Captured<'_>)) -> Result<bool, CaptureError> {
     let of = |error| CaptureError::of(path, error);
-    let file = File::open(path).map_err(|error| of(pcap_file::PcapError::IoError(error)))?;
+    let file = regular::open(path).map_err(|error| of(pcap_file::PcapError::IoError(error)))?;
     let mut reader = PcapNgReader::new(BufReader::new(file)).map_err(of)?;
     while let Some(block) = reader.next_block() {
         match block {

@@ -219,3 +219,6 @@ pub const CLOCK_KNOTS_MAX: usize = 1 << 16;
 
 /// Earlier knots with which a new one is compared: a clock that has jumped contradicts all of them.
 pub const CLOCK_COMPARED_MAX: usize = 64;
+
+/// Octets of the note beside a capture: about 40 for each of [`CLOCK_ERAS_MAX`] eras, and a fixed head.
+pub const CAPTURE_NOTE_SIZE_MAX: u64 = 1 << 20;

@@ -297,7 +297,8 @@ const DISPLAY_DEPTH_MAX: u8 = 8;
 fn display(code: &TypeCode, depth_left: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let named = code.name().filter(|name| !name.is_empty());
     if let Some(name) = named.or(code.id()) {
-        return f.write_str(name);
+        // A peer writes the names.
+        return write!(f, "{}", name.escape_debug());
     }
     let part = |part: u32, f: &mut fmt::Formatter<'_>| match depth_left.checked_sub(1) {
         Some(depth_left) => display(&code.at(part), depth_left, f),

@@ -5,7 +5,7 @@
 //! - No control character of a text that is printed reaches a terminal: peers choose names and addresses.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, LineWriter, Write};
 use std::os::fd::AsFd as _;
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstream::AutoStream;
 use anyhow::Context as _;
 use deckwatch_os::signal;
+use deckwatch_text::escaped_output;
 
 /// Standard output, whole lines at a time.
 pub(crate) struct Output(LineWriter<AutoStream<Box<dyn Write>>>);
@@ -93,27 +94,10 @@ pub(crate) fn print(text: fmt::Arguments<'_>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Escapes control characters except tabs and line ends, and those that change the direction of text. The escape is
-/// that of JSON: in a document it changes nothing.
+/// Escapes what could change a terminal, except line ends and tabs: text of others is escaped before, by
+/// [`escaped`](deckwatch_text::escaped). The escape is that of JSON: in a document it changes nothing.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let is_harmful = |c: char| match c {
-        '\n' | '\t' => false,
-        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    };
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_harmful(c) {
-            // A write to a string does not fail.
-            let _ = write!(plain, "\\u{:04x}", u32::from(c));
-        } else {
-            plain.push(c);
-        }
-    }
-    Cow::Owned(plain)
+    escaped_output(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// Prints to standard error. Errors are ignored.
@@ -159,7 +143,7 @@ mod tests {
         assert!(matches!(plain(kept), Cow::Borrowed(text) if text == kept));
         assert_eq!(
             plain("a\u{1b}[31mX\u{1b}]0;owned\u{7}\r\u{7f}\u{9b}2J\u{202e}b"),
-            "a\\u001b[31mX\\u001b]0;owned\\u0007\\u000d\\u007f\\u009b2J\\u202eb"
+            "a\\u001b[31mX\\u001b]0;owned\\u0007\\r\\u007f\\u009b2J\\u202eb"
         );
         let document = serde_json::json!({"name": "\u{7f}\u{9b}\u{202e}"});
         let read: serde_json::Value =

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use deckwatch_event::SchedulingService;
+use deckwatch_text::escaped;
 
 use crate::output::errln;
 
@@ -30,7 +31,7 @@ impl Overruns {
         let anomalies = service.measured_anomalies();
         for words in anomalies.iter().take(PRINTED_MAX) {
             // Clients name the operations.
-            errln!("warning: {}", words.escape_debug());
+            errln!("warning: {}", escaped(words));
         }
         if let Some(more @ 1..) = anomalies.len().checked_sub(PRINTED_MAX) {
             errln!("warning: {more} more operations");

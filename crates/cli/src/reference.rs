@@ -1,14 +1,18 @@
 //! References as arguments. An argument is the reference itself, a file that contains it, or `-` for standard input.
 
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_os::regular;
+use deckwatch_text::escaped;
 
 /// Returns the object of a reference, of a file that contains one, or of standard input (`-`).
 pub(crate) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
     let text = read(text)?;
     let shown: String = text.chars().take(60).collect();
+    let shown = escaped(&shown);
     let object = orb
         .string_to_object(&text)
         .with_context(|| format!("`{shown}` does not lead to an object"))?;
@@ -24,10 +28,11 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     } else if is_reference(text) {
         found = text.to_owned();
     } else {
-        let read = std::fs::File::open(file).and_then(|file| read_all(file, &mut found));
-        read.with_context(|| {
+        let read = regular::read_text(Path::new(file), REFERENCE_SIZE_MAX);
+        found = read.with_context(|| {
             format!(
-                "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one"
+                "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one \
+                 (`-` reads standard input)"
             )
         })?;
     }
@@ -35,10 +40,10 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     if !is_reference(found) {
         let held = match found.lines().next() {
             None => "it is empty".to_owned(),
-            Some(line) => format!(
-                "it begins with `{}`",
-                line.chars().take(60).collect::<String>()
-            ),
+            Some(line) => {
+                let shown: String = line.chars().take(60).collect();
+                format!("it begins with `{}`", escaped(&shown))
+            }
         };
         let place = if file == "-" { "standard input" } else { file };
         bail!("{place} holds no reference (IOR:, corbaloc: or corbaname:): {held}");

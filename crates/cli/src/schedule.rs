@@ -14,6 +14,7 @@ use deckwatch_scenario::schedule::{
 };
 use deckwatch_sched::limits::SENSITIVITY_OPERATIONS_MAX;
 use deckwatch_sched::{Measurements, Strategy, in_words};
+use deckwatch_text::escaped;
 
 use crate::exit::INFEASIBLE;
 use crate::output::{errln, outln};
@@ -110,10 +111,7 @@ fn measurements(file: &ScheduleFile, reference: &str) -> anyhow::Result<Measurem
     for (name, measured) in all {
         match file.operations.lookup(&name) {
             Some(of) => measurements.add(of, measured),
-            None => errln!(
-                "warning: the file has no operation `{}`",
-                name.escape_debug()
-            ),
+            None => errln!("warning: the file has no operation `{}`", escaped(&name)),
         }
     }
     Ok(measurements)

@@ -2,6 +2,7 @@
 //! an encapsulated `wstring` of GIOP 1.2 in UTF-16.
 
 use deckwatch_cdr::{DecodeError, EncodeError, Parse as _, WString, Write as _};
+use deckwatch_text::is_shown;
 
 use crate::ior::{encapsulated, encapsulation};
 use crate::limits::EXCEPTION_DETAIL_UNITS_MAX;
@@ -43,13 +44,6 @@ fn cut(text: &str) -> &str {
         Some((end, _)) => &text[..end],
         None => text,
     }
-}
-
-/// Whether a character of a peer's text may go to a terminal.
-fn is_shown(c: char) -> bool {
-    let turns_text =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !c.is_control() && !turns_text
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ use std::fmt;
 
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::value::{Reference, Value};
+use deckwatch_text::is_shown;
 
 use crate::Model;
 
@@ -155,7 +156,7 @@ impl NotationError {
             .chars()
             .skip(skipped)
             .take(COLUMNS_MAX)
-            .map(|c| if c.is_control() { ' ' } else { c })
+            .map(|c| if is_shown(c) { c } else { ' ' })
             .collect();
         let end = self
             .end

@@ -9,6 +9,7 @@ use deckwatch_orb::cos_naming::{
 };
 use deckwatch_orb::generated::write_exception;
 use deckwatch_orb::{ObjectRef, SystemException};
+use deckwatch_text::escaped;
 
 use crate::name::{self, NameError};
 pub use crate::walk::Fault;
@@ -129,30 +130,30 @@ impl fmt::Display for Refusal {
                 let first = &rest[..rest.len().min(1)];
                 let place = match before {
                     [] => "the context asked".to_owned(),
-                    before => format!("`{}`", text(before)),
+                    before => format!("`{}`", shown(before)),
                 };
                 match raised.why {
                     NotFoundReason::MissingNode if first.is_empty() => {
                         f.write_str("it is not bound")
                     }
-                    NotFoundReason::MissingNode => write!(f, "{place} has no `{}`", text(first)),
+                    NotFoundReason::MissingNode => write!(f, "{place} has no `{}`", shown(first)),
                     NotFoundReason::NotContext => write!(
                         f,
                         "`{}` in {place} is bound to an object, not to a context",
-                        text(first)
+                        shown(first)
                     ),
                     NotFoundReason::NotObject => write!(
                         f,
                         "`{}` in {place} is bound to a context, not to an object",
-                        text(first)
+                        shown(first)
                     ),
                 }
             }
             Fault::CannotProceed(raised) => write!(
                 f,
                 "the service of the context `{}` cannot be reached from the one asked; `{}` is left of the name",
-                text(self.before(&raised.rest_of_name)),
-                text(&raised.rest_of_name)
+                shown(self.before(&raised.rest_of_name)),
+                shown(&raised.rest_of_name)
             ),
             Fault::InvalidName(_) => {
                 f.write_str("the service does not take this name: it is empty or too long")
@@ -162,6 +163,11 @@ impl fmt::Display for Refusal {
             Fault::System(exception) => write_exception(exception, f),
         }
     }
+}
+
+/// A name as it may be printed: the service may have chosen it.
+fn shown(name: &[NameComponent]) -> String {
+    escaped(&text(name)).to_string()
 }
 
 impl std::error::Error for Refusal {}

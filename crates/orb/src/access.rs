@@ -16,6 +16,7 @@ use deckwatch_access::{Action, Asked, Events, Subject, Table};
 use deckwatch_cdr::Reader;
 use deckwatch_giop::Request;
 use deckwatch_sync::PiMutex;
+use deckwatch_text::escaped;
 
 pub use log::{AccessEvent, AccessLog};
 
@@ -171,16 +172,16 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.caller.fmt(f)?;
         if let Some(name) = &self.name {
-            write!(f, " ({})", name.escape_debug())?;
+            write!(f, " ({})", escaped(name))?;
         }
         match self.action {
             Some(action) => write!(f, " may not {action}")?,
             None => f.write_str(" may not")?,
         }
         if !self.operation.is_empty() {
-            write!(f, " (call {}", self.operation.escape_debug())?;
+            write!(f, " (call {}", escaped(&self.operation))?;
             if let Some(object) = &self.object {
-                write!(f, " of {}", object.escape_debug())?;
+                write!(f, " of {}", escaped(object))?;
             }
             f.write_str(")")?;
         }

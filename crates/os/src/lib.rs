@@ -20,6 +20,7 @@ pub mod perf;
 pub mod poller;
 pub mod process;
 pub mod random;
+pub mod regular;
 pub mod reserve;
 pub mod schedule;
 pub mod shared;

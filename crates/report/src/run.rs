@@ -1,7 +1,6 @@
 //! One run, read from its folder.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -9,6 +8,8 @@ use deckwatch_meter::blame::{Road, Splitter, calls};
 use deckwatch_meter::result::{ResultDocument, SCHEMA_VERSION};
 use deckwatch_meter::sample::Sample;
 use deckwatch_meter::samples::SampleReader;
+use deckwatch_os::regular;
+use deckwatch_text::escaped;
 
 use crate::error::ReportError;
 use crate::limits::{RESULT_BYTES_MAX, SAMPLES_MAX};
@@ -155,7 +156,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
         path: path.to_path_buf(),
         reason,
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = regular::open(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     if bytes > RESULT_BYTES_MAX {
         return Err(ReportError::TooLarge {
@@ -179,7 +180,7 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
 ) -> Result<T, ReportError> {
     let damaged = |error: serde_json::Error| ReportError::DamagedDocument {
         path: path.to_path_buf(),
-        reason: error.to_string(),
+        reason: escaped(&error.to_string()).to_string(),
     };
     // The version is checked first: a document of another version may have another schema, and is not damaged.
     let version: Version = serde_json::from_slice(text).map_err(damaged)?;

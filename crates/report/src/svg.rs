@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use deckwatch_text::is_shown;
+
 /// The position of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
@@ -175,8 +177,8 @@ impl Svg {
                 '>' => self.out.push_str("&gt;"),
                 '"' => self.out.push_str("&quot;"),
                 '\'' => self.out.push_str("&#39;"),
-                letter if letter.is_control() => self.out.push('\u{fffd}'),
-                letter => self.out.push(letter),
+                letter if is_shown(letter) => self.out.push(letter),
+                _ => self.out.push(char::REPLACEMENT_CHARACTER),
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Formats numbers for the reader: with a unit, with three figures, with thousands apart.
 
+use deckwatch_text::is_shown;
+
 /// Narrow no-break space, between a number and its unit, and between thousands.
 const THIN: char = '\u{202f}';
 
@@ -104,11 +106,8 @@ pub(crate) fn cut(text: &str, chars: usize) -> String {
 fn visible(letter: char) -> char {
     match letter {
         '\n' | '\t' => letter,
-        '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
-        letter => letter,
+        letter if is_shown(letter) => letter,
+        _ => char::REPLACEMENT_CHARACTER,
     }
 }
 

@@ -511,21 +511,16 @@ pub(crate) fn shaped_table<'t>(
 }
 
 pub(crate) fn read(path: &Path) -> Result<Arc<str>, LoadError> {
-    use std::io::Read as _;
-    let unreadable = |error| LoadError::Unreadable {
-        path: path.to_owned(),
-        error,
-    };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut text = String::new();
-    file.take(MISSION_SIZE_MAX + 1)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
-    if text.len() as u64 > MISSION_SIZE_MAX {
-        return Err(LoadError::TooLarge {
+    let read = deckwatch_os::regular::read_text(path, MISSION_SIZE_MAX);
+    let text = read.map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => LoadError::TooLarge {
             path: path.to_owned(),
-        });
-    }
+        },
+        _ => LoadError::Unreadable {
+            path: path.to_owned(),
+            error,
+        },
+    })?;
     Ok(text.into())
 }
 

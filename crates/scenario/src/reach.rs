@@ -26,6 +26,7 @@ use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
 use deckwatch_os::namespace::Placement;
+use deckwatch_text::escaped;
 
 pub use clock::FarClock;
 pub use far::run as run_far;
@@ -91,10 +92,9 @@ pub fn is_plain_word(word: &str) -> bool {
     !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain)
 }
 
-/// Replaces what could change a terminal in a text of a far host.
+/// Returns a text of a far host on one line, as it may be printed.
 pub(crate) fn plain_text(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(plain).collect()
+    escaped(text).to_string()
 }
 
 /// The program's name in the PATH of a far host.

@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
 use deckwatch_os::allowance;
+use deckwatch_os::regular;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
     StorageError, TransactionError, WriteTransaction,
@@ -269,11 +270,8 @@ impl Store {
 /// Refuses what is no store: a file that lost all its content, which the database would take for a new one, and pipes
 /// and devices.
 fn examine_kind(path: &Path) -> Result<(), redb::Error> {
-    let found = std::fs::metadata(path).map_err(StorageError::Io)?;
-    if !found.is_file() {
-        return Err(redb::Error::Corrupted("it is not a file".to_owned()));
-    }
-    if found.len() == 0 {
+    regular::check(path).map_err(StorageError::Io)?;
+    if std::fs::metadata(path).map_err(StorageError::Io)?.len() == 0 {
         return Err(redb::Error::Corrupted("it is empty".to_owned()));
     }
     Ok(())

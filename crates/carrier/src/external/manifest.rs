@@ -1,8 +1,8 @@
 //! The file `carrier.toml` of an adapter.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use deckwatch_os::regular;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -89,13 +89,10 @@ impl Manifest {
     /// [`ManifestError`] with the place of the fault.
     pub fn read(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join(MANIFEST_FILE);
-        let mut text = String::new();
-        let read = std::fs::File::open(&path)
-            .and_then(|file| file.take(MANIFEST_SIZE_MAX + 1).read_to_string(&mut text));
-        if let Err(error) = read {
-            return Err(ManifestError::Unreadable { path, error });
+        match regular::read_text(&path, MANIFEST_SIZE_MAX) {
+            Ok(text) => Self::parse(&path, &text),
+            Err(error) => Err(ManifestError::Unreadable { path, error }),
         }
-        Self::parse(&path, &text)
     }
 
     /// Parses the text of the manifest at `path`.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use deckwatch_meter::result::Warning;
 use deckwatch_os::namespace::{GroupSignal, Placement, signal_process_group};
+use deckwatch_text::escaped;
 use serde::Deserialize;
 
 use super::stage::Told;
@@ -339,9 +340,9 @@ impl Words {
     }
 }
 
-/// Replaces what could change a terminal, and surrounding space.
+/// Returns a text of a program on one line, without surrounding space, as it may be printed.
 pub(crate) fn plain(text: &str) -> String {
-    text.trim().replace(char::is_control, " ")
+    escaped(text.trim()).to_string()
 }
 
 fn listen(output: impl Read, tell: &Sender<Told>, words: &Mutex<Words>) {

@@ -6,6 +6,7 @@ use deckwatch_cdr::value::{Value, read_value, write_value};
 use deckwatch_cdr::{DecodeError, Reader, TypeCode, Writer};
 use deckwatch_idl::model::Mode;
 use deckwatch_orb::{ObjectRef, SystemException};
+use deckwatch_text::escaped;
 
 use super::signature::Signature;
 
@@ -59,7 +60,10 @@ pub(super) fn call(target: &ObjectRef, signature: &Signature, values: &[Value]) 
             .iter()
             .position(|(_, code)| code.id() == Some(id));
         let Some(place) = place else {
-            let text = format!("the server raised {id}, which the operation does not declare");
+            let text = format!(
+                "the server raised {}, which the operation does not declare",
+                escaped(id)
+            );
             *unread.borrow_mut() = Some(text);
             return Ok(None);
         };

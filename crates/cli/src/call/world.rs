@@ -1,12 +1,13 @@
 //! Reads the references and files that argument values name.
 
-use std::io::Read as _;
+use std::path::Path;
 
 use deckwatch_cdr::value::Reference;
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::TaggedProfile;
 use deckwatch_idl::notation::World;
 use deckwatch_orb::Orb;
+use deckwatch_os::regular;
 
 pub(crate) struct Surroundings<'o> {
     pub(crate) orb: &'o Orb,
@@ -43,15 +44,7 @@ impl World for Surroundings<'_> {
     }
 
     fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        let mut octets = Vec::new();
-        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-        file.take(FILE_SIZE_MAX + 1)
-            .read_to_end(&mut octets)
-            .map_err(|error| error.to_string())?;
-        if octets.len() as u64 > FILE_SIZE_MAX {
-            return Err(format!("it holds more than {FILE_SIZE_MAX} octets"));
-        }
-        Ok(octets)
+        regular::read(Path::new(path), FILE_SIZE_MAX).map_err(|error| error.to_string())
     }
 }
 

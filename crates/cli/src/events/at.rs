@@ -5,6 +5,7 @@ use deckwatch_naming::user::text;
 use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 use deckwatch_probe::events::subscription::Subscription;
+use deckwatch_text::escaped;
 
 use super::types::TypeArgs;
 use crate::names::at::At;
@@ -73,11 +74,13 @@ impl ChannelArgs {
             let inner = inner_names(&place.root, &place.path).unwrap_or_default();
             match inner.as_slice() {
                 [only] => {
-                    errln!("{name} is not bound; {only} is taken.");
+                    errln!("{name} is not bound; {} is taken.", escaped(only));
                     self.at.place(only)?.resolve()
                 }
                 [] => Err(error),
-                several => Err(error.context(format!("it is one of {}?", several.join(", ")))),
+                several => {
+                    Err(error.context(format!("it is one of {}?", escaped(&several.join(", ")))))
+                }
             }
         });
         let object = object.with_context(|| {

@@ -10,6 +10,7 @@ use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, SystemException};
 use deckwatch_probe::events::channel::open;
 use deckwatch_probe::events::status::{ChannelReport, Rates, report};
+use deckwatch_text::escaped;
 use serde_json::json;
 
 use super::watching::STEP;
@@ -205,21 +206,22 @@ fn print(channels: &[Found], long: bool) -> anyhow::Result<()> {
     if channels.is_empty() {
         return outln!("no event channels");
     }
-    let width = |of: fn(&Found) -> &str| channels.iter().map(|one| of(one).chars().count()).max();
-    let names = width(|one| &one.name).unwrap_or(0);
-    let addresses = width(|one| &one.address).unwrap_or(0);
-    for one in channels {
+    let shown = |text: &str| escaped(text).to_string();
+    let places = channels
+        .iter()
+        .map(|one| (shown(&one.name), shown(&one.address)));
+    let places: Vec<(String, String)> = places.collect();
+    let width = |text: &String| text.chars().count();
+    let names = places.iter().map(|(name, _)| width(name)).max();
+    let addresses = places.iter().map(|(_, address)| width(address)).max();
+    let (names, addresses) = (names.unwrap_or(0), addresses.unwrap_or(0));
+    for (one, (name, address)) in channels.iter().zip(&places) {
         let state = match &one.report {
             Ok(Some(report)) => state(report, one.rates),
             Ok(None) => "reports nothing: not a channel of Deckwatch".to_owned(),
             Err(exception) => format!("does not answer: {exception}"),
         };
-        outln!(
-            "{:names$}  {:addresses$}  {}  {state}",
-            one.name,
-            one.address,
-            one.kind
-        )?;
+        outln!("{name:names$}  {address:addresses$}  {}  {state}", one.kind)?;
         let consumers = one
             .report
             .iter()
@@ -229,7 +231,7 @@ fn print(channels: &[Found], long: bool) -> anyhow::Result<()> {
             outln!(
                 "{:names$}    consumer at {}: {} queued, {} delivered, {} dropped, {} failed",
                 "",
-                consumer.address,
+                escaped(&consumer.address),
                 words::count(consumer.queued),
                 words::count(consumer.delivered),
                 words::count(consumer.dropped),

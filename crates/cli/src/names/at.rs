@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Refusal, path};
 use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_text::escaped;
 
 use crate::serve::client_orb;
 use crate::tls::TlsArgs;
@@ -83,7 +84,8 @@ impl At {
 fn root(orb: &Orb, reference: &str) -> anyhow::Result<NamingContextRef> {
     let nobody = || {
         format!(
-            "no naming service answers at {reference}; `deckwatch names serve` starts one, `--names` names another"
+            "no naming service answers at {}; `deckwatch names serve` starts one, `--names` names another",
+            escaped(reference)
         )
     };
     let object = orb
@@ -91,7 +93,12 @@ fn root(orb: &Orb, reference: &str) -> anyhow::Result<NamingContextRef> {
         .with_context(nobody)?
         .with_context(nobody)?;
     let found = NamingContextRef::narrow(&object).with_context(nobody)?;
-    found.with_context(|| format!("{reference} is an object, but not a naming context"))
+    found.with_context(|| {
+        format!(
+            "{} is an object, but not a naming context",
+            escaped(reference)
+        )
+    })
 }
 
 /// Decodes the name after `#` of a URL: `%` and two hexadecimal digits are one octet.

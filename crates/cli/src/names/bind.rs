@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Existing, Refusal, bind_with_contexts, make_contexts, text};
 use deckwatch_orb::ObjectRef;
 use deckwatch_orb::cos_naming::{BindingType, NamingContextRef};
+use deckwatch_text::escaped;
 
 use super::bounds::Bounds;
 use super::{At, Place, list};
@@ -117,7 +118,7 @@ fn empty(context: &NamingContextRef, deep: usize, bounds: &mut Bounds) -> anyhow
         .context("contexts nest too deep, or in a circle")?;
     for binding in bounds.bindings(context)? {
         let name = &binding.binding_name;
-        let words = || format!("cannot remove {}", text(name));
+        let words = || format!("cannot remove {}", escaped(&text(name)));
         if binding.binding_type == BindingType::Ncontext {
             let found = context
                 .resolve(name)

@@ -1,6 +1,5 @@
 //! Commands on the file of a naming service that does not run.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use deckwatch_naming::store::{Into, Report, Store, StoreError};
+use deckwatch_os::regular;
 
 use crate::exit::BAD_INPUT;
 use crate::mission_args::duration;
@@ -128,7 +128,9 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let lines: Box<dyn BufRead> = if args.from.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
-        let file = File::open(&args.from).with_context(|| format!("cannot read {from}"))?;
+        let file = regular::open(&args.from);
+        let file =
+            file.with_context(|| format!("cannot read {from} (`-` reads standard input)"))?;
         Box::new(BufReader::new(file))
     };
     let into = if args.merge { Into::Merge } else { Into::Empty };
@@ -136,7 +138,7 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let store = open(&args.store)?;
     let imported = store.import(lines, into).with_context(|| {
         if is_new {
-            // What has no names is of no use: a service would start without them.
+            // An empty store must not stay: a service would start with it, without the names.
             let _ = std::fs::remove_file(&args.store);
         }
         format!("nothing is imported from {from}")

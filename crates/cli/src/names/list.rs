@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use deckwatch_naming::user::text;
 use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, SystemException};
+use deckwatch_text::escaped;
 
 use super::At;
 use super::bind::CONTEXTS_DEEP_MAX;
@@ -157,14 +158,16 @@ impl Listing<'_> {
 
 impl Row {
     fn print(&self) -> anyhow::Result<()> {
-        let mut line = format!("{}{}", self.name, if self.context { "/" } else { "" });
+        let name = escaped(&self.name);
+        let mut line = format!("{name}{}", if self.context { "/" } else { "" });
         for detail in [&self.type_id, &self.address].into_iter().flatten() {
             line.push_str("  ");
-            line.push_str(if detail.is_empty() {
+            let detail = if detail.is_empty() {
                 "(no type)"
             } else {
                 detail
-            });
+            };
+            line += &escaped(detail).to_string();
         }
         if let Some(closed) = &self.closed {
             line = format!("{line}  ({closed})");

@@ -28,6 +28,8 @@ enum Lie {
     Deep,
     /// Its names are long.
     Long,
+    /// Its names, and the types of its objects, hold control characters and line ends.
+    Hostile,
     /// It does not answer until the test ends.
     Silent(Arc<(Mutex<bool>, Condvar)>),
 }
@@ -35,6 +37,7 @@ enum Lie {
 /// A context, and an iterator.
 #[derive(Clone)]
 struct Liar {
+    orb: Orb,
     poa: Poa,
     lie: Lie,
     count: Arc<AtomicU64>,
@@ -50,6 +53,7 @@ impl Liar {
             let number = self.count.fetch_add(1, Ordering::Relaxed);
             let id = match self.lie {
                 Lie::Long => number.to_string().repeat(100_000),
+                Lie::Hostile => format!("{}-{number}", crate::foreign_text::HOSTILE),
                 _ => format!("name-{number}"),
             };
             vec![NameComponent {
@@ -59,7 +63,10 @@ impl Liar {
         };
         let binding = |_| Binding {
             binding_name: name(),
-            binding_type: BindingType::Ncontext,
+            binding_type: match self.lie {
+                Lie::Hostile => BindingType::Nobject,
+                _ => BindingType::Ncontext,
+            },
         };
         (0..count).map(binding).collect()
     }
@@ -93,7 +100,7 @@ impl NamingContext for Liar {
             let ended = end.0.lock().expect("no panic");
             drop(end.1.wait_while(ended, |ended| !*ended));
         }
-        if matches!(self.lie, Lie::Deep) {
+        if matches!(self.lie, Lie::Deep | Lie::Hostile) {
             return Ok((self.names(2).into(), None));
         }
         let servant = Arc::new(BindingIteratorSkeleton::new(self.clone()));
@@ -107,6 +114,11 @@ impl NamingContext for Liar {
         &'a self,
         _n: &'a [NameComponent],
     ) -> Result<Option<ObjectRef>, NamingContextResolveError> {
+        if matches!(self.lie, Lie::Hostile) {
+            let text = crate::foreign_text::reference();
+            let object = self.orb.string_to_object(&text);
+            return Ok(object.expect("a reference"));
+        }
         Ok(Some(self.reference()))
     }
 
@@ -171,17 +183,24 @@ impl Liar {
     }
 }
 
-/// Lists a service that lies. Returns the number of lines printed, and what is said about them.
-fn listed(lie: Lie, options: &[&str]) -> (usize, String) {
+/// Starts a service that lies.
+fn liar(lie: Lie) -> Liar {
     let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
     let orb = orb.build().expect("an ORB");
     let poa = orb.root_poa().expect("the root adapter");
     poa.the_poa_manager().activate().expect("it is active");
-    let liar = Liar {
+    Liar {
+        orb,
         poa,
         lie,
         count: Arc::default(),
-    };
+    }
+}
+
+/// Lists a service that lies. Returns the number of lines printed, and what is said about them.
+fn listed(lie: Lie, options: &[&str]) -> (usize, String) {
+    let liar = liar(lie);
+    let orb = liar.orb.clone();
     let names = orb.object_to_string(&liar.reference());
     let mut arguments = vec!["list", "--names", &names];
     arguments.extend(options);
@@ -234,4 +253,22 @@ fn a_service_that_does_not_answer_is_listed_for_a_time() {
     let expected =
         "The list is incomplete: the service is not listed after 500ms; --within raises the bound.";
     assert_eq!(told, expected);
+}
+
+#[test]
+fn names_types_and_hosts_of_a_service_are_printed_without_what_changes_a_terminal() {
+    let liar = liar(Lie::Hostile);
+    let names = liar.orb.object_to_string(&liar.reference());
+    for line in [
+        "names list",
+        "names list --long",
+        "names list --json",
+        "events list",
+    ] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--names", &names]);
+        let output = crate::foreign_text::deckwatch(&words);
+        crate::foreign_text::check(line, &output);
+    }
+    liar.orb.shutdown(true).expect("it ends");
 }

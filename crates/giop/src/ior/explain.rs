@@ -11,6 +11,7 @@ use super::{
     profile_tag,
 };
 use deckwatch_cdr::{Parse, Reader};
+use deckwatch_text::escaped;
 use std::fmt::Write;
 
 /// Most octets of a key or of unknown data that are shown.
@@ -29,11 +30,7 @@ impl Ior {
         } else {
             &self.type_id
         };
-        line(
-            &mut text,
-            0,
-            &format!("type id: {}", type_id.escape_debug()),
-        );
+        line(&mut text, 0, &format!("type id: {}", escaped(type_id)));
         for (index, profile) in self.profiles.iter().enumerate() {
             line(
                 &mut text,
@@ -69,7 +66,7 @@ fn explain_profile(text: &mut String, profile: &TaggedProfile) {
                     &format!(
                         "IIOP 1.{} at {} port {}",
                         iiop.minor,
-                        iiop.host.escape_debug(),
+                        escaped(&iiop.host),
                         iiop.port
                     ),
                 );
@@ -152,7 +149,7 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
         }
         component_tag::ALTERNATE_IIOP_ADDRESS => {
             let (host, port) = (String::parse(&mut r).ok()?, u16::parse(&mut r).ok()?);
-            format!("also at {} port {port}", host.escape_debug())
+            format!("also at {} port {port}", escaped(&host))
         }
         component_tag::OMNIORB_UNIX_TRANS => {
             format!("also at the unix socket {}", place_of_host(&mut r)?)
@@ -191,15 +188,11 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
 fn place_of_host(r: &mut Reader<'_>) -> Option<String> {
     let host = String::from_utf8_lossy(r.read_string_octets().ok()?);
     let path = String::from_utf8_lossy(r.read_string_octets().ok()?);
-    Some(format!(
-        "{} of {}",
-        path.escape_debug(),
-        host.escape_debug()
-    ))
+    Some(format!("{} of {}", escaped(&path), escaped(&host)))
 }
 
 fn explain_lane(lane: &LaneEndpoint) -> String {
-    let (host, port) = (lane.host.escape_debug(), lane.port);
+    let (host, port) = (escaped(&lane.host), lane.port);
     match lane.priority {
         ..0 => format!("{host} port {port}"),
         priority => format!("priority {priority} at {host} port {port}"),
@@ -207,7 +200,7 @@ fn explain_lane(lane: &LaneEndpoint) -> String {
 }
 
 fn explain_local_lane(lane: &LocalLane) -> String {
-    let (host, path) = (lane.host.escape_debug(), lane.path.escape_debug());
+    let (host, path) = (escaped(&lane.host), escaped(&lane.path));
     format!("priority {} at {path} of {host}", lane.priority)
 }
 
@@ -226,7 +219,7 @@ fn explain_mechanism(mechanism: &SecurityMechanism) -> String {
         MechanismTransport::Tls(tls) => {
             let places = tls.addresses.iter();
             let places: Vec<_> = places
-                .map(|(host, port)| format!("{} port {port}", host.escape_debug()))
+                .map(|(host, port)| format!("{} port {port}", escaped(host)))
                 .collect();
             let (supports, requires) = (option_words(tls.supports), option_words(tls.requires));
             let at = if places.is_empty() {

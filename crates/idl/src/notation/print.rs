@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Instance, Value};
 use deckwatch_cdr::{TypeCode, fixed_text};
+use deckwatch_text::is_shown;
 
 use super::Notation;
 use super::float::{double_text, long_double_text};
@@ -211,7 +212,7 @@ fn quote_characters(text: impl Iterator<Item = Result<char, u16>>, mark: char) -
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() || is_invisible(c) => {
+            c if !is_shown(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(out, "\\u{unit:04x}");
                 }
@@ -221,12 +222,6 @@ fn quote_characters(text: impl Iterator<Item = Result<char, u16>>, mark: char) -
     }
     out.push(mark);
     out
-}
-
-/// Whether a character is invisible or reorders text on a terminal. Such characters are escaped, so that the output
-/// shows what a server sent.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Prints a value of a type.

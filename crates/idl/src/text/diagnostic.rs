@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use deckwatch_text::is_shown;
+
 use crate::limits::ERRORS_MAX;
 use crate::text::source::{Sources, Span};
 
@@ -117,7 +119,7 @@ impl Diagnostics {
             .chars()
             .skip(skipped)
             .take(COLUMNS_MAX)
-            .map(|c| if c.is_control() { ' ' } else { c })
+            .map(|c| if is_shown(c) { c } else { ' ' })
             .collect();
         let text = self.sources.text(span);
         let width = text

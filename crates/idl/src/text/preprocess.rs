@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deckwatch_os::regular;
 use logos::Logos;
 
 use crate::limits::{
@@ -490,14 +491,7 @@ fn included_name(line: &str) -> Option<(&str, bool)> {
 
 /// Returns the text of a file, if it is a regular file within the size limit.
 pub(crate) fn read(path: &Path) -> Result<Arc<str>, String> {
-    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() {
-        return Err("not a file".into());
-    }
-    if about.len() > FILE_SIZE_MAX as u64 {
-        return Err(format!("larger than {FILE_SIZE_MAX} octets"));
-    }
-    std::fs::read(path)
+    regular::read(path, FILE_SIZE_MAX as u64)
         .map(decode)
         .map_err(|error| error.to_string())
 }

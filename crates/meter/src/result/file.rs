@@ -2,9 +2,10 @@
 //! read.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use deckwatch_os::regular;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -91,16 +92,12 @@ pub fn load_versioned<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T
         path: path.to_owned(),
         source,
     };
-    let mut text = String::new();
-    let limit = RESULT_OCTETS_MAX.saturating_add(1);
-    File::open(path)
-        .and_then(|file| file.take(limit).read_to_string(&mut text))
-        .map_err(file_error)?;
-    if text.len() as u64 > RESULT_OCTETS_MAX {
-        return Err(ResultError::TooLarge {
+    let text = regular::read_text(path, RESULT_OCTETS_MAX).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => ResultError::TooLarge {
             path: path.to_owned(),
-        });
-    }
+        },
+        _ => file_error(error),
+    })?;
     let Version {
         schema_version: found,
     } = serde_json::from_str(&text).map_err(damaged)?;

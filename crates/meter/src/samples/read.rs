@@ -4,6 +4,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use deckwatch_os::regular;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -44,7 +45,7 @@ impl SampleReader {
     /// [`SamplesError::Column`] if a column that all versions have is missing or has another type; [`SamplesError::RowGroupTooLarge`] if one
     /// of its groups claims more rows than [`ROW_GROUP_ROWS_MAX`].
     pub fn open(path: &Path) -> Result<Self, SamplesError> {
-        let file = File::open(path).map_err(|source| SamplesError::File {
+        let file = regular::open(path).map_err(|source| SamplesError::File {
             path: path.to_owned(),
             source,
         })?;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use deckwatch_store::redb;
+use deckwatch_text::escaped;
 
 use super::check::Report;
 use super::rows::Key;
@@ -65,7 +66,11 @@ impl fmt::Display for Damage {
         match self {
             Self::Binding { context, id, kind } => {
                 let name = name::to_text([(id.as_str(), kind.as_str())]);
-                write!(f, "the name `{name}` in context {context} is damaged")
+                write!(
+                    f,
+                    "the name `{}` in context {context} is damaged",
+                    escaped(&name)
+                )
             }
             Self::Context(number) => write!(f, "the row of context {number} is damaged"),
             Self::Names {

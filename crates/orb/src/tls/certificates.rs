@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deckwatch_os::regular;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -31,6 +32,8 @@ pub struct TlsError {
 pub enum TlsFact {
     /// It cannot be read, for the reason that the system gives.
     Unreadable(io::ErrorKind),
+    /// It is a pipe, a folder or a device, where a file is needed.
+    NotRegular,
     /// It has more than [`TLS_FILE_SIZE_MAX`] octets, or a directory more than [`TLS_FILES_MAX`] files.
     TooLarge,
     /// It holds no certificate in PEM.
@@ -53,6 +56,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.place.display();
         match &self.fact {
+            TlsFact::NotRegular => write!(f, "{place} is not a regular file"),
             TlsFact::Unreadable(kind) => write!(f, "{place} cannot be read: {kind}"),
             TlsFact::TooLarge => write!(
                 f,
@@ -255,16 +259,14 @@ fn files(place: &Path) -> Result<Vec<PathBuf>, TlsError> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |error: io::Error| TlsFact::Unreadable(error.kind()).at(file);
-    let about = file.metadata().map_err(unreadable)?;
-    // A FIFO or a device would never end.
-    if !about.is_file() {
-        return Err(TlsFact::Unreadable(io::ErrorKind::InvalidInput).at(file));
-    }
-    if about.len() > TLS_FILE_SIZE_MAX {
-        return Err(TlsFact::TooLarge.at(file));
-    }
-    std::fs::read(file).map_err(unreadable)
+    regular::read(file, TLS_FILE_SIZE_MAX).map_err(|error| {
+        let fact = match error.kind() {
+            io::ErrorKind::FileTooLarge => TlsFact::TooLarge,
+            io::ErrorKind::InvalidInput => TlsFact::NotRegular,
+            kind => TlsFact::Unreadable(kind),
+        };
+        fact.at(file)
+    })
 }
 
 /// What checks the certificates of clients.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use deckwatch_event::client::{Connected, Proxy};
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
+use deckwatch_text::escaped;
 
 use super::cos::CosChannel;
 use super::inbox::Inbox;
@@ -67,7 +68,7 @@ pub fn open(object: &ObjectRef) -> Result<Box<dyn Channel>, EventsError> {
     }
     Err(EventsError::NotAChannel(match object.type_id() {
         "" => "no type".to_owned(),
-        id => id.escape_debug().to_string(),
+        id => escaped(id).to_string(),
     }))
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use deckwatch_meter::experiment::Measurement;
+use deckwatch_os::regular;
 use serde::{Deserialize, Serialize};
 
 use crate::laboratory::LaboratoryError;
@@ -44,13 +45,9 @@ impl Journal {
             path: path.to_path_buf(),
             source,
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(cannot)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = regular::open_with(path, &mut options).map_err(cannot)?;
         let mut text = Vec::new();
         let limit = SWEEP_JOURNAL_SIZE_MAX;
         (&mut file)

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deckwatch_text::{escaped, is_shown};
+
 use crate::limits::FAULTS_MAX;
 
 /// One fault.
@@ -74,7 +76,7 @@ impl Faults {
             f,
             "{}:{line}:{column}: error: {}",
             self.path.display(),
-            fault.fact
+            escaped(&fault.fact)
         )?;
         let skipped = (column - 1).saturating_sub(COLUMNS_BEFORE);
         let shown: String = at
@@ -82,7 +84,7 @@ impl Faults {
             .chars()
             .skip(skipped)
             .take(COLUMNS_MAX)
-            .map(|c| if c.is_control() { ' ' } else { c })
+            .map(|c| if is_shown(c) { c } else { ' ' })
             .collect();
         let carets = self.text[fault.place.start.min(self.text.len())..]
             .chars()

@@ -409,7 +409,7 @@ mod tests {
         });
         let fault = fault(other.as_bytes(), vec![]);
         assert!(
-            fault.starts_with("it is deckwatch 2 [2J, and this is 1 (a) debug"),
+            fault.starts_with("it is deckwatch 2\\u001b[2J, and this is 1 (a) debug"),
             "{fault}"
         );
         assert!(fault.contains("--install"), "{fault}");

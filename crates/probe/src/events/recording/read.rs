@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use deckwatch_cdr::{Any, ByteOrder, CharSet, Codec, DecodeError, Parse as _, Reader};
 use deckwatch_event::rtec_event_comm::EventHeader;
+use deckwatch_os::regular;
 
 use super::{
     EVENT_HEAD_SIZE, End, FRAME_SIZE, Head, KIND_END, KIND_EVENT, KIND_HEAD, MAGIC, PREAMBLE_SIZE,
@@ -90,7 +91,7 @@ impl Recording {
     /// # Errors
     /// [`RecordingError`].
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
-        let file = File::open(path)?;
+        let file = regular::open(path)?;
         let size_bytes = file.metadata()?.len();
         let mut file = BufReader::new(file);
         let mut preamble = [0; PREAMBLE_SIZE];

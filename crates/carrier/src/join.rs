@@ -26,7 +26,7 @@ use leg::Legs;
 use crate::body::{Body, BodyError};
 use crate::capture::{self, CaptureError, CaptureNote};
 use crate::plan::JoinPlan;
-use crate::record::{ConsumerRecord, ReadRecords, RecordError};
+use crate::record::{ConsumerRecord, Header, ReadRecords, RecordError, SupplierRecord};
 use crate::stamp_clock::Eras;
 
 /// One stream, joined.
@@ -62,25 +62,50 @@ pub struct JoinedDestination {
     pub malformed: u64,
     /// Messages received without a kernel stamp that the carrier or the captures should provide.
     pub unstamped: u64,
+    /// Records without which its messages cannot be judged.
+    pub unread: Option<Unread>,
+}
+
+/// Records that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Whether they are those of the supplier, or else of the consumer.
+    pub of_supplier: bool,
+    /// The host of that part.
+    pub host: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unread {
+    fn new(of_supplier: bool, host: &str, error: &RecordError) -> Self {
+        Self {
+            of_supplier,
+            host: host.to_owned(),
+            reason: error.to_string().trim_end_matches('.').to_owned(),
+        }
+    }
 }
 
 /// Joins one stream.
 ///
 /// # Errors
-/// [`JoinError`] if the supplier's records, a capture or the body's type cannot be read. A consumer without records
-/// counts as one that received nothing; this is a warning.
+/// [`JoinError`] if a capture or the body's type cannot be read. Records that cannot be read are a warning, and stand in
+/// [`JoinedDestination::unread`]: without them no message was sent, or received.
 pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     let body = Body::new(&plan.stream.body)?;
     let mut warnings = Vec::new();
-    let sent = match plan.far.get(&plan.from) {
-        None => ReadRecords::supplier(&plan.supplier_records)?,
-        Some(host) => far::supplier(plan, host, &mut warnings),
-    };
+    let (mut sent, unread) = supplied(plan, &mut warnings);
+    if let Some(host) = plan.far.get(&plan.from) {
+        far::supplier(&mut sent, (&plan.from, host), &mut warnings);
+    }
+    let mut unread_at = Vec::new();
     let received: Vec<_> = plan
         .destinations
         .iter()
         .map(|at| {
-            let mut read = arrivals(&at.records, &at.host, &mut warnings);
+            let (mut read, reason) = arrivals(&at.records, &at.host, &mut warnings);
+            unread_at.push(reason.or_else(|| unread.clone()));
             if let Some(host) = plan.far.get(&at.host) {
                 far::consumer(&mut read, (&at.host, host), &mut warnings);
             }
@@ -98,11 +123,12 @@ pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
         warnings,
     };
     let mut agreement = Agreement::default();
-    for ((destination, received), clock) in plan
+    for (((destination, received), clock), unread) in plan
         .destinations
         .iter()
         .zip(&received)
         .zip(&clocks.received)
+        .zip(unread_at)
     {
         let sources = samples::Sources {
             plan,
@@ -113,7 +139,10 @@ pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
             sent_clock: &clocks.sent,
             received_clock: clock,
         };
-        joined.destinations.push(sources.join(&mut agreement));
+        joined.destinations.push(JoinedDestination {
+            unread,
+            ..sources.join(&mut agreement)
+        });
     }
     let steps = clocks.steps().max(legs.steps());
     joined
@@ -129,11 +158,37 @@ pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     Ok(joined)
 }
 
+/// Reads the supplier's records. If they cannot be read, no message has a record of its own: what was received still has
+/// its times.
+fn supplied(
+    plan: &JoinPlan,
+    warnings: &mut Vec<Warning>,
+) -> (ReadRecords<SupplierRecord>, Option<Unread>) {
+    let error = match ReadRecords::supplier(&plan.supplier_records) {
+        Ok(read) => return (read, None),
+        Err(error) => error,
+    };
+    let unread = Unread::new(true, &plan.from, &error);
+    let caution = Caution::NoSupplierRecords {
+        host: plan.from.clone(),
+        reason: unread.reason.clone(),
+    };
+    warnings.push(caution.into());
+    let messages = plan.stream.schedule.dues().count();
+    let header = Header {
+        slots: 1,
+        capacity: messages as u64,
+        ..Header::default()
+    };
+    let records = vec![SupplierRecord::default(); messages];
+    (ReadRecords { header, records }, Some(unread))
+}
+
 fn arrivals(
     path: &std::path::Path,
     host: &str,
     warnings: &mut Vec<Warning>,
-) -> ReadRecords<ConsumerRecord> {
+) -> (ReadRecords<ConsumerRecord>, Option<Unread>) {
     match ReadRecords::consumer(path) {
         Ok(read) => {
             if read.header.unrecorded > 0 {
@@ -143,18 +198,20 @@ fn arrivals(
                 };
                 warnings.push(caution.into());
             }
-            read
+            (read, None)
         }
         Err(error) => {
+            let unread = Unread::new(false, host, &error);
             let caution = Caution::NoRecords {
                 host: host.to_owned(),
-                reason: error.to_string(),
+                reason: unread.reason.clone(),
             };
             warnings.push(caution.into());
-            ReadRecords {
-                header: Default::default(),
+            let read = ReadRecords {
+                header: Header::default(),
                 records: Vec::new(),
-            }
+            };
+            (read, Some(unread))
         }
     }
 }
@@ -246,9 +303,6 @@ pub enum JoinError {
     /// The body cannot be created.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The supplier's records cannot be read.
-    #[error(transparent)]
-    Records(#[from] RecordError),
     /// A capture cannot be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),

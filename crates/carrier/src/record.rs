@@ -6,15 +6,18 @@
 //! them by the header's eras. A supplier's records are ordered by destination, then by sequence number; a consumer's
 //! records are in order of arrival.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::marker::PhantomData;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use deckwatch_os::mapped::MappedFile;
+use deckwatch_os::regular;
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::limits::CLOCK_ERAS_MAX;
+use crate::limits::{CLOCK_ERAS_MAX, RECORDS_MAX};
 use crate::stamp_clock::{ClockEra, Eras};
 
 /// The header of a record file. It is written when the file is created; its counters are updated about four times a
@@ -78,6 +81,46 @@ pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x03";
 
 /// Octets before the first record.
 pub const HEADER_SIZE: usize = 4096;
+
+/// Where the checksum of a finished file is: the last octets before the records.
+const CHECKSUM_AT: usize = HEADER_SIZE - 8;
+
+/// Writes the checksum of a finished file, which is not mapped any more. Without it the records count as damaged.
+pub(crate) fn seal(path: &Path) {
+    if let Ok(file) = regular::open_with(path, File::options().read(true).write(true)) {
+        seal_open(&file);
+    }
+}
+
+/// As [`seal`].
+pub(crate) fn seal_open(mut file: &File) {
+    let start = file.seek(SeekFrom::Start(0));
+    if let Ok(checksum) = start.and_then(|_| checksum_of(&mut file)) {
+        // Fails only if the file system is gone.
+        let _ = file.write_all_at(&checksum.to_ne_bytes(), CHECKSUM_AT as u64);
+    }
+}
+
+/// Returns the checksum of a file without the octets in which it is stored. It is never zero.
+fn checksum_of(file: &mut impl Read) -> io::Result<u64> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut head = [0; HEADER_SIZE];
+    file.read_exact(&mut head)?;
+    hasher.update(&head[..CHECKSUM_AT]);
+    let mut some = vec![0; READ_AT_ONCE];
+    loop {
+        match file.read(&mut some)? {
+            0 => return Ok(u64::from(hasher.finalize()) | IS_SEALED),
+            count => hasher.update(&some[..count]),
+        }
+    }
+}
+
+/// Set in each checksum.
+const IS_SEALED: u64 = 1 << 32;
+
+/// Octets of one read for the checksum.
+const READ_AT_ONCE: usize = 256 << 10;
 
 /// A supplier's record of one message to one destination.
 #[derive(
@@ -352,7 +395,8 @@ fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
     path: &Path,
     magic: [u8; 8],
 ) -> Result<ReadRecords<R>, RecordError> {
-    let octets = std::fs::read(path).map_err(|error| RecordError::io(path, error))?;
+    let size_max = HEADER_SIZE as u64 + RECORDS_MAX * size_of::<R>() as u64;
+    let octets = regular::read(path, size_max).map_err(|error| RecordError::io(path, error))?;
     let broken = || RecordError::NotRecords {
         path: path.display().to_string(),
     };
@@ -364,6 +408,18 @@ fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
         .ok_or_else(broken)?;
     let whole = body.chunks_exact(size_of::<R>());
     let is_whole = whole.len() as u64 == count && whole.remainder().is_empty();
+    let seal: [u8; 8] = octets[CHECKSUM_AT..HEADER_SIZE]
+        .try_into()
+        .map_err(|_| broken())?;
+    let is_intact = match header.finished {
+        0 => seal == [0; 8],
+        _ => checksum_of(&mut &octets[..]).is_ok_and(|checksum| seal == checksum.to_ne_bytes()),
+    };
+    if header.magic == magic && !is_intact {
+        return Err(RecordError::Damaged {
+            path: path.display().to_string(),
+        });
+    }
     // Without slots any capacity would fit.
     if header.magic != magic || header.slots == 0 || !is_whole {
         return Err(broken());
@@ -388,6 +444,12 @@ pub enum RecordError {
         path: String,
         /// The system's error.
         error: io::Error,
+    },
+    /// The records are not those that the part wrote.
+    #[error("{path} does not match its checksum: it was changed after its part ended.")]
+    Damaged {
+        /// The file.
+        path: String,
     },
     /// The file is not one of this program's record files.
     #[error("{path} is not a whole record file of this version.")]
@@ -455,6 +517,39 @@ mod tests {
         let size = |path| std::fs::metadata(path).expect("there").len();
         assert_eq!(size(&supplier), supplier_size_bytes(3, 700));
         assert_eq!(size(&consumer), consumer_size_bytes(9000));
+    }
+
+    #[test]
+    fn any_octet_changed_in_a_finished_file_makes_it_damaged() {
+        let scratch = Scratch::new();
+        let path = scratch.path("s");
+        let file = RecordFile::supplier(&path, 4, 2, 3, 384).expect("made");
+        let (mut header, mut records) = file.into_parts::<SupplierRecord>();
+        records.slice_mut()[5].sent_ns = 77;
+        header.update(|header| header.finished = 1);
+        let is_damaged = || {
+            let error = ReadRecords::supplier(&path).err();
+            matches!(error, Some(RecordError::Damaged { .. }))
+        };
+        assert!(is_damaged(), "it has no checksum");
+        drop((header, records));
+        seal(&path);
+        let whole = std::fs::read(&path).expect("a file");
+        assert_eq!(
+            ReadRecords::supplier(&path).expect("whole").records[5].sent_ns,
+            77
+        );
+        let finished = std::mem::offset_of!(Header, finished);
+        for place in [8, finished, 2000, CHECKSUM_AT, HEADER_SIZE, whole.len() - 1] {
+            let mut octets = whole.clone();
+            octets[place] ^= 1;
+            std::fs::write(&path, octets).expect("written");
+            assert!(is_damaged(), "octet {place}");
+        }
+        for length in [0, 1, HEADER_SIZE, whole.len() - 1] {
+            std::fs::write(&path, &whole[..length]).expect("written");
+            assert!(ReadRecords::supplier(&path).is_err(), "{length} octets");
+        }
     }
 
     #[test]

@@ -4,35 +4,14 @@ use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 
 use crate::host_clock::FarHost;
-use crate::plan::JoinPlan;
-use crate::record::{ConsumerRecord, Header, ReadRecords, SupplierRecord};
+use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
 
-/// Reads and converts a supplier's records. A stamp at which the run did not run is removed. Where the records did not
-/// come back, no message has a record of its own: what was received still counts.
+/// Converts a supplier's records. A stamp at which the run did not run is removed.
 pub(super) fn supplier(
-    plan: &JoinPlan,
-    host: &FarHost,
+    read: &mut ReadRecords<SupplierRecord>,
+    (name, host): (&str, &FarHost),
     warnings: &mut Vec<Warning>,
-) -> ReadRecords<SupplierRecord> {
-    let mut read = match ReadRecords::supplier(&plan.supplier_records) {
-        Ok(read) => read,
-        Err(error) => {
-            let caution = Caution::NoSupplierRecords {
-                host: plan.from.clone(),
-                reason: error.to_string().trim_end_matches('.').to_owned(),
-            };
-            warnings.push(caution.into());
-            let messages = plan.stream.schedule.dues().count();
-            return ReadRecords {
-                header: Header {
-                    slots: 1,
-                    capacity: messages as u64,
-                    ..Header::default()
-                },
-                records: vec![SupplierRecord::default(); messages],
-            };
-        }
-    };
+) {
     read.bound_counters();
     let mut impossible = 0;
     for record in &mut read.records {
@@ -43,8 +22,7 @@ pub(super) fn supplier(
             record.returned_ns = 0;
         }
     }
-    warn(&plan.from, impossible, warnings);
-    read
+    warn(name, impossible, warnings);
 }
 
 /// Converts a consumer's records. An arrival at an impossible time is removed, so that its message counts as lost.

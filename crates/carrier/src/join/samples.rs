@@ -113,6 +113,7 @@ impl Sources<'_> {
             receive_overflows: self.received.header.overflows,
             malformed: self.received.header.malformed,
             unstamped: 0,
+            unread: None,
         };
         let arrivals = first_arrivals(&self.received.records, sent.len());
         let supplier = self.plan.far.get(&self.plan.from);

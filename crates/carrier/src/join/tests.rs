@@ -339,7 +339,8 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
             .all(|sample| sample.due_ns >= start_ns && sample.due_ns < start_ns + 25_000_000)
     );
     // The consumer has no records: all its messages are lost, and the join warns.
-    plan.destinations[0].records = scratch.path("nothing");
+    let nothing = scratch.path("nothing");
+    let whole = std::mem::replace(&mut plan.destinations[0].records, nothing);
     let joined = join(&plan).expect("joins");
     assert!(
         joined.destinations[0]
@@ -348,9 +349,21 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
             .all(|sample| sample.received_ns == NO_STAMP)
     );
     assert_eq!(joined.warnings[0].kind, "no-records");
-    // Without the supplier's records the join fails.
+    let of_supplier = |joined: &Joined| {
+        joined.destinations[0]
+            .unread
+            .as_ref()
+            .map(|it| it.of_supplier)
+    };
+    assert_eq!(of_supplier(&joined), Some(false));
+    // Without the supplier's records, what was received keeps its times.
+    plan.destinations[0].records = whole;
     plan.supplier_records = scratch.path("nothing");
-    assert!(matches!(join(&plan), Err(JoinError::Records(_))));
+    let joined = join(&plan).expect("joins");
+    assert_eq!(of_supplier(&joined), Some(true));
+    assert_eq!(joined.warnings[0].kind, "no-supplier-records");
+    let mut samples = joined.destinations[0].samples.iter();
+    assert!(samples.all(|sample| sample.received_ns != NO_STAMP && sample.sent_ns == NO_STAMP));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::carrier::{ListenAt, ReceiverSettings};
 use crate::error::PartError;
 use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL};
 use crate::plan::ConsumerPlan;
-use crate::record::{HeaderPage, RecordFile, consumer_capacity};
+use crate::record::{HeaderPage, RecordFile, consumer_capacity, seal};
 use crate::scheduling;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
@@ -78,6 +78,8 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     clock.renew();
     let messages = drops.attribute(&shared);
     shared.note_in(&mut page, &clock, true);
+    drop(page);
+    seal(&plan.records);
     let dropped = (messages > 0).then(|| Caution::DroppedAtSocket { messages }.into());
     stage.say(&PartEvent::Done(Done {
         progress: shared.progress(),

@@ -466,6 +466,9 @@ impl Playing<'_> {
             records.clear();
             return Err(ProgramFault::Records { fact });
         }
+        if attended.is_ok() {
+            records.seal();
+        }
         attended?;
         self.progress()
     }

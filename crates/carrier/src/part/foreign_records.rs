@@ -16,6 +16,7 @@ use super::program::ProgramDone;
 use crate::limits::{FAR_COUNTER_MAX, PROGRAM_RECORDS_AT_ONCE, SENT_EARLY_MAX_NS};
 use crate::record::{
     ConsumerRecord, HEADER_SIZE, Header, RecordError, RecordFile, SUPPLIER_MAGIC, SupplierRecord,
+    seal_open,
 };
 use crate::sender::SendError;
 use crate::stamp_clock::StampClock;
@@ -158,6 +159,11 @@ impl ForeignRecords {
         header.finished = u64::from(finished);
         // Fails only if the file system is gone. The join then finds no records.
         let _ = self.file.write_all_at(header.as_bytes(), 0);
+    }
+
+    /// Writes the checksum, behind which the records are not changed any more.
+    pub(super) fn seal(&self) {
+        seal_open(&self.file);
     }
 
     /// Removes all records, so that no message has one.

@@ -18,7 +18,7 @@ use crate::carrier::{ConnectTo, NetworkPriority, SocketSettings};
 use crate::error::PartError;
 use crate::limits::PROGRESS_INTERVAL;
 use crate::plan::{DestinationPlan, SupplierPlan};
-use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord};
+use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord, seal};
 use crate::scheduling;
 use crate::send_loop::SendLoop;
 use crate::stamp_clock::StampClock;
@@ -67,6 +67,8 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     });
     clock.renew();
     shared.note_in(&mut page, &clock, true);
+    drop(page);
+    seal(&plan.records);
     let sends = shared.waits.load(Ordering::Relaxed);
     let waited = (sends > 0).then(|| Caution::SendWaits { sends }.into());
     stage.say(&PartEvent::Done(Done {

@@ -14,7 +14,7 @@ impl Caution {
             ),
             Self::NoRecords { host, reason } => write!(
                 f,
-                "The consumer at {host} left no records ({reason}); all its messages count as lost."
+                "The records of the consumer at {host} cannot be used ({reason}): what it received is not known."
             ),
             Self::ClockSet { messages } => write!(
                 f,
@@ -23,7 +23,7 @@ impl Caution {
             ),
             Self::NoSupplierRecords { host, reason } => write!(
                 f,
-                "The records of the supplier on {host} did not come back ({reason}): when it sent is not known."
+                "The records of the supplier on {host} cannot be used ({reason}): when it sent is not known."
             ),
             Self::ImpossibleStamps { host, stamps } => write!(
                 f,

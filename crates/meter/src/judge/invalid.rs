@@ -43,6 +43,13 @@ pub enum InvalidReason {
         /// The load and what it reached, in words.
         load: String,
     },
+    /// The records of a part cannot be read, although it did not die.
+    RecordsUnread {
+        /// The part and its host, in words.
+        part: String,
+        /// Why they cannot be read.
+        reason: String,
+    },
     /// The capture lacks too many packets to blame a layer.
     CaptureDropped {
         /// Number of packets dropped.
@@ -96,6 +103,9 @@ impl fmt::Display for InvalidReason {
                 f,
                 "A load that the mission needs missed its target: {load}."
             ),
+            Self::RecordsUnread { part, reason } => {
+                write!(f, "The records of the {part} cannot be used: {reason}.")
+            }
             Self::CaptureDropped { packets } => write!(
                 f,
                 "The capture dropped {} packets: which layer took the time cannot be said.",
@@ -129,6 +139,9 @@ impl InvalidReason {
             }
             Self::LoadMissed { .. } => {
                 "End what else uses the processor or link, give the load's host a processor of its own, or remove must_hold from the load.".to_owned()
+            }
+            Self::RecordsUnread { .. } => {
+                "Run it again; if it happens again, look at the memory of the machine, and at what else writes to the run's folder.".to_owned()
             }
             Self::CaptureDropped { .. } => {
                 "Give the hosts processors of their own (processors = [1] at the host), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()

@@ -60,9 +60,10 @@ pub fn fail_after_death(flow: &mut FlowResult, destination: Option<u16>, process
     flow.verdict = worst(&flow.destinations);
 }
 
-/// Makes the verdict of all destinations INVALID for a reason that lies outside their messages.
-pub fn invalidate(flow: &mut FlowResult, reason: &InvalidReason) {
-    for one in &mut flow.destinations {
+/// Makes the verdict of a destination (of all without one) INVALID for a reason that lies outside its messages.
+pub fn invalidate(flow: &mut FlowResult, destination: Option<u16>, reason: &InvalidReason) {
+    let hit = |one: &&mut DestinationResult| destination.is_none_or(|index| index == one.index);
+    for one in flow.destinations.iter_mut().filter(hit) {
         one.verdict = Verdict {
             kind: VerdictKind::Invalid,
             reasons: vec![reason.to_string()],

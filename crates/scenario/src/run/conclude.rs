@@ -70,7 +70,9 @@ impl Run<'_> {
                     disturbance.throttled = disturbance.throttled.max(far.throttled);
                 }
             }
-            judged.push(self.judge_stream(stream, measured, &disturbance)?);
+            let mut one = self.judge_stream(stream, measured, &disturbance)?;
+            self.judge_unread(measured, &mut one);
+            judged.push(one);
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
         self.judge_deaths(measured, &mut judged);
@@ -176,13 +178,45 @@ impl Run<'_> {
         }
     }
 
+    /// Without the records of a part that did not die, no message that it handled can be judged.
+    fn judge_unread(&self, measured: &Measured, judged: &mut Judged) {
+        let stream = usize::from(judged.result.index);
+        let has_died = |role: Role| {
+            let mut children = self.crew.children.iter();
+            let part = children.find(|child| child.role == role);
+            part.is_some_and(|part| measured.deaths.iter().any(|one| one.process == part.label))
+        };
+        for one in &judged.joined.destinations {
+            let Some(unread) = &one.unread else { continue };
+            let destination = usize::from(one.index);
+            let (part, role) = if unread.of_supplier {
+                ("supplier", Role::Supplier { stream })
+            } else {
+                (
+                    "consumer",
+                    Role::Consumer {
+                        stream,
+                        destination,
+                    },
+                )
+            };
+            if !has_died(role) {
+                let reason = InvalidReason::RecordsUnread {
+                    part: format!("{part} on {}", unread.host),
+                    reason: unread.reason.clone(),
+                };
+                invalidate(&mut judged.result, Some(one.index), &reason);
+            }
+        }
+    }
+
     /// Warns of loads that missed their target. Without a load that the mission needs, no flow can be judged.
     fn judge_loads(&mut self, judged: &mut [Judged]) {
         for (load, must_hold) in missed(self.mission, &self.crew.children) {
             if must_hold {
                 let reason = InvalidReason::LoadMissed { load: load.clone() };
                 for judged in judged.iter_mut() {
-                    invalidate(&mut judged.result, &reason);
+                    invalidate(&mut judged.result, None, &reason);
                 }
             }
             self.warnings.push(Caution::LoadMissed { load }.into());

@@ -130,7 +130,7 @@ fn print(document: &Document) -> anyhow::Result<()> {
     };
     outln!(
         "Schedule {}, {}: {verdict}.",
-        document.name,
+        escaped(&document.name),
         document.strategy
     )?;
     outln!("{}", operations(document))?;
@@ -215,7 +215,7 @@ fn operations(document: &Document) -> Table {
             ""
         };
         let mut row = vec![
-            one.name.clone(),
+            escaped(&one.name).to_string(),
             priority,
             one.dispatch.unwrap_or("-").to_owned(),
             in_words(one.worst_case_ns),

@@ -68,11 +68,6 @@ const FILES: &[(&str, &str, &str)] = &[
         "name = \"@\"\n[[hosts]]\nname = \"@\"\n",
         "check FILE",
     ),
-    (
-        "flow.toml",
-        "name = \"n\"\n[[hosts]]\nname = \"A\"\n[[flows]]\nname = \"@\"\nfrom = \"@\"\nto = [\"@\"]\n",
-        "check FILE",
-    ),
     ("raw.toml", "name = #\n", "check FILE"),
     (
         "schedule.toml",
@@ -107,17 +102,10 @@ const FILES: &[(&str, &str, &str)] = &[
     ("types.idl", "module # { };\n", "idl FILE"),
     ("include.idl", "#include \"#\"\n#error #\n", "idl FILE"),
     (
-        "result.json",
-        "{\"schema_version\": 1, \"@\": \"@\", \"kind\": \"@\"}",
-        "report FOLDER",
-    ),
-    (
         "names.jsonl",
         "{\"@\": 1}\n",
         "names import --store FOLDER/new FILE",
     ),
-    ("text.ior", "#", "ior FILE"),
-    ("corbaloc.ior", "corbaloc::#/#", "ior FILE"),
     (
         "corbaname.ior",
         "corbaname::#:9#x/#",
@@ -129,11 +117,6 @@ const FILES: &[(&str, &str, &str)] = &[
         "call.ior",
         "",
         "call FILE echo_string x --idl idl/deckwatch/echo.idl",
-    ),
-    (
-        "key.pem",
-        "-----BEGIN CERTIFICATE-----\n#\n-----END CERTIFICATE-----\n# FORGED",
-        "names serve --tls-certificate FILE --tls-key FILE",
     ),
 ];
 

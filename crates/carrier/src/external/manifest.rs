@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deckwatch_os::regular;
+use deckwatch_text::escaped;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -108,8 +109,7 @@ impl Manifest {
             let kib = MANIFEST_SIZE_MAX >> 10;
             return Err(fault(format!("it is larger than {kib} KiB")));
         }
-        let manifest: Self =
-            toml::from_str(text).map_err(|error| fault(error.to_string().trim_end().to_owned()))?;
+        let manifest: Self = toml::from_str(text).map_err(|error| fault(not_toml(text, &error)))?;
         match manifest.fault() {
             Some((key, fact)) => Err(fault(format!("{}: {fact}", place_of(text, key)))),
             None => Ok(manifest),
@@ -161,6 +161,14 @@ impl Manifest {
         }
         None
     }
+}
+
+/// Returns what TOML says of a text, with its place, on one line.
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", escaped(error.message()))
 }
 
 /// Returns the line of a key, in words.

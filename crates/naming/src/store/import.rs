@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{self, BufRead, Read as _};
 
 use deckwatch_giop::Ior;
+use deckwatch_text::escaped;
 use serde::de::DeserializeOwned;
 
 use super::ledger::Ledger;
@@ -40,7 +41,7 @@ pub struct Imported {
 #[non_exhaustive]
 pub enum ImportError {
     /// A line is not one of an export, or does not fit to the others.
-    #[error("line {line}: {fault}")]
+    #[error("line {line}: {}", escaped(.fault))]
     Line {
         /// Its number, from 1.
         line: usize,

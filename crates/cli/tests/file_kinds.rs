@@ -113,8 +113,8 @@ fn what_is_no_regular_file_is_refused_by_each_command_and_named() {
             let (status, said) = run(&words.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(status, Some(2), "{line}, {kind}: {said}");
             assert!(said.contains(&file), "{line}, {kind}: {said}");
-            // All that is no file is one reason to refuse a certificate.
-            let words = [kind, "not a regular file"];
+            // A certificate is refused in words of its own.
+            let words = [kind, "not a regular file", "entity not found"];
             let is_told = words.iter().any(|word| said.contains(word));
             assert!(is_told, "{line}, {kind}: {said}");
         }

@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Whether a character is visible and changes nothing around it. Line ends and tabs are not shown.
 #[must_use]
@@ -45,9 +45,15 @@ impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.width().is_some() || f.precision().is_some() {
             let mut text = String::new();
-            write!(text, "{self}")?;
+            self.write_to(&mut text)?;
             return f.pad(&text);
         }
+        self.write_to(f)
+    }
+}
+
+impl Escaped<'_> {
+    fn write_to(self, f: &mut impl fmt::Write) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             let mut rest = chunk.valid();
             while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_shown(*c)) {

@@ -162,12 +162,7 @@ impl EarlyRequests {
             size,
             arrived: Some(arrived),
         };
-        let pushed = self.push(early);
-        if let Err(Early {
-            arrived: Some(arrived),
-            ..
-        }) = pushed
-        {
+        if let Some(arrived) = self.push(early).and_then(|refused| refused.arrived) {
             connection.end_serving(1);
             slab.take_back(arrived.buffer);
             return false;
@@ -175,10 +170,11 @@ impl EarlyRequests {
         true
     }
 
-    fn push(&self, mut early: Early) -> Result<(), Early> {
+    /// Returns the request if there is no room for it.
+    fn push(&self, mut early: Early) -> Option<Early> {
         let mut list = self.list.lock("lane.early");
         if !list.has_room(early.size, early.peer) {
-            return Err(early);
+            return Some(early);
         }
         early.number = list.number;
         list.number += 1;
@@ -188,7 +184,7 @@ impl EarlyRequests {
             .partition_point(|other| other.start <= early.start);
         list.requests.insert(place, early);
         self.note_next(&list);
-        Ok(())
+        None
     }
 
     /// The next request, if its start has come. Follow with [`EarlyRequests::forget_served`].
@@ -269,7 +265,7 @@ mod tests {
             size,
             arrived: None,
         };
-        let push = |user, size| early.push(request(user, size)).is_ok();
+        let push = |user, size| early.push(request(user, size)).is_none();
         assert!(push(1, EARLY_REQUESTS_SIZE_MAX / 2), "the largest message");
         assert!(!push(1, 1));
         assert!(push(2, EARLY_REQUESTS_SIZE_MAX / 2), "another peer");

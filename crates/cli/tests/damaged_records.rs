@@ -10,7 +10,9 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use crate::watched::WatchedRun;
 
 /// Flow, file of its records, how that is damaged, and the part that it is of.
-const DAMAGES: [(&str, &str, fn(&Path), &str); 5] = [
+type Damage = (&'static str, &'static str, fn(&Path), &'static str);
+
+const DAMAGES: [Damage; 5] = [
     ("GARBAGE", "1-0.records", garbage, "consumer on SONAR"),
     ("EMPTY", "2-0.records", empty, "consumer on SONAR"),
     ("GONE", "3-supplier.records", |_| (), "supplier on RTS"),

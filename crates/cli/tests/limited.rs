@@ -129,8 +129,8 @@ fn client() -> Orb {
     OrbBuilder::default().build().expect("an ORB")
 }
 
-/// Begins messages of `size` octets from two dozen addresses, so that their shares add up to all there is, and sends all of each but the last octet. A server may
-/// refuse any.
+/// Begins messages of `size` octets from two dozen addresses, so that their shares add up to all there is. Sends all of
+/// each message but the last octet. A server may refuse any.
 fn begin_messages(at: SocketAddr, count: u8, size: usize) -> Vec<StreamSocket> {
     let mut whole = b"GIOP\x01\x02\x01\x00".to_vec();
     let body = u32::try_from(size - 12).expect("it fits");
@@ -222,7 +222,7 @@ fn names_outlive_unfinished_messages_where_addresses_are_few() {
 #[test]
 fn names_outlive_want_of_memory_for_what_strangers_announce() {
     // More than there is: requests for memory fail.
-    attack_names(Limit::Addresses, "--memory 4096", 24, 15 * MIB);
+    attack_names(Limit::Addresses, "--memory 65536", 24, 15 * MIB);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn relay_from(from: IpAddr, server: SocketAddr) -> SocketAddr {
             let near = Arc::new(near.unwrap());
             let far = Arc::new(StreamSocket::connect_from(from, server, None).unwrap());
             let (back, to) = (Arc::clone(&far), Arc::clone(&near));
-            std::thread::spawn(move || pass(|room| back.read(room, None), &*to));
+            std::thread::spawn(move || pass(|room| back.read(room, None), &to));
             std::thread::spawn(move || {
                 let mut buffer = [0; 4_096];
                 while let Ok(count @ 1..) = std::io::Read::read(&mut &*near, &mut buffer) {

@@ -263,7 +263,8 @@ fn a_bound_within_the_interval_leaves_the_target_open() {
 
 #[test]
 fn a_result_without_a_bound_is_shown_and_not_judged() {
-    const SHOWN: [&str; 5] = [
+    const SHOWN: [&str; 6] = [
+        "two-way 64 B over TLS, p50 over omniORB's over SSL",
         "one-way 64 KiB octets, rate over untuned raw TCP",
         "event to one consumer, receipt p50 over a raw relay",
         "event to one consumer, receipt p99 over a raw relay",

@@ -13,8 +13,14 @@ pub(crate) const HOSTILE: &str = "x\nFORGED\r\u{1b}[31m\u{9b}2J\u{7f}\u{202e}\u{
 /// The same, as strings of TOML and JSON write it.
 const QUOTED: &str = "x\\nFORGED\\r\\u001b[31m\\u009b2J\\u007f\\u202e\\u200b\\u2066y";
 
-/// Checks what a command printed.
+/// Checks what a command printed of a hostile text.
 pub(crate) fn check(what: &str, output: &Output) {
+    let printed = check_clean(what, output);
+    assert!(printed.contains("FORGED"), "{what}: {printed}");
+}
+
+/// Checks what a command printed, which may leave a hostile text out. Returns it.
+fn check_clean(what: &str, output: &Output) -> String {
     let printed = [&output.stdout[..], &output.stderr[..]].concat();
     let printed = String::from_utf8(printed).expect("UTF-8");
     let odd = |c: &char| *c != '\n' && !is_shown(*c);
@@ -23,7 +29,7 @@ pub(crate) fn check(what: &str, output: &Output) {
         .lines()
         .find(|line| line.trim().starts_with("FORGED"));
     assert_eq!(forged, None, "{what}: {printed}");
-    assert!(printed.contains("FORGED"), "{what}: {printed}");
+    printed
 }
 
 pub(crate) fn deckwatch(words: &[&str]) -> Output {
@@ -134,8 +140,13 @@ fn hostile_files_print_no_line_and_no_control_character_of_their_own() {
         let words: Vec<String> = line.split(' ').map(filled).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = deckwatch(&words);
-        faults
-            .extend(std::panic::catch_unwind(|| check(&format!("{name}: {line}"), &output)).err());
+        let what = format!("{name}: {line}");
+        let checked = std::panic::catch_unwind(|| match *name {
+            // Who cannot be reached is named by the reference in hexadecimal.
+            "far.ior" | "call.ior" => drop(check_clean(&what, &output)),
+            _ => check(&what, &output),
+        });
+        faults.extend(checked.err());
     }
     assert!(faults.is_empty(), "{} commands print it", faults.len());
 }

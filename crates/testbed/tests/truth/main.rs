@@ -17,7 +17,7 @@ use program::relay_program;
 
 use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed};
 
-/// The maximum of attempts. A failed attempt is repeated if it was disturbed.
+/// The maximum of attempts. A failed attempt is repeated.
 const TRIES: usize = 3;
 /// Share of the time in which a task waited for a processor, or the hypervisor ran something else. A run with a higher
 /// share is disturbed.
@@ -54,22 +54,24 @@ fn socket_on(host: &Host) -> UdpSocket {
     bound.unwrap().unwrap()
 }
 
-/// Measures until `judge` returns no complaint. A complaint of an undisturbed attempt fails the test. After `TRIES`
-/// disturbed attempts the test is skipped: processor time that others took says nothing about the network.
+/// Measures until `judge` returns no complaint. The test fails if every attempt has one, and one of them was undisturbed:
+/// a fault repeats, and a busy machine does not. If all were disturbed the test is skipped: processor time that others
+/// took says nothing about the network.
 fn until_undisturbed(what: &str, mut judge: impl FnMut() -> Option<String>) {
+    let mut undisturbed = None;
     for try_number in 1..=TRIES {
         let before = Readings::take();
         let complaint = judge();
         let disturbed = share(&before.until(&Readings::take()));
         println!("{what}: try {try_number}, disturbed {disturbed:.3}");
         let Some(complaint) = complaint else { return };
-        assert!(
-            disturbed > DISTURBED_SHARE,
-            "{what}: {complaint}, undisturbed"
-        );
-        if try_number == TRIES {
-            let taken = format!("{what}: {disturbed:.3} to the last");
-            deckwatch_testkit::skip("processor time", &taken);
+        if disturbed <= DISTURBED_SHARE {
+            undisturbed = Some(complaint);
         }
     }
+    if let Some(complaint) = undisturbed {
+        panic!("{what}: {complaint}, undisturbed");
+    }
+    let taken = format!("{what}: disturbed in each of {TRIES} tries");
+    deckwatch_testkit::skip("processor time", &taken);
 }

@@ -94,6 +94,7 @@ const BOUNDS: [(&str, char, f64); 36] = [
         '<',
         0.15,
     ),
+    ("two-way 64 B over TLS, p50 over plain TCP", '<', 1.35),
     ("two-way 8 KiB octets, p50 over raw TCP", '<', 1.10),
     (
         "two-way 64 KiB ComplexStruct both ways, p50 over raw TCP",

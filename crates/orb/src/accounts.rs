@@ -11,9 +11,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use deckwatch_sync::PiMutex;
+use deckwatch_sync::{Budget, PiMutex, Share};
 
-use crate::budget::Budget;
 use crate::limits::ACCEPT_REST;
 use crate::peers::Peer;
 use crate::transport::Instant64;
@@ -46,7 +45,7 @@ pub(crate) struct Accounts {
 pub(crate) struct Account {
     accounts: Arc<Accounts>,
     peer: Peer,
-    held: [AtomicUsize; KINDS],
+    held: [Share; KINDS],
     /// Requests that wait for a thread, and their octets.
     waiting: [AtomicUsize; 2],
     /// Until when a further connection is refused without a search for one that could be closed for it.
@@ -155,44 +154,34 @@ impl Account {
     /// Takes `count`. Returns false if the peer would then hold more than is free; one connection is always allowed if
     /// there is room for it.
     pub(crate) fn take(&self, bound: Bound, count: usize) -> bool {
-        let own = &self.held[bound as usize];
-        let owned = own.fetch_add(count, Ordering::Relaxed) + count;
-        let is_first = owned == 1;
-        let taken = self
-            .accounts
-            .bound(bound)
-            .take_if(count, |free| is_first || owned <= free);
-        if !taken {
-            own.fetch_sub(count, Ordering::Relaxed);
-        }
-        taken
+        self.share(bound).take(self.accounts.bound(bound), count)
     }
 
     /// As [`Account::take`], whatever the peer holds.
     pub(crate) fn take_beyond_share(&self, bound: Bound, count: usize) -> bool {
-        let taken = self.accounts.bound(bound).take(count);
-        if taken {
-            self.held[bound as usize].fetch_add(count, Ordering::Relaxed);
-        }
-        taken
+        let whole = self.accounts.bound(bound);
+        self.share(bound).take_beyond(whole, count)
     }
 
     /// As [`Account::take`], whatever is free.
     pub(crate) fn take_anyway(&self, bound: Bound, count: usize) {
-        self.accounts.bound(bound).take_anyway(count);
-        self.held[bound as usize].fetch_add(count, Ordering::Relaxed);
+        let whole = self.accounts.bound(bound);
+        self.share(bound).take_anyway(whole, count);
     }
 
     /// Gives `count` back. Returns whether nothing was free before.
     pub(crate) fn give(&self, bound: Bound, count: usize) -> bool {
-        self.held[bound as usize].fetch_sub(count, Ordering::Relaxed);
         let whole = self.accounts.bound(bound);
-        whole.give(count) >= whole.max()
+        self.share(bound).give(whole, count) >= whole.max()
     }
 
     /// How much the peer holds.
     pub(crate) fn held(&self, bound: Bound) -> usize {
-        self.held[bound as usize].load(Ordering::Relaxed)
+        self.share(bound).held()
+    }
+
+    fn share(&self, bound: Bound) -> &Share {
+        &self.held[bound as usize]
     }
 
     /// The peer.

@@ -32,9 +32,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use deckwatch_sync::{PiMutex, PiMutexGuard, Settable};
+use deckwatch_sync::{Budget, PiMutex, PiMutexGuard, Settable};
 
-use crate::budget::Budget;
 use crate::call_side::WholeOrb;
 use crate::connection::bidirectional::Offer;
 use crate::counters::Counters;

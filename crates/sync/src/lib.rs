@@ -1,10 +1,11 @@
 //! Bounded structures shared between threads: a lock with priority inheritance, a claim that no thread waits for, a
-//! bell, queues, a pool, a settable cell, a table of slots and an index of it.
+//! bell, queues, a pool, a budget, a settable cell, a table of slots and an index of it.
 //!
 //! None of them allocates after creation, except that a table grows when a value is inserted and a turn queue while
 //! values wait. The paths of a real-time thread are one or two atomic operations without contention.
 
 mod bell;
+mod budget;
 mod claim;
 pub mod limits;
 mod lock_count;
@@ -28,6 +29,7 @@ mod turn_queue;
 use modelled as pi_mutex;
 
 pub use bell::Bell;
+pub use budget::{Budget, Handles, Share};
 pub use claim::{Claim, Claimed};
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;

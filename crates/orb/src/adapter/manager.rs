@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use deckwatch_sync::Budget;
+
 use super::{PoaState, frames};
-use crate::budget::Budget;
 use crate::limits::HELD_REQUESTS_MAX;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 

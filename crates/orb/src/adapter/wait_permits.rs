@@ -1,7 +1,8 @@
 //! Limits how many threads of a lane may block on something other than events: a POA manager that holds requests, a
 //! servant that is being made, or a reply that another thread of the lane must read.
 
-use crate::budget::Budget;
+use deckwatch_sync::Budget;
+
 use crate::{Completion, SystemException, minor, raise};
 
 /// Counts the threads of one lane that block. One thread is always left to serve.

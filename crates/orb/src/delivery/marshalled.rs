@@ -1,12 +1,11 @@
 //! Bodies of requests that are marshalled once, and the one bound on their octets.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::{ByteOrder, Codec, EncodeError, Version, Writer};
-use deckwatch_sync::Pool;
+use deckwatch_sync::{Budget, Handles, Pool};
 
-use crate::budget::Budget;
 use crate::limits::{BUFFER_RETAINED_MAX, DELIVERY_BODIES_KEPT};
 
 /// How a body is marshalled.
@@ -36,8 +35,7 @@ impl Form {
 pub struct Marshalled(Option<Arc<Body>>);
 
 struct Body {
-    /// The number of handles. It is exact, unlike the count of the `Arc`, which another thread may be about to lower.
-    handles: AtomicUsize,
+    handles: Handles,
     octets: Vec<u8>,
     form: Form,
     /// What a request with it calls, in place of the outlet's operation.
@@ -71,7 +69,8 @@ impl Charge {
         make_room: impl FnMut() -> bool,
     ) -> Option<Self> {
         let store = Arc::clone(store);
-        store.take(size, make_room).then_some(Self { store, size })
+        let has_room = store.bound.take_or(size, make_room);
+        has_room.then_some(Self { store, size })
     }
 }
 
@@ -135,7 +134,7 @@ impl Marshalled {
     /// Whether there is another handle: of a queue, or of a write under way.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.body().handles.load(Ordering::Acquire) > 1
+        self.body().handles.are_several()
     }
 
     /// The place in the order in which bodies were made.
@@ -146,7 +145,7 @@ impl Marshalled {
 
 impl Clone for Marshalled {
     fn clone(&self) -> Self {
-        self.body().handles.fetch_add(1, Ordering::Relaxed);
+        self.body().handles.add();
         Self(self.0.clone())
     }
 }
@@ -156,8 +155,7 @@ impl Drop for Marshalled {
         let Some(body) = self.0.take() else {
             return;
         };
-        // SYNC: pairs with itself: the last handle sees what all others have read.
-        if body.handles.fetch_sub(1, Ordering::AcqRel) == 1
+        if body.handles.end()
             && let Some(store) = body.store.upgrade()
         {
             store.bound.give(body.charged);
@@ -243,27 +241,13 @@ impl Store {
             inside.octets.shrink_to_fit();
         }
         let size = inside.octets.capacity();
-        if !self.take(size, make_room) {
+        if !self.bound.take_or(size, make_room) {
             return Err(MarshalError::NoRoom);
         }
         inside.charged = size;
         inside.number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        *inside.handles.get_mut() = 1;
+        inside.handles.begin();
         Ok(Marshalled(Some(body)))
-    }
-
-    /// Takes octets of the bound. Returns false if there is no room for them.
-    fn take(&self, size: usize, mut make_room: impl FnMut() -> bool) -> bool {
-        if size > self.bound.max() {
-            // Nothing that is dropped would help.
-            return false;
-        }
-        while !self.bound.take(size) {
-            if !make_room() {
-                return false;
-            }
-        }
-        true
     }
 
     /// A body that nothing else holds, without octets.
@@ -278,7 +262,7 @@ impl Store {
             return kept;
         }
         Arc::new(Body {
-            handles: AtomicUsize::new(0),
+            handles: Handles::default(),
             octets: Vec::new(),
             form: Form::native(Codec::DEFAULT.with_version(Version::V1_2)),
             operation: None,

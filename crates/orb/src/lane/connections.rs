@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_sync::{Pinned, SlotKey, SlotTable};
+use deckwatch_sync::{Budget, Pinned, SlotKey, SlotTable};
 
 use crate::accounts::{Accounts, Bound};
-use crate::budget::Budget;
 use crate::connection::Connection;
 use crate::counters::Counter;
 use crate::limits::{GREETING_TIMEOUT, NEWCOMER_GRACE};

@@ -6,23 +6,13 @@ use std::path::Path;
 
 use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, Write, Writer};
 use deckwatch_orb::SystemException;
-use deckwatch_store::redb::{
-    self, ReadableTable as _, TableDefinition, TableError, WriteTransaction,
-};
+use deckwatch_store::redb::{self, WriteTransaction};
 
 use crate::channel_group::ProxyRecord;
 
-/// Number of a proxy -> its [`ProxyRecord`], encapsulated.
-const PROXIES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proxies");
-/// Name -> number.
-const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
-const FORMAT: &str = "format";
-const KIND: &str = "kind";
-const EPOCH: &str = "epoch";
-const PORT: &str = "port";
+use rows::{Rows, WHOLE, Whole};
 
-/// The layout of the store; another one is refused.
-const FORMAT_NOW: u64 = 1;
+mod rows;
 
 /// The kinds of channels that a store may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +23,20 @@ pub(crate) enum ChannelKind {
 
 /// The store of one channel.
 #[derive(Debug)]
-pub struct ChannelStore(deckwatch_store::Store);
+pub struct ChannelStore {
+    database: deckwatch_store::Store,
+    damaged: Vec<u64>,
+}
 
 impl ChannelStore {
-    /// Opens the store in a file, or creates it.
+    /// Opens the store in a file, or creates it. All of it is read and checked. A store without checksums, as earlier
+    /// versions have made it, is converted.
     ///
     /// # Errors
-    /// When the file cannot be opened, is in use by another process, is damaged, or is no store of a channel.
+    /// When the file cannot be opened, is in use by another process, is no store of a channel, or is damaged so that
+    /// its other records cannot be relied on, either.
     pub fn open(path: &Path) -> Result<Self, ChannelStoreError> {
-        Self::over(deckwatch_store::Store::open(path, &fill)?)
+        Self::over(deckwatch_store::Store::open(path, &|_| Ok(()))?)
     }
 
     /// A store that ends with the process.
@@ -49,7 +44,7 @@ impl ChannelStore {
     /// # Errors
     /// When memory cannot be allocated.
     pub fn in_memory() -> Result<Self, ChannelStoreError> {
-        Self::over(deckwatch_store::Store::in_memory(&fill)?)
+        Self::over(deckwatch_store::Store::in_memory(&|_| Ok(()))?)
     }
 
     /// A store on another kind of storage.
@@ -59,15 +54,23 @@ impl ChannelStore {
     pub fn on<B: redb::StorageBackend>(
         backend: impl Fn() -> B + Send + Sync + 'static,
     ) -> Result<Self, ChannelStoreError> {
-        Self::over(deckwatch_store::Store::on(backend, &fill)?)
+        Self::over(deckwatch_store::Store::on(backend, &|_| Ok(()))?)
     }
 
-    fn over(store: deckwatch_store::Store) -> Result<Self, ChannelStoreError> {
-        let store = Self(store);
-        match store.number(FORMAT)? {
-            Some(FORMAT_NOW) => Ok(store),
-            _ => Err(ChannelStoreError::Damaged("it is no store of a channel")),
-        }
+    fn over(database: deckwatch_store::Store) -> Result<Self, ChannelStoreError> {
+        database.change(rows::prepare)?;
+        let found = database.look(rows::find)?;
+        Ok(Self {
+            database,
+            damaged: found.damaged,
+        })
+    }
+
+    /// The numbers of the proxies whose records are damaged. The channel starts without them: they are no objects any
+    /// more, and their clients have to connect again.
+    #[must_use]
+    pub fn damaged_proxies(&self) -> &[u64] {
+        &self.damaged
     }
 
     /// The port at which the channel listened.
@@ -75,11 +78,10 @@ impl ChannelStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn port(&self) -> Result<Option<u16>, ChannelStoreError> {
-        let port = self.number(PORT)?;
-        port.map(|port| {
-            u16::try_from(port).map_err(|_| ChannelStoreError::Damaged("its port is no port"))
-        })
-        .transpose()
+        let port = self.whole()?.port;
+        let port = u16::try_from(port);
+        let port = port.map_err(|_| ChannelStoreError::Damaged("its port is no port"))?;
+        Ok(Some(port).filter(|port| *port != 0))
     }
 
     /// Keeps the port at which the channel listens: references to it name that port.
@@ -87,24 +89,26 @@ impl ChannelStore {
     /// # Errors
     /// When the store cannot be written.
     pub fn keep_port(&self, port: u16) -> Result<(), ChannelStoreError> {
-        self.change(|write| {
-            write.open_table(NUMBERS)?.insert(PORT, u64::from(port))?;
+        self.change(|rows| {
+            rows.whole.port = u64::from(port);
             Ok(())
         })
     }
 
     /// Begins another life of the channel. Returns its number, which no earlier life has had.
     pub(crate) fn begin(&self, kind: ChannelKind) -> Result<u64, ChannelStoreError> {
-        match self.number(KIND)? {
-            Some(other) if other != kind as u64 => return Err(ChannelStoreError::OtherKind),
-            _ => {}
+        let before = self.whole()?;
+        if before.kind != 0 && before.kind != kind as u64 {
+            return Err(ChannelStoreError::OtherKind);
         }
-        let epoch = self.number(EPOCH)?.unwrap_or(0) + 1;
-        self.change(|write| {
-            let mut numbers = write.open_table(NUMBERS)?;
-            numbers.insert(KIND, kind as u64)?;
-            numbers.insert(EPOCH, epoch)?;
-            Ok(())
+        let epoch = before.epoch + 1;
+        self.change(|rows| {
+            rows.whole.kind = kind as u64;
+            rows.whole.epoch = epoch;
+            if self.damaged.is_empty() {
+                return Ok(());
+            }
+            rows.drop_damaged(&self.damaged)
         })?;
         Ok(epoch)
     }
@@ -115,77 +119,50 @@ impl ChannelStore {
         epoch: u64,
         records: &[(u64, Vec<u8>)],
     ) -> Result<(), ChannelStoreError> {
-        self.change(|write| {
-            let mut numbers = write.open_table(NUMBERS)?;
-            numbers.insert(KIND, ChannelKind::RealTime as u64)?;
-            numbers.insert(EPOCH, epoch)?;
-            let mut proxies = write.open_table(PROXIES)?;
-            proxies.retain(|_, _| false)?;
-            for (number, record) in records {
-                proxies.insert(number, record.as_slice())?;
-            }
-            Ok(())
+        self.change(|rows| {
+            rows.whole.kind = ChannelKind::RealTime as u64;
+            rows.whole.epoch = epoch;
+            rows.clear()?;
+            let mut records = records.iter();
+            records.try_for_each(|(number, record)| rows.set(*number, Some(record)))
         })
     }
 
-    /// All proxies with connected clients.
+    /// All proxies with connected clients, but those whose records are damaged.
     pub(crate) fn proxies(&self) -> Result<Vec<ProxyRecord>, ChannelStoreError> {
-        self.0.look(|read| {
-            let table = read.open_table(PROXIES)?;
-            let mut proxies = Vec::new();
-            for row in table.iter()? {
-                let (number, octets) = row?;
-                let record = encapsulated(octets.value())
-                    .filter(|record: &ProxyRecord| record.number == number.value())
-                    .ok_or(ChannelStoreError::Damaged("a proxy cannot be read"))?;
-                proxies.push(record);
-            }
-            Ok(proxies)
-        })
+        Ok(self.database.look(rows::find)?.records)
     }
 
     /// Writes encapsulated [`ProxyRecord`]s and removes proxies, in one transaction.
     pub(crate) fn put<'r>(
         &self,
-        rows: impl Iterator<Item = (u64, Option<&'r [u8]>)>,
+        mut changes: impl Iterator<Item = (u64, Option<&'r [u8]>)>,
     ) -> Result<(), ChannelStoreError> {
-        self.change(|write| {
-            let mut proxies = write.open_table(PROXIES)?;
-            for (number, record) in rows {
-                match record {
-                    Some(octets) => proxies.insert(number, octets)?,
-                    None => proxies.remove(number)?,
-                };
-            }
-            Ok(())
-        })
+        self.change(|rows| changes.try_for_each(|(number, record)| rows.set(number, record)))
     }
 
     /// Removes all proxies.
     pub(crate) fn clear(&self) -> Result<(), ChannelStoreError> {
-        self.change(|write| {
-            write.open_table(PROXIES)?.retain(|_, _| false)?;
+        self.change(|rows| {
+            rows.clear()?;
             Ok(())
         })
     }
 
-    fn number(&self, name: &str) -> Result<Option<u64>, ChannelStoreError> {
-        self.0.look(|read| {
-            let table = match read.open_table(NUMBERS) {
-                Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => {
-                    return Ok(None);
-                }
-                table => table?,
-            };
-            Ok(table.get(name)?.map(|number| number.value()))
-        })
+    fn whole(&self) -> Result<Whole, ChannelStoreError> {
+        self.database
+            .look(|read| Whole::read(&read.open_table(WHOLE)?))
     }
 
     fn change(
         &self,
-        change: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
+        change: impl FnOnce(&mut Rows<'_>) -> Result<(), ChannelStoreError>,
     ) -> Result<(), ChannelStoreError> {
-        Ok(self.0.change(change)?)
+        self.database.change(|write: &WriteTransaction| {
+            let mut rows = Rows::open(write)?;
+            change(&mut rows)?;
+            rows.close()
+        })
     }
 }
 
@@ -203,15 +180,6 @@ pub(crate) fn encapsulated<'a, T: Parse<'a>>(octets: &'a [u8]) -> Option<T> {
     let outer = Reader::new(octets, ByteOrder::NATIVE);
     let mut r = outer.into_encapsulation().ok()?;
     T::parse(&mut r).ok()
-}
-
-/// Creates the tables in a new database. One that has tables is left as it is.
-fn fill(write: &WriteTransaction) -> Result<(), redb::Error> {
-    if write.list_tables()?.next().is_none() {
-        write.open_table(PROXIES)?;
-        write.open_table(NUMBERS)?.insert(FORMAT, FORMAT_NOW)?;
-    }
-    Ok(())
 }
 
 /// Why a channel cannot use its store.

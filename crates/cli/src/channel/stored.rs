@@ -6,10 +6,18 @@ use anyhow::Context as _;
 use deckwatch_event::ChannelStore;
 use deckwatch_orb::Orb;
 
+use crate::output::errln;
+
 /// Opens the store. If `listen` leaves the port open, sets it to that of the channel's earlier lives.
 pub(super) fn open(file: &Path, listen: &mut String) -> anyhow::Result<ChannelStore> {
     let unusable = || format!("cannot use the store {}", file.display());
     let store = ChannelStore::open(file).with_context(unusable)?;
+    for proxy in store.damaged_proxies() {
+        errln!(
+            "warning: the record of proxy {proxy:#x} in {} is damaged: its client is left out, and has to connect again",
+            file.display()
+        );
+    }
     let port = store.port().with_context(unusable)?;
     if let (Some(port), Some(host)) = (port, listen.strip_suffix(":0")) {
         *listen = format!("{host}:{port}");

@@ -1,6 +1,8 @@
 //! Single sets: bounds that were too small, and sets that were refused without need.
 
-use deckwatch_sched::{Operations, RtInfo, Schedule, Settings, Strategy, sensitivity};
+use deckwatch_sched::{
+    CallKind, Dependency, Enabled, Operations, RtInfo, Schedule, Settings, Strategy, sensitivity,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -64,6 +66,26 @@ fn what_blocks_one_operation_delays_the_others_of_its_queue() {
         let found = schedule.assigned[of].unwrap();
         assert_eq!(found.response.worst_ns, Some(worst_ms * MS), "{strategy:?}");
     }
+}
+
+#[test]
+fn what_blocks_a_caller_is_not_forgotten_for_what_it_calls() {
+    let mut operations = Operations::default();
+    let lookup = operations.add(&info("lookup", 1, 0)).unwrap();
+    let caller = RtInfo {
+        blocking_ns: 5 * MS,
+        dependencies: vec![Dependency {
+            on: lookup,
+            kind: CallKind::TwoWay,
+            calls: 1,
+            enabled: Enabled::Enabled,
+        }],
+        ..info("caller", 2, 10)
+    };
+    operations.add(&caller).unwrap();
+    let schedule = Schedule::compute(&operations, Settings::default()).unwrap();
+    let found = schedule.assigned[1].unwrap();
+    assert_eq!(found.response.worst_ns, Some(8 * MS));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod far;
 mod faults;
 mod federated_channels;
 mod file_kinds;
+mod filtered_access;
 mod foreign_text;
 mod group;
 mod idl;

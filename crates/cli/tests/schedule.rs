@@ -111,3 +111,31 @@ fn a_malformed_file_ends_with_status_2_and_a_caret_below_the_fault() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("absent.toml cannot be read"));
 }
+
+#[test]
+fn a_full_processor_whose_hyperperiod_overflows_is_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A quarter of the processor each, with periods that have no common multiple below 584 years.
+    let operation = |quarter: u64| {
+        format!(
+            "[[operations]]\nname = \"of {quarter}\"\nworst_case = \"{quarter}ns\"\nperiod = \"{}ns\"\n",
+            4 * quarter
+        )
+    };
+    let operations = [1_000_003, 1_000_033, 1_000_037, 1_000_039].map(operation);
+    let path = folder.path().join("full.toml");
+    let whole = format!(
+        "name = \"full\"\nstrategy = \"edf\"\n{}",
+        operations.concat()
+    );
+    std::fs::write(&path, whole).expect("a file");
+    let output = deckwatch(&["schedule", &path.display().to_string()]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for expected in [
+        "the hyperperiod is longer than 584 years",
+        "a common multiple",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}

@@ -10,6 +10,7 @@ mod observers;
 mod scheduled;
 mod serving;
 mod shares;
+mod stress;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

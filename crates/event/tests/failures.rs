@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::raw::{Answering, CLOSE};
 use crate::support::{World, number, wait_for};
 use deckwatch_cdr::Any;
 use deckwatch_event::ChannelCounts;
@@ -89,4 +90,18 @@ fn a_consumer_that_is_no_consumer_is_removed_at_its_first_answer() {
         let counts = world.served.counts();
         assert_eq!((counts.delivered, counts.failed), (0, 1), "{kind:?}");
     }
+}
+
+#[test]
+fn a_consumer_that_closes_its_connection_on_each_event_is_removed() {
+    let world = World::new();
+    let closing = Answering::new();
+    world.connect(closing.object(&world.user));
+    // In order: the event was not served, and is sent again.
+    closing.run_always(|_| CLOSE.to_vec());
+    world.supplier().push(&number(ACCEPTED)).unwrap();
+    wait_for(|| world.served.counts().consumers_lost == 1);
+    let counts = world.served.counts();
+    assert_eq!((counts.delivered, counts.displaced + counts.failed), (0, 1));
+    world.end();
 }

@@ -1,7 +1,8 @@
 //! Consumers that read slowly or not at all: what the policies do, and that the octets of all events are bounded.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::around::Around;
 use crate::raw::{Answering, Silent, reply};
 use crate::support::{PATIENCE, World, number, wait_for};
 use deckwatch_cdr::Any;
+use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerRef;
 use deckwatch_event::{ChannelOptions, WhenFull, limits};
 use deckwatch_orb::transport::Endpoint;
 
@@ -72,28 +74,99 @@ fn full_queue_that_drops_the_newest_keeps_the_beginning() {
     world.end();
 }
 
+/// A channel whose clock the test moves, which disconnects a consumer whose queue was full for [`PATIENT`], and a live
+/// consumer of it.
+struct Patient {
+    clock: Arc<Around>,
+    world: World,
+    supplier: ProxyPushConsumerRef,
+    live: Receiver<Option<u32>>,
+    pushed: Cell<u32>,
+}
+
+/// Longer than a test takes on any machine.
+const PATIENT: Duration = Duration::from_secs(5_000);
+
+impl Patient {
+    fn new() -> Self {
+        let clock = Arc::new(Around::default());
+        let options = ChannelOptions {
+            push_timeout: 1_000 * PATIENT,
+            ..options(WhenFull::Disconnect(PATIENT))
+        };
+        let world = World::over_with(clock.clone(), options);
+        let (consumer, live) = world.consumer();
+        world.connect(consumer);
+        Self {
+            clock,
+            supplier: world.supplier(),
+            world,
+            live,
+            pushed: Cell::new(0),
+        }
+    }
+
+    /// Pushes an event that the live consumer gets.
+    fn push(&self) {
+        let value = self.pushed.replace(self.pushed.get() + 1);
+        self.supplier.push(&number(value)).unwrap();
+        assert_eq!(self.live.recv_timeout(PATIENCE), Ok(Some(value)));
+    }
+
+    /// More events than a queue holds.
+    fn fill(&self) {
+        (0..QUEUE_LEN + 2).for_each(|_| self.push());
+    }
+
+    /// The consumers that were lost, once the I/O thread has done what was left for it: it reads the reply to each of
+    /// these events before the live consumer gets the next one.
+    fn lost(&self) -> u64 {
+        (0..3).for_each(|_| self.push());
+        self.world.served.counts().consumers_lost
+    }
+}
+
 #[test]
 fn consumer_whose_queue_stays_full_is_disconnected_after_the_time_of_the_policy() {
-    const PATIENT: Duration = Duration::from_secs(5);
-    let clock = Arc::new(Around::default());
-    let world = World::over_with(clock.clone(), options(WhenFull::Disconnect(PATIENT)));
+    let it = Patient::new();
     let silent = Silent::new();
-    let proxy = world.connect(silent.object(&world.user));
-    let supplier = world.supplier();
-    supplier.push(&number(0)).unwrap();
+    let proxy = it.world.connect(silent.object(&it.world.user));
+    it.push();
     silent
         .first
         .recv_timeout(PATIENCE)
         .expect("its first event");
-    for value in 0..=QUEUE_LEN as u32 {
-        supplier.push(&number(value)).unwrap();
-    }
-    assert_eq!(world.served.counts().consumers_lost, 0, "it has its time");
-    clock.pass(PATIENT);
-    supplier.push(&number(9)).unwrap();
-    wait_for(|| world.served.counts().consumers_lost == 1);
+    it.fill();
+    assert_eq!(it.lost(), 0, "it has its time");
+    it.clock.pass(PATIENT);
+    it.push();
+    wait_for(|| it.world.served.counts().consumers_lost == 1);
     wait_for(|| proxy.object().is_a("IDL:nobody/Asks:1.0").is_err());
-    world.end();
+    it.world.end();
+}
+
+#[test]
+fn consumer_that_takes_an_event_has_the_time_of_the_policy_anew() {
+    let it = Patient::new();
+    let (leave, gate) = channel();
+    let (slow, taken) = it.world.slow_consumer(gate);
+    it.world.connect(slow);
+    it.fill();
+    it.clock.pass(PATIENT * 4 / 5);
+    leave.send(()).unwrap();
+    assert!(matches!(taken.recv_timeout(PATIENCE), Ok(Some(_))));
+    let both = || u64::from(it.pushed.get()) + 1;
+    wait_for(|| it.world.served.counts().delivered == both());
+    it.fill();
+    it.clock.pass(PATIENT * 4 / 5);
+    it.push();
+    assert_eq!(it.lost(), 0, "its queue was not full all the time");
+    it.clock.pass(PATIENT);
+    it.push();
+    wait_for(|| it.world.served.counts().consumers_lost == 1);
+    // The consumer returns from the event that it has.
+    leave.send(()).unwrap();
+    it.world.end();
 }
 
 /// An event with so many octets.

@@ -222,6 +222,24 @@ fn malformed_list_is_refused_with_its_entry() {
 }
 
 #[test]
+fn conjunction_that_emits_forgets_what_those_below_it_had_begun_to_collect() {
+    let list = [
+        entry(CONJUNCTION, 2),
+        entry(DISJUNCTION, 2),
+        entry(CONJUNCTION, 2),
+        of(A),
+        of(B),
+        of(C),
+        of(D),
+    ];
+    assert_eq!(emitted(&list, &[A, C, D, B, D]), [[C, D]]);
+    assert_eq!(
+        emitted(&list, &[A, C, D, B, D, A]),
+        [vec![C, D], vec![D, B, A]]
+    );
+}
+
+#[test]
 fn hostile_lists_end_in_an_error_or_in_bounded_work() {
     let long = vec![of(A); 10_000];
     assert_eq!(refused(&long).fact, FilterFact::TooManyEntries);

@@ -199,6 +199,14 @@ mod tests {
     }
 
     #[test]
+    fn number_behind_a_window_that_has_seen_none_counts_as_seen() {
+        let window = Window::at(2 * ORIGIN_WINDOW);
+        assert!(window.has(ORIGIN_WINDOW));
+        assert!(!window.has(ORIGIN_WINDOW + 1));
+        assert!(!window.has(2 * ORIGIN_WINDOW + 1));
+    }
+
+    #[test]
     fn places_in_the_window_are_used_again() {
         let mut seen = Seen::default();
         for number in 1..=3 * ORIGIN_WINDOW {

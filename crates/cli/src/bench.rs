@@ -55,12 +55,15 @@ enum Action {
     /// A client of high priority beside clients of low priority that never pause
     #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
-    /// A client of the high lane while peers attack the server
+    /// A client of the high lane, and one of a naming service, while peers attack the server
     #[command(after_help = "\
 A server has a high lane, a low lane, an event channel, a naming service and a listener for shared memory. A client calls \
 the high lane every 0.8 ms. A peer attacks the low lane and the services, on another processor if there is one, in the \
 time-sharing class, without pause and from several addresses. The baseline is the same client of a server that nobody \
 attacks. The target is a p99 of at most 1.5 of the undisturbed one.
+
+The last two attacks are on `deckwatch names serve` with its defaults, 100 times a second. A client resolves a name of that \
+service every 0.8 ms. The target is a p99 of at most 2 of the undisturbed one.
 
   outward-calls        names lead to a server that never answers
   host-names           names lead to host names without an address
@@ -69,10 +72,13 @@ attacks. The target is a p99 of at most 1.5 of the undisturbed one.
   unfinished-messages  requests of 15 MiB without their last octet, more than there is room for
   shared-memory        shared-memory connections that stay silent, more than are accepted
   cancels              64 KiB of CancelRequests behind the first fragment of a request
+  silent-contexts      contexts of the naming service lead to a server that never answers
+  circular-contexts    names of 64 components, each a context that leads back to the service through a relay
 
 Examples:
   deckwatch bench attacks --rounds 25
-  deckwatch bench attacks --attacks cancels,connections --json")]
+  deckwatch bench attacks --attacks cancels,connections --json
+  deckwatch bench attacks --attacks silent-contexts,circular-contexts")]
     Attacks(AttackArgs),
     /// Events through COS and real-time channels to one consumer and to 35, beside a raw TCP fan-out
     #[command(after_help = "\

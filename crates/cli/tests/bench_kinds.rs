@@ -93,6 +93,27 @@ fn calls_over_tls_are_compared_with_plain_ones() {
 }
 
 #[test]
+fn names_are_resolved_under_attacks_beside_a_service_that_nobody_attacks() {
+    const ATTACKS: &str = "silent-contexts,circular-contexts";
+    let words = ["attacks", "--rounds", "1", "--run-time", "30ms"];
+    let more = ["--condition", "default", "--attacks", ATTACKS];
+    let (document, _) = bench("bench-attacks-names", &[&words[..], &more].concat());
+    check_one_pair(&document, 2);
+    for (of, attack) in ours(&document).into_iter().zip(ATTACKS.split(',')) {
+        assert_eq!(of.case, format!("resolve, under {attack}"));
+        assert_eq!(end(of, "load").differs, None, "{}", of.case);
+        // The name of 16 letters is in the request, and a reference in the reply.
+        assert!(of.factors["request_octets"] > 64.0, "{:?}", of.factors);
+        assert!(of.factors["reply_octets"] > 64.0, "{:?}", of.factors);
+    }
+    assert_eq!(document.standings.len(), 2);
+    for standing in &document.standings {
+        assert_eq!(standing.target, "at most 2.00", "{}", standing.measure);
+        assert_eq!(standing.reason.as_deref(), Some(NOT_JUDGED));
+    }
+}
+
+#[test]
 fn high_lane_is_called_under_attacks_beside_a_server_that_nobody_attacks() {
     // One of each service; the others connect and write as these do.
     const ATTACKS: &str = "outward-calls,silent-consumer,shared-memory,cancels";

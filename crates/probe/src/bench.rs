@@ -24,7 +24,7 @@ mod state;
 mod target;
 
 pub use attack::Attack;
-pub(crate) use case::real_time_event;
 pub use case::{Beside, Case, Consumers, Operation};
+pub(crate) use case::{real_time_event, resolved_name};
 pub use kind::Kind;
 pub use run::{Settings, run};

@@ -1,4 +1,4 @@
-//! What a peer does to a server beside the measured calls of the high lane.
+//! What a peer does to a server beside the measured calls: those of a high lane, or those of a naming service.
 
 /// One kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,15 @@ pub enum Attack {
     SharedMemory,
     /// CancelRequests behind the first fragment of a request.
     Cancels,
+    /// Contexts of `deckwatch names serve` that are at a server that never answers are resolved.
+    SilentContexts,
+    /// Names of 64 components are resolved, each component a context that leads back to the service through a relay.
+    CircularContexts,
 }
 
 impl Attack {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::OutwardCalls,
         Self::HostNames,
         Self::SilentConsumer,
@@ -29,6 +33,8 @@ impl Attack {
         Self::UnfinishedMessages,
         Self::SharedMemory,
         Self::Cancels,
+        Self::SilentContexts,
+        Self::CircularContexts,
     ];
 
     /// Its name in commands and tables.
@@ -42,7 +48,15 @@ impl Attack {
             Self::UnfinishedMessages => "unfinished-messages",
             Self::SharedMemory => "shared-memory",
             Self::Cancels => "cancels",
+            Self::SilentContexts => "silent-contexts",
+            Self::CircularContexts => "circular-contexts",
         }
+    }
+
+    /// The measured calls are those of a good client of the attacked naming service; else those of a high lane.
+    #[must_use]
+    pub const fn is_on_names(self) -> bool {
+        matches!(self, Self::SilentContexts | Self::CircularContexts)
     }
 
     /// The attack of that name.

@@ -3,6 +3,8 @@
 use deckwatch_cdr::{Any, EncodeError, Write, Writer};
 use deckwatch_event::RtecEventData;
 use deckwatch_event::rtec_event_comm::{Event, EventHeader};
+use deckwatch_giop::Ior;
+use deckwatch_orb::cos_naming::NameComponent;
 
 use super::attack::Attack;
 use super::kind;
@@ -24,6 +26,8 @@ pub enum Operation {
     SinkPlain,
     /// `sequence<octet>` in one-way messages without pause, until the server has counted them all.
     StreamOctets,
+    /// `resolve` of a naming service, of a name of one component, whose id has so many octets.
+    Resolve,
     /// An event with a `sequence<octet>` to a number of consumers, pushed once all have received the one before.
     Push,
     /// The same without pause.
@@ -35,7 +39,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All operations of calls.
+    /// All operations of calls to the objects of the bench.
     pub const ALL: [Self; 6] = [
         Self::Octets,
         Self::Structs,
@@ -63,6 +67,7 @@ impl Operation {
             Self::SinkStructs => "sink-structs",
             Self::SinkPlain => "sink-plain",
             Self::StreamOctets => "stream-octets",
+            Self::Resolve => "resolve",
             Self::Push => "push",
             Self::PushStream => "push-stream",
             Self::RtPush => "rt-push",
@@ -74,6 +79,7 @@ impl Operation {
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
+            .chain([Self::Resolve])
             .find(|operation| operation.word() == word)
     }
 
@@ -85,6 +91,7 @@ impl Operation {
             Self::SinkStructs => "sink_complex_sequence",
             Self::SinkPlain => "sink_plain_sequence",
             Self::StreamOctets => "send_octets",
+            Self::Resolve => "resolve",
             Self::Push | Self::PushStream | Self::RtPush | Self::RtPushStream => "push",
         }
     }
@@ -94,6 +101,7 @@ impl Operation {
             Self::Octets
             | Self::SinkOctets
             | Self::StreamOctets
+            | Self::Resolve
             | Self::Push
             | Self::PushStream
             | Self::RtPush
@@ -107,13 +115,33 @@ impl Operation {
             Self::Octets | Self::SinkOctets | Self::StreamOctets => vec![0_u8; count].write(w),
             Self::Structs | Self::SinkStructs => vec![element(); count].write(w),
             Self::SinkPlain => vec![plain(); count].write(w),
+            Self::Resolve => vec![resolved_name(count)].write(w),
             Self::Push | Self::PushStream => Any::from_value(&vec![0_u8; count])?.write(w),
             Self::RtPush | Self::RtPushStream => vec![real_time_event(0, count)].write(w),
         }
     }
 
-    const fn has_result(self) -> bool {
-        matches!(self, Self::Octets | Self::Structs)
+    /// Writes the result of a call to the object that `reference` leads to.
+    fn write_result(
+        self,
+        count: usize,
+        reference: &str,
+        w: &mut Writer<'_>,
+    ) -> Result<(), EncodeError> {
+        match self {
+            Self::Octets | Self::Structs => self.write(count, w),
+            // The root context is bound to the name.
+            Self::Resolve => reference.parse().unwrap_or_else(|_| Ior::nil()).write(w),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The name that clients of a naming service resolve.
+pub(crate) fn resolved_name(id_len: usize) -> NameComponent {
+    NameComponent {
+        id: "n".repeat(id_len),
+        kind: String::new(),
     }
 }
 
@@ -251,11 +279,15 @@ impl Case {
         Self { period_ns, ..self }
     }
 
-    /// A call of the high lane under an attack, beside one to a server that nobody attacks.
+    /// A call of the high lane, or of the naming service, under an attack, beside one to a server that nobody attacks.
     #[must_use]
     pub const fn under(attack: Attack) -> Self {
-        kind::SMALL
-            .every(kind::PRIORITY_PERIOD_NS)
+        let call = if attack.is_on_names() {
+            kind::RESOLVE
+        } else {
+            kind::SMALL
+        };
+        call.every(kind::PRIORITY_PERIOD_NS)
             .beside(Beside::NoAttack(attack))
     }
 
@@ -329,13 +361,7 @@ impl Case {
     /// [`LaboratoryError::Reference`]: `reference` is not one of our own.
     pub fn message_sizes(self, reference: &str) -> Result<(usize, usize), LaboratoryError> {
         let there = |w: &mut Writer<'_>| self.operation.write(self.count(), w);
-        let back = |w: &mut Writer<'_>| {
-            if self.operation.has_result() {
-                there(w)
-            } else {
-                Ok(())
-            }
-        };
+        let back = |w: &mut Writer<'_>| self.operation.write_result(self.count(), reference, w);
         let (there, back) = message_sizes(reference, self.operation.idl_name(), there, back)?;
         let has_reply = !self.is_stream() && !self.is_push();
         Ok((there, if has_reply { back } else { 0 }))
@@ -350,7 +376,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use deckwatch_giop::Ior;
     use deckwatch_giop::ior::IiopProfile;
     use deckwatch_orb::{Orb, OrbBuilder, Servant};
 

@@ -448,7 +448,7 @@ fn require_tls(system: &System) -> Result<(), LaboratoryError> {
     })
 }
 
-/// A server whose high lane is called while a peer attacks it, and one like it that nobody attacks.
+/// A server whose high lane, or whose names, are called while a peer attacks it, and one like it that nobody attacks.
 fn attacked(
     session: &mut Session<'_>,
     subject: &Subject<'_>,
@@ -459,14 +459,20 @@ fn attacked(
         Beside::NoAttack(attack) => Some(attack),
         _ => None,
     });
+    let is_on_names = attack.is_some_and(Attack::is_on_names);
+    let lanes = (!is_on_names).then_some((HIGH_PRIORITY, FIFO_PRIORITY));
+    let (role, client) = match lanes {
+        Some((high, _)) => (Role::Attacked, places.client.at(high)),
+        None => (Role::Names, places.client),
+    };
     let plan = |attack: Option<Attack>| Plan {
         name: OURS,
-        server: (own, Role::Attacked, places.server),
-        client: (own, Role::OrbClient, places.client.at(HIGH_PRIORITY)),
+        server: (own, role, places.server),
+        client: (own, Role::OrbClient, client),
         load: attack.map(|_| (own, Role::Attacker, places.aside())),
         shape: Shape {
             attack,
-            lanes: Some((HIGH_PRIORITY, FIFO_PRIORITY)),
+            lanes,
             ..Shape::default()
         },
     };

@@ -19,7 +19,7 @@ pub enum Kind {
     Objects,
     /// A client of high priority beside clients of low priority that never pause.
     Priority,
-    /// A client of the high lane beside peers that attack the server.
+    /// A client of the high lane, or of a naming service, beside peers that attack the server.
     Attacks,
     /// Events through a channel to one consumer and to many.
     Events,
@@ -123,6 +123,8 @@ impl Kind {
 
 /// The smallest call of the targets.
 pub(super) const SMALL: Case = Case::new(Operation::Octets, 64);
+/// The call of a naming service under attack.
+pub(super) const RESOLVE: Case = Case::new(Operation::Resolve, 16);
 pub(super) const LARGE_STREAM: Case = Case::new(Operation::StreamOctets, 65_536);
 pub(super) const UNTUNED_STREAM: Case = LARGE_STREAM.beside(Beside::UntunedRawTcp);
 pub(super) const SMALL_STREAM: Case = Case::new(Operation::StreamOctets, 64);

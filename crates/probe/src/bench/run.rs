@@ -224,8 +224,8 @@ impl Bench<'_> {
         Ok(is_whole)
     }
 
-    /// A high lane under each attack. Each has a server of its own: what an attack leaves behind is no part of the
-    /// next.
+    /// A high lane, or a naming service, under each attack. Each has a server of its own: what an attack leaves behind is
+    /// no part of the next.
     fn attacks(&mut self, part: &mut Part, places: &Places) -> Result<bool, LaboratoryError> {
         for case in part.cases.clone() {
             if !self.contest(part, places, |it| *it == case)? {

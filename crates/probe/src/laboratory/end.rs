@@ -19,6 +19,7 @@ mod commands;
 mod factoring;
 mod fan;
 mod load;
+mod names;
 pub(crate) mod omni_events;
 mod raw;
 mod relay;
@@ -71,6 +72,8 @@ pub enum Role {
     OmniEvents,
     /// Serves objects and services that are attacked.
     Attacked,
+    /// Serves names as `deckwatch names serve` does.
+    Names,
     /// Attacks such a server.
     Attacker,
     /// Either end of a sweep.
@@ -79,7 +82,7 @@ pub enum Role {
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -93,6 +96,7 @@ impl Role {
         Self::ChannelLoad,
         Self::OmniEvents,
         Self::Attacked,
+        Self::Names,
         Self::Attacker,
         Self::Sweep,
     ];
@@ -126,6 +130,7 @@ impl Role {
             Self::ChannelLoad => "channel-load",
             Self::OmniEvents => "omnievents",
             Self::Attacked => "attacked",
+            Self::Names => "names",
             Self::Attacker => "attacker",
             Self::Sweep => "sweep",
         }
@@ -194,6 +199,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::Channel => channel::serve(plan),
         Role::OmniEvents => omni_events::serve(plan),
         Role::Attacked => attacked::serve(plan),
+        Role::Names => names::serve(plan),
         Role::Attacker => {
             let attacker = attacker::Attacker::new(plan)?;
             commands(|command, samples| attacker.run(command, samples))

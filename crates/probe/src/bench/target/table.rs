@@ -34,7 +34,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Target> {
     ALL.0.iter().chain(ALL.1).chain(&ATTACKS)
 }
 
-/// Those of a high lane under attack.
+/// Those of a high lane and of a naming service under attack.
 static ATTACKS: [Target; Attack::ALL.len()] = {
     const fn under(measure: &'static str, attack: Attack) -> Target {
         target(
@@ -42,7 +42,7 @@ static ATTACKS: [Target; Attack::ALL.len()] = {
             Kind::Attacks,
             Case::under(attack),
             Statistic::P99,
-            Bound::AtMost(1.5),
+            Bound::AtMost(if attack.is_on_names() { 2.0 } else { 1.5 }),
         )
     }
     [
@@ -73,6 +73,14 @@ static ATTACKS: [Target; Attack::ALL.len()] = {
         under(
             "high lane beside CancelRequests behind half a message, p99 over undisturbed",
             Attack::Cancels,
+        ),
+        under(
+            "names while contexts lead to a silent server, p99 over undisturbed",
+            Attack::SilentContexts,
+        ),
+        under(
+            "names while a context leads back to its service, p99 over undisturbed",
+            Attack::CircularContexts,
         ),
     ]
 };

@@ -70,7 +70,7 @@ fn of_target(target: &Target, ratios: &[f64]) -> Standing {
 }
 
 /// The bounds of the table in its order: at most, or at least.
-const BOUNDS: [(&str, char, f64); 44] = [
+const BOUNDS: [(&str, char, f64); 46] = [
     ("two-way 64 B, p50 over raw TCP", '<', 1.06),
     ("two-way 64 B, p99 over raw TCP", '<', 1.15),
     ("two-way 64 B, p50 over omniORB's", '<', 1.0),
@@ -246,6 +246,16 @@ const BOUNDS: [(&str, char, f64); 44] = [
         "high lane beside CancelRequests behind half a message, p99 over undisturbed",
         '<',
         1.5,
+    ),
+    (
+        "names while contexts lead to a silent server, p99 over undisturbed",
+        '<',
+        2.0,
+    ),
+    (
+        "names while a context leads back to its service, p99 over undisturbed",
+        '<',
+        2.0,
     ),
 ];
 

@@ -1,7 +1,10 @@
-//! A peer that attacks a server of [`super::attacked`], without pause until its time is over. Its connections have
-//! several addresses of loopback, so that it is not bounded by the share of one.
+//! A peer that attacks a server of [`super::attacked`] without pause, or one of [`super::names`] a hundred times a
+//! second, until its time is over. Its connections have several addresses of loopback, so that it is not bounded by the
+//! share of one.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+mod detour;
+
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use deckwatch_cdr::{Any, EncodeError, Write, Writer};
@@ -9,10 +12,11 @@ use deckwatch_event::client::Connected;
 use deckwatch_event::{cos_event_channel_admin as cos, cos_event_comm::PushConsumerRef};
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::{Format, Ior, RequestHeader, Response, Target, write_cancel_request};
+use deckwatch_naming::{NAME_SERVICE, limits::COMPONENTS_MAX};
 use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
 use deckwatch_orb::transport::{Endpoint, SocketTransport, StreamOptions, Transport as _};
 use deckwatch_orb::{ObjectRef, Orb};
-use deckwatch_os::clock::monotonic_ns;
+use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_os::process::raise_open_files;
 use deckwatch_os::stream::StreamSocket;
 
@@ -21,18 +25,20 @@ use super::{EndPlan, refused, words};
 use crate::bench::Attack;
 use crate::laboratory::error::LaboratoryError;
 use crate::limits::{ATTACKED_CONNECTIONS, END_PATIENCE};
+use detour::Detour;
 
 /// A peer with one kind of attack.
 pub(super) struct Attacker {
     attack: Attack,
     orb: Orb,
-    /// Addresses and keys of the low lane's object and of the root context.
+    /// Addresses and keys of the low lane's object and of the root context. A naming service has the latter alone.
     low: IiopProfile,
     naming: IiopProfile,
     channel: ObjectRef,
     shared: Option<Endpoint>,
     /// Reads nothing and answers nothing.
     silent: Silent,
+    detour: Detour,
 }
 
 impl Attacker {
@@ -43,8 +49,10 @@ impl Attacker {
         let attack = plan.attack.ok_or_else(absent)?;
         let text = plan.reference.as_deref().unwrap_or_default();
         let parts: Vec<&str> = text.split(',').collect();
-        let [_, low, channel, naming, shared] = parts[..] else {
-            return Err(absent());
+        let [low, channel, naming, shared] = match parts[..] {
+            [root] if attack.is_on_names() => [root, root, root, ""],
+            [_, low, channel, naming, shared] => [low, channel, naming, shared],
+            _ => return Err(absent()),
         };
         let orb = Orb::builder().build().map_err(refused("The ORB"))?;
         let object = |text: &str| {
@@ -52,16 +60,26 @@ impl Attacker {
             object?.ok_or_else(absent)
         };
         let silent = Silent::start().map_err(refused("The silent server"))?;
-        if matches!(attack, Attack::OutwardCalls | Attack::HostNames) {
-            bind_names(&orb, attack, object(naming)?, silent.port)?;
-        }
+        let profiles = (profile(low)?, profile(naming)?);
+        let server = address(&profiles.1).map_err(refused("The reference"))?;
+        let detour = Detour::start(server).map_err(refused("The relay"))?;
+        let url = |number: u64| match attack {
+            Attack::HostNames => Some(format!(
+                "corbaloc::bench-{number}.invalid:2809/{NAME_SERVICE}"
+            )),
+            Attack::OutwardCalls | Attack::SilentContexts => Some(url_of(silent.port)),
+            Attack::CircularContexts => Some(url_of(detour.port)),
+            _ => None,
+        };
+        bind_names(&orb, object(naming)?, url)?;
         Ok(Self {
             attack,
-            low: profile(low)?,
-            naming: profile(naming)?,
+            low: profiles.0,
+            naming: profiles.1,
             channel: object(channel)?,
             shared: shared.parse().ok(),
             silent,
+            detour,
             orb,
         })
     }
@@ -77,6 +95,16 @@ impl Attacker {
             Attack::UnfinishedMessages => self.send_unfinished(until_ns)?,
             Attack::SharedMemory => self.connect_shared(until_ns)?,
             Attack::Cancels => self.cancel(until_ns)?,
+            // What counts is how many calls the service has made.
+            Attack::SilentContexts => {
+                self.resolve_at_a_rate(begin_ns, until_ns)?;
+                self.silent.count()
+            }
+            Attack::CircularContexts => {
+                self.detour.take_count();
+                self.resolve_at_a_rate(begin_ns, until_ns)?;
+                self.detour.take_count()
+            }
         };
         self.silent.forget();
         if steps == 0 {
@@ -94,6 +122,24 @@ impl Attacker {
             let message = request(&self.naming, "resolve", |w| name.to_vec().write(w))?;
             held.write(&self.naming, step, &message)
         })
+    }
+
+    /// The same at a rate, as patient peers do. In a circle, each name leads out of the service as often as it may.
+    fn resolve_at_a_rate(&self, begin_ns: i64, until_ns: i64) -> Result<(), String> {
+        let mut held = Held::of(OUTWARD_HELD);
+        let mut due_ns = begin_ns;
+        attack_until(until_ns, |step| {
+            let name = match self.attack {
+                Attack::CircularContexts => vec![component(0); COMPONENTS_MAX],
+                _ => vec![component(step % NAMES), component(0)],
+            };
+            let message = request(&self.naming, "resolve", |w| name.write(w))?;
+            held.write(&self.naming, step, &message)?;
+            due_ns += RESOLVE_PERIOD_NS;
+            sleep_until(due_ns.min(until_ns));
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Pushes large events to a channel whose only consumer reads nothing.
@@ -182,10 +228,9 @@ impl Held {
     /// early, or not accept it in time.
     fn write(&mut self, to: &IiopProfile, step: u64, octets: &[u8]) -> Result<(), String> {
         let place = usize::try_from(step).unwrap_or(0) % self.count_max;
-        let from = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2 + (step % ADDRESSES) as u8));
-        let address = SocketAddr::new(to.host.parse().map_err(words)?, to.port);
+        let to = address(to).map_err(words)?;
         let deadline_ns = (monotonic_ns() + WAIT_NS).unsigned_abs();
-        let Ok(stream) = StreamSocket::connect_from(from, address, Some(deadline_ns)) else {
+        let Ok(stream) = StreamSocket::connect_from(address_of(step), to, Some(deadline_ns)) else {
             return Ok(());
         };
         // A refused write is what an attack expects.
@@ -220,6 +265,12 @@ impl Silent {
         Ok(Self { port, held })
     }
 
+    /// How many connections it holds.
+    fn count(&self) -> u64 {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.len() as u64
+    }
+
     /// Ends all connections.
     fn forget(&self) {
         self.held
@@ -242,18 +293,16 @@ fn attack_until(
     Ok(steps)
 }
 
-/// Binds contexts that lead to the silent server, or each to a host name that has no address.
+/// Binds contexts that lead to the URLs of an attack.
 fn bind_names(
     orb: &Orb,
-    attack: Attack,
     root: ObjectRef,
-    port: u16,
+    url: impl Fn(u64) -> Option<String>,
 ) -> Result<(), LaboratoryError> {
     let root = NamingContextRef::unchecked_narrow(root);
     for number in 0..NAMES {
-        let url = match attack {
-            Attack::HostNames => format!("corbaloc::bench-{number}.invalid:2809/NameService"),
-            _ => format!("corbaloc::127.0.0.1:{port}/NameService"),
+        let Some(url) = url(number) else {
+            return Ok(());
         };
         let there = orb.string_to_object(&url).map_err(refused("The name"))?;
         let there = there.map(NamingContextRef::unchecked_narrow);
@@ -261,6 +310,19 @@ fn bind_names(
             .map_err(refused("The naming service"))?;
     }
     Ok(())
+}
+
+fn url_of(port: u16) -> String {
+    format!("corbaloc::127.0.0.1:{port}/{NAME_SERVICE}")
+}
+
+/// One of the addresses that connections come from.
+fn address_of(step: u64) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2 + (step % ADDRESSES) as u8))
+}
+
+fn address(of: &IiopProfile) -> Result<SocketAddr, AddrParseError> {
+    Ok(SocketAddr::new(of.host.parse()?, of.port))
 }
 
 fn component(number: u64) -> NameComponent {
@@ -309,6 +371,8 @@ const ADDRESSES: u64 = 8;
 const NAMES: u64 = 32;
 /// Connections that wait for the reply of a name.
 const OUTWARD_HELD: usize = 256;
+/// A hundred names a second: some hundred kilobytes in a circle.
+const RESOLVE_PERIOD_NS: i64 = 10_000_000;
 /// Octets of an event.
 const EVENT_SIZE: usize = 1 << 20;
 /// Octets of a request that is not finished, nearly the largest message, and how many are held: more than the inbound

@@ -1,5 +1,6 @@
 //! A client of our ORB that calls the objects of the bench.
 
+use deckwatch_orb::cos_naming::NamingContextRef;
 use deckwatch_orb::transport::SPIN_FOREVER;
 use deckwatch_orb::{Orb, SystemException};
 
@@ -7,7 +8,7 @@ use super::commands::{Command, Samples};
 use super::load::call_together;
 use super::server::{builder_with_tls, corba_priority};
 use super::{EndPlan, Role, refused, words};
-use crate::bench::Operation;
+use crate::bench::{Operation, resolved_name};
 use crate::laboratory::error::LaboratoryError;
 use crate::laboratory::idl::deckwatch_bench::BenchRef;
 use crate::laboratory::payload::{element, plain};
@@ -106,6 +107,16 @@ impl Targets {
                 samples.stream(send, |count| {
                     while object.calls().map_err(words)? < before + count {}
                     Ok(())
+                })
+            }
+            Some(Operation::Resolve) => {
+                let root = NamingContextRef::unchecked_narrow(object.object().clone());
+                let name = [resolved_name(command.there)];
+                root.rebind(&name, Some(root.object())).map_err(words)?;
+                samples.take(|| match root.resolve(&name) {
+                    Ok(Some(_)) => Ok(()),
+                    Ok(None) => Err("the name leads to a nil reference".to_owned()),
+                    Err(error) => Err(words(error)),
                 })
             }
             // Commands of events have no such words.

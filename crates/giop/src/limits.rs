@@ -28,6 +28,8 @@ pub const COMPONENTS_MAX: usize = 256;
 pub const REFERENCE_TEXT_MAX: usize = 1 << 20;
 
 /// Most listen points of a bidirectional connection that are kept: an ORB has one for each interface of its host.
+///
+/// Share: each connection | seen: nothing, further ones are not kept | test: crates/giop/src/listen_point.rs::no_more_points_are_read_than_are_kept_and_those_that_lie_are_refused
 pub const LISTEN_POINTS_MAX: usize = 32;
 
 /// Most addresses of a `corbaloc:` URL.

@@ -17,10 +17,16 @@ pub const CONTEXTS_MAX: u64 = 100_000;
 pub const BINDINGS_MAX: u64 = 1_000_000;
 
 /// Octets of a component's id, and of its kind. Names are for people to read.
+///
+/// Share: each component | seen: InvalidName | test:
+/// crates/naming/tests/service.rs::names_and_references_beyond_the_limits_are_refused
 pub const COMPONENT_SIZE_MAX: usize = 1_024;
 
 /// Characters of a bound reference, in stringified form. References seen in the field have some hundred octets, which
 /// are twice as many characters.
+///
+/// Share: each binding | seen: IMP_LIMIT | test:
+/// crates/naming/tests/service.rs::names_and_references_beyond_the_limits_are_refused
 pub const REFERENCE_TEXT_MAX: usize = 16 << 10;
 
 /// Times the octets of a message that a name takes in memory once it is read: a component is 16 octets at least, and
@@ -54,6 +60,9 @@ pub const OUTWARD_MAX: usize = 16;
 pub const OUTWARD_SHARE: usize = 8;
 
 /// Components of one name. Each component costs one lookup.
+///
+/// Share: each name | seen: InvalidName | test:
+/// crates/naming/tests/service.rs::names_and_references_beyond_the_limits_are_refused
 pub const COMPONENTS_MAX: usize = 64;
 
 /// Bindings that one `list` or `next_n` returns; the iterator returns the others. At [`COMPONENT_SIZE_MAX`] they are

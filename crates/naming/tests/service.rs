@@ -367,6 +367,14 @@ fn names_and_references_beyond_the_limits_are_refused() {
         root.bind(&long(limits::COMPONENT_SIZE_MAX + 1), Some(&object)),
         Err(NamingContextBindError::InvalidName(_))
     ));
+    let deep = |count| vec![long(1).remove(0); count];
+    let found = root.resolve(&deep(limits::COMPONENTS_MAX));
+    assert!(matches!(found, Err(NamingContextResolveError::NotFound(_))));
+    let refused = root.resolve(&deep(limits::COMPONENTS_MAX + 1));
+    assert!(matches!(
+        refused,
+        Err(NamingContextResolveError::InvalidName(_))
+    ));
     let key = "k".repeat(limits::REFERENCE_TEXT_MAX / 2);
     let large = orb
         .string_to_object(&format!("corbaloc::127.0.0.1:9/{key}"))

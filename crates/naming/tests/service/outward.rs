@@ -165,7 +165,14 @@ fn name_that_leads_in_a_circle_ends_with_an_exception_that_says_so() {
     let resolve = |name: &str| root.resolve(&path(name));
     let found = resolve(&round(usize::from(HOPS_MAX) / 2)).expect("bound");
     assert_eq!(found.expect("not nil").ior(), object.ior());
-    let refused = raised(resolve(&round(usize::from(HOPS_MAX) / 2 + 1)));
+    // One service more, which has the name too.
+    let there = context_at(&other.orb, other.port);
+    there.bind(&path("thing"), Some(&object)).expect("bound");
+    let one_more = format!(
+        "{}other/thing",
+        "other/one/".repeat(usize::from(HOPS_MAX) / 2)
+    );
+    let refused = raised(resolve(&one_more));
     assert_eq!(refused, (Kind::ImpLimit, own_minor::TOO_MANY_HOPS));
 }
 

@@ -103,14 +103,42 @@ pub const PUSH_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// crates/event/src/filter/tests.rs::hostile_lists_end_in_an_error_or_in_bounded_work
 pub const FILTER_ENTRIES_MAX: usize = 1_024;
 
+/// Entries of all filters of one real-time channel: sixteen for each consumer. An entry takes some 100 octets.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/realtime/shares.rs::stranger_that_takes_its_share_of_filters_leaves_others_served
+pub const CHANNEL_ENTRIES_MAX: usize = 16 * CONSUMERS_MAX;
+
 /// Publications of one supplier: a gateway publishes what an observer is told.
+///
+/// Share: each supplier | seen: BAD_PARAM | test:
+/// crates/event/tests/realtime/connections.rs::malformed_filter_nil_too_many_publications_and_the_channels_own_proxy_are_refused
 pub const PUBLICATIONS_MAX: usize = OBSERVED_HEADERS_MAX;
 
+/// Publications of all suppliers of one real-time channel: 64 for each. A publication takes some 100 octets.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
+/// crates/event/tests/realtime/shares.rs::stranger_that_takes_its_share_of_filters_leaves_others_served
+pub const CHANNEL_PUBLICATIONS_MAX: usize = 64 * SUPPLIERS_MAX;
+
 /// Nesting of one filter. It bounds the recursion of a match.
+///
+/// Share: each consumer | seen: BAD_PARAM | test:
+/// crates/event/src/filter/tests.rs::hostile_lists_end_in_an_error_or_in_bounded_work
 pub const FILTER_NESTING_MAX: usize = 32;
 
 /// Timeouts of one filter. Each may wake the channel every [`TIMEOUT_MIN`].
+///
+/// Share: each consumer | seen: BAD_PARAM | test:
+/// crates/event/src/filter/tests.rs::hostile_lists_end_in_an_error_or_in_bounded_work
 pub const FILTER_TIMERS_MAX: usize = 64;
+
+/// Timeouts that repeat, of all filters of one real-time channel in a second: those of one filter with
+/// [`FILTER_TIMERS_MAX`] of the shortest. A thread with the priority of the most urgent lane fires them.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/realtime/shares.rs::stranger_that_takes_its_share_of_filters_leaves_others_served
+pub const CHANNEL_TIMEOUT_RATE_MAX: usize = FILTER_TIMERS_MAX * 1_000;
 
 /// The shortest timeout that repeats: a consumer cannot make the channel push more than 1,000 timeouts a second with
 /// each.
@@ -177,6 +205,9 @@ pub const OPERATIONS_MAX: usize = 64;
 pub const TYPED_QUEUE_SHARE: usize = 8;
 
 /// Push consumers of one typed channel. Each has a queue and two outlets.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/typed/refusals.rs::stranger_that_takes_its_share_of_typed_consumers_leaves_others_served
 pub const TYPED_CONSUMERS_MAX: usize = 512;
 
 /// Channels of one factory that clients have not destroyed. Each has some objects, and threads once consumers connect.
@@ -195,6 +226,9 @@ pub const DISPATCH_THREADS_MAX: usize = 256;
 pub const DISPATCH_QUEUE_MAX: usize = 65_536;
 
 /// Observers of one real-time channel. One thread calls them in turn.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/realtime/shares.rs::stranger_that_takes_its_share_of_observers_leaves_others_served
 pub const OBSERVERS_MAX: usize = 64;
 
 /// Time limit of one call to an observer. An observer that does not answer delays the others by that.
@@ -242,6 +276,10 @@ pub const CONSUMERS_REPORTED_MAX: usize = 64;
 
 /// Channels whose events one channel tells apart, by the identity that they gave them. At the limit the one that was
 /// quiet longest is forgotten: 132 KiB in all.
+///
+/// Share: all, but a peer has to be allowed to supply events | seen: nothing, an event that comes by two ways may be
+/// delivered twice | test:
+/// crates/event/src/rt/hop.rs::origins_are_bounded_and_the_one_that_was_quiet_longest_is_forgotten
 pub const ORIGINS_MAX: usize = 256;
 
 /// Events of one channel that are told apart, back from the latest: more than are under way at once by ways of
@@ -270,12 +308,25 @@ pub const MULTICAST_REQUEST_SIZE_MAX: u32 = 16 << 20;
 pub const MULTICAST_FRAGMENTS_MAX: u32 = 65_536;
 
 /// Senders to a multicast group that are told apart, by address and port. Each takes some 600 octets.
+///
+/// Share: a quarter ([`MULTICAST_SENDERS_SHARE`]), by the address that its datagrams name | seen: its own sender that was
+/// quiet longest is forgotten | test:
+/// crates/event/src/federation/reassembly/tests.rs::senders_of_one_address_leave_room_for_those_of_others
 pub const MULTICAST_SENDERS_MAX: usize = 256;
 
+/// As many of them may have one address.
+pub const MULTICAST_SENDERS_SHARE: usize = MULTICAST_SENDERS_MAX / 4;
+
 /// Requests of one sender of which fragments are missing. A sender sends one after the other.
+///
+/// Share: each sender | seen: its own oldest request is given up | test:
+/// crates/event/src/federation/reassembly/tests.rs::requests_senders_and_octets_are_bounded
 pub const MULTICAST_PENDING_MAX: usize = 16;
 
 /// Octets of all requests of which fragments are missing: four of the largest.
+///
+/// Share: all that is free; at the bound the address that holds most gives up its oldest | seen: its own oldest request is
+/// given up | test: crates/event/src/federation/reassembly/tests.rs::senders_of_one_address_leave_room_for_those_of_others
 pub const MULTICAST_PENDING_SIZE_MAX: usize = 64 << 20;
 
 /// Time after which a request is given up whose fragments have not all come.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use deckwatch_orb::peers::share_of;
 pub(crate) use deckwatch_orb::peers::{Peer, Place, Places};
-use deckwatch_orb::{CallerConnection, Orb, PoaCurrent, own_minor};
+use deckwatch_orb::{CallerConnection, Orb, PoaCurrent, SystemException, own_minor};
 
 use crate::limits;
 
@@ -23,12 +23,54 @@ pub(crate) struct Shares {
     pub(crate) suppliers: Arc<Places>,
     /// Suppliers that the channel pulls from.
     pub(crate) sources: Arc<Places>,
+    /// Observers.
+    pub(crate) observers: Arc<Places>,
+    /// Entries of filters.
+    entries: Arc<Places>,
+    /// Timeouts of filters in a second.
+    timeouts: Arc<Places>,
+    /// Publications of suppliers.
+    publications: Arc<Places>,
+}
+
+/// What a client of a real-time channel holds of the shares of its peer.
+pub(crate) struct Holding {
+    place: Place,
+    /// Entries of its filter, or publications.
+    parts: Place,
+    /// Timeouts of its filter in a second.
+    timeouts: Option<Place>,
+}
+
+impl Holding {
+    /// The peer that holds it.
+    pub(crate) const fn peer(&self) -> Peer {
+        self.place.peer()
+    }
+
+    /// Holds so many parts and timeouts in place of those before, which it keeps if it is refused.
+    ///
+    /// # Errors
+    /// IMP_LIMIT or NO_RESOURCES.
+    pub(crate) fn resize(&mut self, parts: usize, timeouts: usize) -> Result<(), SystemException> {
+        // Only one of them may be refused after the other has grown.
+        if let Some(place) = &mut self.timeouts {
+            let before = place.count();
+            place.resize(timeouts)?;
+            return self.parts.resize(parts).inspect_err(|_| {
+                let _ = place.resize(before); // The caller's lock keeps others from it.
+            });
+        }
+        self.parts.resize(parts)
+    }
 }
 
 impl Shares {
     /// The shares of a peer in percent: 1 to 100.
     pub(crate) fn new(orb: &Orb, percent: u8, pullers_max: usize) -> Self {
         let places = |total: usize, minor: u32| Places::new(share_of(total, percent), minor);
+        let within =
+            |total: usize, minor: u32| Places::within(total, share_of(total, percent), minor);
         let consumers = own_minor::CONSUMER_SHARE_FULL;
         let suppliers = own_minor::SUPPLIER_SHARE_FULL;
         Self {
@@ -39,7 +81,44 @@ impl Shares {
             typed: places(limits::TYPED_CONSUMERS_MAX, consumers),
             suppliers: places(limits::SUPPLIERS_MAX, suppliers),
             sources: places(limits::SOURCES_MAX, suppliers),
+            observers: places(limits::OBSERVERS_MAX, consumers),
+            entries: within(limits::CHANNEL_ENTRIES_MAX, consumers),
+            timeouts: within(limits::CHANNEL_TIMEOUT_RATE_MAX, consumers),
+            publications: within(limits::CHANNEL_PUBLICATIONS_MAX, suppliers),
         }
+    }
+
+    /// Takes the place of a consumer of a real-time channel, and room for its filter.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if its peer holds its share of one of them; NO_RESOURCES if all peers hold all of it.
+    pub(crate) fn take_consumer(
+        &self,
+        peer: Peer,
+        entries: usize,
+        timeouts: usize,
+    ) -> Result<Holding, SystemException> {
+        Ok(Holding {
+            place: self.consumers.take(peer)?,
+            parts: self.entries.take_many(peer, entries)?,
+            timeouts: Some(self.timeouts.take_many(peer, timeouts)?),
+        })
+    }
+
+    /// Takes the place of a supplier of a real-time channel, and room for its publications.
+    ///
+    /// # Errors
+    /// As [`Shares::take_consumer`].
+    pub(crate) fn take_supplier(
+        &self,
+        peer: Peer,
+        publications: usize,
+    ) -> Result<Holding, SystemException> {
+        Ok(Holding {
+            place: self.suppliers.take(peer)?,
+            parts: self.publications.take_many(peer, publications)?,
+            timeouts: None,
+        })
     }
 
     /// The peer whose request the calling thread serves.
@@ -71,12 +150,16 @@ impl Shares {
             typed,
             suppliers,
             sources,
+            observers,
+            entries,
+            timeouts,
+            publications,
             ..
         } = self;
-        [consumers, pullers, typed, suppliers, sources]
-            .map(|places| places.refused())
-            .iter()
-            .sum()
+        let clients = [consumers, pullers, typed, suppliers, sources, observers];
+        let parts = [entries, timeouts, publications];
+        let all = clients.iter().chain(&parts);
+        all.map(|places| places.refused()).sum()
     }
 
     /// Proxies without a connected client that one peer may hold.

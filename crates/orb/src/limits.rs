@@ -228,7 +228,11 @@ pub const QUEUED_ONEWAYS_SIZE_MAX: usize = 4 << 20;
 pub(crate) const LAST_WORD_WAIT: Duration = Duration::from_millis(100);
 
 /// Asynchronous calls and deferred requests of one ORB whose replies have not been delivered. Each keeps its arguments,
-/// so that it can be sent elsewhere. Beyond it NO_RESOURCES is raised.
+/// so that it can be sent elsewhere. Beyond it NO_RESOURCES is raised. Of the services, only an event channel makes such
+/// calls: one at a time to each supplier that it pulls from.
+///
+/// Share: none directly, a sixteenth by its share of those suppliers | seen: IMP_LIMIT with the minor code
+/// SUPPLIER_SHARE_FULL | test: crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
 pub const OUTSTANDING_MAX: u32 = 4_096;
 
 /// Deadlines of ended asynchronous calls that may be noted, beyond twice the number of calls under way. With this
@@ -254,7 +258,11 @@ pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(10);
 /// ORB checks for such connections at intervals, during calls to any server.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Endpoints whose connections an ORB remembers. Beyond it the ORB forgets endpoints that no reference uses.
+/// Endpoints whose connections an ORB remembers. Beyond it the ORB forgets endpoints that no reference uses. Services
+/// bound how many references of one peer they keep.
+///
+/// Share: as many as the service keeps references of it | seen: nothing, an idle connection that is forgotten is made
+/// again | test: crates/orb/src/client/bindings.rs::endpoints_without_a_reference_are_forgotten_at_the_limit_and_others_are_not
 pub const ENDPOINTS_MAX: usize = 4_096;
 
 /// Initial references whose text names another one: a longer chain is treated as a cycle.
@@ -272,6 +280,9 @@ pub const CONTEXTS_FEW: usize = 8;
 pub const BIDIRECTIONAL_CALLS_MAX: usize = 1_024;
 
 /// Location forwards followed by one invocation: a longer chain is treated as a cycle.
+///
+/// Share: each call | seen: TRANSIENT with the minor code FORWARD_CIRCLE, at the caller | test:
+/// crates/orb/tests/forwards.rs::forwards_for_good_in_a_circle_end_and_leave_no_endless_chain
 pub const FORWARDS_MAX: usize = 8;
 
 /// Addresses of a reference that are used: a hostile reference can contain thousands.
@@ -303,7 +314,10 @@ pub const BUFFERS_PER_THREAD: usize = 2;
 
 /// Different lists of bands, and of protocols, that the policies of a process may have. Each list is kept for the life
 /// of the process, so that a call reads it without a lock. A program defines only some; a thousand would originate from
-/// data that peers send.
+/// data that peers send. No service makes one of such data: a program does that asks for the policies of a reference.
+///
+/// Share: none, no request makes a list | seen: nothing | test:
+/// crates/orb/src/rt/policy/lists.rs::a_full_table_keeps_what_it_has_and_takes_nothing_more
 pub const POLICY_LISTS_MAX: usize = 256;
 
 /// How far in the future the start time of a request or reply may be. A caller waits for it, and a lane keeps the

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use deckwatch_sync::PiMutex;
 
-use crate::{Caller, Completion, SystemException, SystemExceptionKind};
+use crate::{Caller, Completion, SystemException, SystemExceptionKind, minor};
 
 /// The holder of a share. All processes of one address, or of one user of this host, are one peer. A process that has
 /// shown a certificate is known by the name in it instead, whatever its address.
@@ -64,24 +64,41 @@ fn network_of(address: IpAddr) -> IpAddr {
 #[derive(Debug)]
 pub struct Places {
     share: usize,
+    total: usize,
     minor: u32,
-    held: PiMutex<HashMap<Peer, usize>>,
+    held: PiMutex<Held>,
     refused: AtomicU64,
 }
 
-/// A place that a peer holds until the value is dropped.
+/// The places that are held: of each peer, and of all together.
+#[derive(Debug, Default)]
+struct Held {
+    of: HashMap<Peer, usize>,
+    all: usize,
+}
+
+/// A place, or several, that a peer holds until the value is dropped.
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,
     peer: Peer,
+    count: usize,
 }
 
 impl Places {
-    /// Places of which each peer may hold `share`; the caller bounds their sum. `minor`: the minor code of a refusal, which names what is full.
+    /// Places of which each peer may hold `share`; the caller bounds their sum. `minor`: the minor code of a refusal,
+    /// which names what is full.
     #[must_use]
     pub fn new(share: usize, minor: u32) -> Arc<Self> {
+        Self::within(usize::MAX, share, minor)
+    }
+
+    /// As [`Places::new`], of which all peers together may hold `total`. This process does not count.
+    #[must_use]
+    pub fn within(total: usize, share: usize, minor: u32) -> Arc<Self> {
         Arc::new(Self {
             share,
+            total,
             minor,
             held: PiMutex::default(),
             refused: AtomicU64::new(0),
@@ -93,23 +110,21 @@ impl Places {
     /// # Errors
     /// IMP_LIMIT if the peer holds its share.
     pub fn take(self: &Arc<Self>, peer: Peer) -> Result<Place, SystemException> {
-        if peer != Peer::ThisProcess {
-            let mut held = self.held.lock("peers.take");
-            let count = held.get(&peer).copied().unwrap_or(0);
-            if count >= self.share {
-                self.refused.fetch_add(1, Relaxed);
-                return Err(SystemException::new(
-                    SystemExceptionKind::ImpLimit,
-                    self.minor,
-                    Completion::No,
-                ));
-            }
-            held.insert(peer, count + 1);
-        }
-        Ok(Place {
+        self.take_many(peer, 1)
+    }
+
+    /// Takes so many places for a peer.
+    ///
+    /// # Errors
+    /// IMP_LIMIT if the peer would hold more than its share; NO_RESOURCES if all peers hold all that there are.
+    pub fn take_many(self: &Arc<Self>, peer: Peer, count: usize) -> Result<Place, SystemException> {
+        let mut place = Place {
             places: Arc::clone(self),
             peer,
-        })
+            count: 0,
+        };
+        place.resize(count)?;
+        Ok(place)
     }
 
     /// How many one peer may hold.
@@ -122,7 +137,7 @@ impl Places {
     #[must_use]
     pub fn is_full_for(&self, peer: Peer) -> bool {
         let held = self.held.lock("peers.full");
-        held.get(&peer).is_some_and(|count| *count >= self.share)
+        held.of.get(&peer).is_some_and(|count| *count >= self.share)
     }
 
     /// Requests for a place that were refused because the peer held its share.
@@ -138,20 +153,51 @@ impl Place {
     pub const fn peer(&self) -> Peer {
         self.peer
     }
+
+    /// How many places it is.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Holds so many places in place of those before, which it keeps if it is refused.
+    ///
+    /// # Errors
+    /// As [`Places::take_many`].
+    pub fn resize(&mut self, count: usize) -> Result<(), SystemException> {
+        if self.peer == Peer::ThisProcess {
+            return Ok(());
+        }
+        let places = &self.places;
+        let mut held = places.held.lock("peers.take");
+        let own = held.of.get(&self.peer).copied().unwrap_or(0) - self.count;
+        let others = held.all - self.count;
+        let refusal = if count > places.share.saturating_sub(own) {
+            Some((SystemExceptionKind::ImpLimit, places.minor))
+        } else if count > places.total.saturating_sub(others) {
+            Some((SystemExceptionKind::NoResources, minor::NONE))
+        } else {
+            None
+        };
+        if let Some((kind, minor)) = refusal.filter(|_| count > self.count) {
+            places.refused.fetch_add(1, Relaxed);
+            return Err(SystemException::new(kind, minor, Completion::No));
+        }
+        held.all = others + count;
+        if own + count == 0 {
+            held.of.remove(&self.peer);
+        } else {
+            held.of.insert(self.peer, own + count);
+        }
+        drop(held);
+        self.count = count;
+        Ok(())
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.peer == Peer::ThisProcess {
-            return;
-        }
-        let mut held = self.places.held.lock("peers.leave");
-        if let Some(count) = held.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.peer);
-            }
-        }
+        let _ = self.resize(0); // Fewer places are never refused.
     }
 }
 
@@ -181,8 +227,34 @@ mod tests {
         assert!((0..9).all(|_| places.take(Peer::ThisProcess).is_ok()));
         drop(held);
         assert!(places.take(one).is_ok());
-        assert!(places.held.lock("test").is_empty(), "no peer is remembered");
+        assert!(
+            places.held.lock("test").of.is_empty(),
+            "no peer is remembered"
+        );
         assert_eq!(places.refused(), 1);
+    }
+
+    #[test]
+    fn several_places_are_taken_together_or_none_of_them() {
+        let places = Places::within(10, 4, 7);
+        let kind = |taken: Result<Place, SystemException>| taken.map_err(|refused| refused.kind);
+        let [one, two, three] = [1, 2, 3].map(Peer::User);
+        let mut held = places.take_many(one, 3).expect("room");
+        let share = SystemExceptionKind::ImpLimit;
+        assert_eq!(kind(places.take_many(one, 2)).err(), Some(share));
+        assert_eq!(held.resize(5).map_err(|refused| refused.kind), Err(share));
+        held.resize(4).expect("its share");
+        assert_eq!(kind(places.take(one)).err(), Some(share));
+        held.resize(1).expect("fewer");
+        let again = places.take_many(one, 3).expect("what it gave back");
+        let other = places.take_many(two, 4).expect("another share");
+        let total = SystemExceptionKind::NoResources;
+        assert_eq!(kind(places.take_many(three, 3)).err(), Some(total));
+        let last = places.take_many(three, 2).expect("what is left");
+        assert!(places.take_many(Peer::ThisProcess, 99).is_ok());
+        drop((held, again, other, last));
+        let left = places.held.lock("test");
+        assert!(left.of.is_empty() && left.all == 0, "{left:?}");
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use deckwatch_cdr::ByteOrder;
+use deckwatch_orb::Caller;
+use deckwatch_orb::peers::Peer;
 
 use super::fragment::Fragment;
 use crate::limits::{
     MULTICAST_PENDING_MAX, MULTICAST_PENDING_SIZE_MAX, MULTICAST_QUIET, MULTICAST_SENDERS_MAX,
-    MULTICAST_TIMEOUT,
+    MULTICAST_SENDERS_SHARE, MULTICAST_TIMEOUT,
 };
 use crate::rt::Window;
 
@@ -157,28 +159,55 @@ impl Reassembly {
         self.size
     }
 
-    /// Forgets the sender that was quiet longest if there is no place for a new one.
+    /// If there is no place for a new sender, forgets the one that was quiet longest, of the peer with most senders. At its
+    /// share that is the peer of the new one.
     fn make_place(&mut self, from: SocketAddr, now_ns: u64) {
-        if self.senders.contains_key(&from) || self.senders.len() < MULTICAST_SENDERS_MAX {
+        if self.senders.contains_key(&from) {
+            return;
+        }
+        let peer = peer_of(from);
+        let is_full = |all: &Self| {
+            let own = all.senders.keys().filter(|from| peer_of(**from) == peer);
+            let is_share_full = own.count() >= MULTICAST_SENDERS_SHARE;
+            (is_share_full || all.senders.len() >= MULTICAST_SENDERS_MAX).then_some(is_share_full)
+        };
+        if is_full(self).is_none() {
             return;
         }
         self.expire(now_ns);
-        if self.senders.len() < MULTICAST_SENDERS_MAX {
+        let Some(is_share_full) = is_full(self) else {
             return;
-        }
+        };
+        let whose = if is_share_full {
+            peer
+        } else {
+            self.largest(|_| 1)
+        };
         let quiet = self
             .senders
             .iter()
+            .filter(|(from, _)| peer_of(**from) == whose)
             .min_by_key(|(_, sender)| sender.heard_ns);
         if let Some(quiet) = quiet.map(|(address, _)| *address)
             && let Some(sender) = self.senders.remove(&quiet)
         {
-            self.size -= sender.pending.values().map(Pending::size).sum::<usize>();
+            self.size -= sender.size();
             self.displaced += sender.pending.len() as u64;
         }
     }
 
-    /// Gives up the oldest requests beyond the bounds: those of this sender first, then those of the sender with most.
+    /// The peer whose senders weigh most together.
+    fn largest(&self, weight: impl Fn(&Sender) -> usize) -> Peer {
+        let mut weights = HashMap::new();
+        for (from, sender) in &self.senders {
+            *weights.entry(peer_of(*from)).or_insert(0) += weight(sender);
+        }
+        let largest = weights.into_iter().max_by_key(|(_, weight)| *weight);
+        largest.map_or(Peer::Unknown, |(peer, _)| peer)
+    }
+
+    /// Gives up the oldest requests beyond the bounds: those of this sender first, then those of the sender with most
+    /// octets, of the peer with most.
     fn keep_within(&mut self, from: SocketAddr) {
         loop {
             let is_crowded = |sender: &Sender| sender.pending.len() > MULTICAST_PENDING_MAX;
@@ -186,9 +215,10 @@ impl Reassembly {
             let whose = if crowded {
                 from
             } else if self.size > MULTICAST_PENDING_SIZE_MAX {
-                let size =
-                    |sender: &Sender| sender.pending.values().map(Pending::size).sum::<usize>();
-                let largest = self.senders.iter().max_by_key(|(_, sender)| size(sender));
+                let whose = self.largest(Sender::size);
+                let own = self.senders.iter();
+                let own = own.filter(|(from, _)| peer_of(**from) == whose);
+                let largest = own.max_by_key(|(_, sender)| sender.size());
                 let Some((largest, _)) = largest else { return };
                 *largest
             } else {
@@ -212,7 +242,17 @@ fn bits_size(count: u32) -> usize {
     count.div_ceil(u64::BITS) as usize * size_of::<u64>()
 }
 
+/// The address of a sender, as shares of peers know it.
+fn peer_of(from: SocketAddr) -> Peer {
+    Caller::Tcp(from).into()
+}
+
 impl Sender {
+    /// Octets of its requests that are not whole.
+    fn size(&self) -> usize {
+        self.pending.values().map(Pending::size).sum()
+    }
+
     fn add<'a>(&mut self, number: u64, fragment: &Fragment<'_>) -> Taken<'a> {
         let Some(pending) = self.pending.get_mut(&number) else {
             return Taken::Doubled;

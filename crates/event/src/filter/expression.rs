@@ -143,6 +143,26 @@ impl Filter {
         &self.timers
     }
 
+    /// Entries of the list that it was built from.
+    #[must_use]
+    pub const fn entry_count(&self) -> usize {
+        self.entry_count as usize
+    }
+
+    /// How often its timeouts may fire in a second, each that repeats once at least.
+    #[must_use]
+    pub fn timeout_rate(&self) -> usize {
+        let repeating = self
+            .timers
+            .iter()
+            .filter(|it| it.kind != TimerKind::OneShot);
+        let in_a_second = |it: &Timer| {
+            let times = Duration::from_secs(1).as_nanos() / it.period.as_nanos().max(1);
+            usize::try_from(times).unwrap_or(usize::MAX).max(1)
+        };
+        repeating.map(in_a_second).fold(0, usize::saturating_add)
+    }
+
     /// Source and type of all events that the filter may match, where 0 is any. `None` if only the filter itself knows.
     #[must_use]
     pub fn keys(&self) -> Option<BTreeSet<(i32, i32)>> {

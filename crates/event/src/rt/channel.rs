@@ -223,7 +223,8 @@ impl EventChannel for Channel {
     ) -> Result<u32, EventChannelAppendObserverError> {
         let observer = gw.ok_or_else(|| raise(Kind::BadParam))?;
         let shared = alive(&self.shared)?;
-        let handle = shared.observers().append(&self.shared, observer)?;
+        let place = shared.shares.observers.take(shared.shares.caller())?;
+        let handle = shared.observers().append(&self.shared, observer, place)?;
         handle.ok_or_else(|| CANTAPPENDOBSERVER {}.into())
     }
 

@@ -150,6 +150,11 @@ impl Consumer {
         found.flatten()
     }
 
+    /// Entries of its filter, and timeouts of it in a second.
+    pub(super) fn weight(&self) -> (usize, usize) {
+        (self.filter.entry_count(), self.filter.timeout_rate())
+    }
+
     /// When its next timeout fires.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         let state = self.state.as_ref()?.lock("rt.match");

@@ -13,6 +13,7 @@ use deckwatch_sync::{Bell, PiMutex};
 
 use super::shared::Shared;
 use crate::limits::{FAILURES_MAX, OBSERVER_TIMEOUT, OBSERVERS_MAX};
+use crate::peers::Place;
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::ObserverRef;
 
@@ -40,16 +41,18 @@ struct List {
     observers: BTreeMap<u32, Observer>,
 }
 
-#[derive(Clone)]
 struct Observer {
     reference: ObserverRef,
+    /// Its place in the share of its peer.
+    _place: Place,
     /// [`Change`]s that it has not been told.
     owed: u8,
     failures: u32,
 }
 
 impl Observers {
-    /// Adds an observer, which is told the present state first. Returns its handle; `None` if there are too many.
+    /// Adds an observer, which is told the present state first. `place`: its place in the share of its peer. Returns its
+    /// handle; `None` if there are too many.
     ///
     /// # Errors
     /// NO_RESOURCES without a thread.
@@ -57,6 +60,7 @@ impl Observers {
         self: &Arc<Self>,
         shared: &Weak<Shared>,
         reference: &ObserverRef,
+        place: Place,
     ) -> Result<Option<u32>, SystemException> {
         if !self.has_thread.swap(true, AcqRel) {
             let (own, shared) = (Arc::clone(self), Weak::clone(shared));
@@ -80,6 +84,7 @@ impl Observers {
             let handle = list.last;
             let observer = Observer {
                 reference: ObserverRef::unchecked_narrow(object),
+                _place: place,
                 owed: BOTH,
                 failures: 0,
             };

@@ -37,7 +37,7 @@ use crate::home::{Fixed, Home};
 use crate::kept::Share;
 use crate::limits;
 use crate::objects::Objects;
-use crate::peers::{Place, Shares, is_share};
+use crate::peers::{Holding, Shares, is_share};
 use crate::raise::raise;
 use crate::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 use crate::rtec_event_comm::PushConsumerRef;
@@ -73,8 +73,8 @@ pub(super) struct Shared {
 pub(super) struct Clients {
     pub(super) consumers: HashMap<u64, Arc<Consumer>>,
     pub(super) suppliers: HashMap<u64, Arc<Supplier>>,
-    /// The places of all these clients in the shares of their peers, by the same numbers.
-    places: HashMap<u64, Place>,
+    /// What these clients hold of the shares of their peers, by the same numbers.
+    places: HashMap<u64, Holding>,
 }
 
 /// Gives a thread that has just started its priority, or the class of the thread that has made this.
@@ -385,11 +385,15 @@ impl Shared {
         if before.is_none() && clients.consumers.len() >= limits::CONSUMERS_MAX {
             return Err(raise(Kind::NoResources));
         }
+        let (entries, timeouts) = consumer.weight();
         if before.is_none() {
-            let place = self.shares.consumers.take(peer)?;
+            let holding = self.shares.take_consumer(peer, entries, timeouts)?;
             self.objects.settle(number)?;
-            clients.places.insert(number, place);
+            clients.places.insert(number, holding);
         } else {
+            if let Some(holding) = clients.places.get_mut(&number) {
+                holding.resize(entries, timeouts)?;
+            }
             self.objects.settle(number)?;
             self.timeouts.forget(number);
         }

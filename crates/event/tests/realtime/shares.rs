@@ -3,11 +3,13 @@
 use super::{World, any_of, event, next, publishing};
 use crate::shares::stranger;
 use crate::support::{seen_by, serving_orb, wait_for};
+use deckwatch_event::filter::designator::INTERVAL_TIMEOUT;
 use deckwatch_event::limits;
 use deckwatch_event::rt::RtChannelOptions;
 use deckwatch_event::rtec_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerConnectPushSupplierError as SupplierError,
-    ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError as ConsumerError,
+    ConsumerQOS, EventChannelAppendObserverError as ObserverError, EventChannelRef, ObserverRef,
+    ProxyPushConsumerConnectPushSupplierError as SupplierError, ProxyPushConsumerRef,
+    ProxyPushSupplierConnectPushConsumerError as ConsumerError, ProxyPushSupplierRef,
 };
 use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
@@ -80,6 +82,118 @@ fn stranger_that_takes_its_share_of_a_channel_leaves_others_served() {
     assert_eq!(next(&sets), ["it"]);
     held[0].disconnect_push_consumer().unwrap();
     supply(&channel).expect("the place that was given back");
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+/// Connects a consumer with this filter. Returns its proxy.
+fn consume_with(
+    orb: &Orb,
+    channel: &EventChannelRef,
+    qos: &ConsumerQOS,
+) -> Result<ProxyPushSupplierRef, SystemException> {
+    let admin = channel.for_consumers()?.expect("an admin");
+    let proxy = admin.obtain_push_supplier()?.expect("a proxy");
+    let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
+    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
+    match proxy.connect_push_consumer(Some(&nobody), qos) {
+        Ok(()) => Ok(proxy),
+        Err(ConsumerError::System(refused)) => Err(refused),
+        Err(other) => panic!("a system exception, not {other:?}"),
+    }
+}
+
+/// A filter of so many timeouts of a millisecond.
+fn timeouts(count: usize) -> ConsumerQOS {
+    let mut qos = any_of(&vec![(0, INTERVAL_TIMEOUT); count]);
+    for entry in &mut qos.dependencies[1..] {
+        entry.event.header.creation_time = 10_000;
+    }
+    qos
+}
+
+#[test]
+fn stranger_that_takes_its_share_of_filters_leaves_others_served() {
+    const PERCENT: usize = SHARE as usize;
+    let world = world();
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let full = |refused: SystemException| (refused.kind, refused.minor);
+    let no_room = (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL);
+
+    // A filter has an entry for its group too.
+    let events: Vec<_> = (1..limits::FILTER_ENTRIES_MAX as i32)
+        .map(|event_type| (1, 16 + event_type))
+        .collect();
+    let filters = limits::CHANNEL_ENTRIES_MAX * PERCENT / 100 / limits::FILTER_ENTRIES_MAX;
+    assert!(filters > 0);
+    let held: Vec<_> = (0..filters)
+        .map(|_| consume_with(&stranger, &channel, &any_of(&events)).expect("room"))
+        .collect();
+    let refused = consume_with(&stranger, &channel, &any_of(&events)).map(drop);
+    assert_eq!(refused.map_err(full), Err(no_room));
+
+    let timers = limits::CHANNEL_TIMEOUT_RATE_MAX * PERCENT / 100 / 1_000;
+    assert_eq!(timers, 0, "not one of a millisecond");
+    let refused = consume_with(&stranger, &channel, &timeouts(1)).map(drop);
+    assert_eq!(refused.map_err(full), Err(no_room));
+
+    let published = limits::CHANNEL_PUBLICATIONS_MAX * PERCENT / 100;
+    let all: Vec<_> = (0..=published as i32)
+        .map(|number| (1, 16 + number))
+        .collect();
+    let publish = |events: &[(i32, i32)]| {
+        let admin = channel.for_suppliers().unwrap().expect("an admin");
+        let proxy = admin.obtain_push_consumer().unwrap().expect("a proxy");
+        match proxy.connect_push_supplier(None, &publishing(events)) {
+            Ok(()) => Ok(proxy),
+            Err(SupplierError::System(refused)) => Err(full(refused)),
+            Err(other) => panic!("a system exception, not {other:?}"),
+        }
+    };
+    let supplier = publish(&all[1..]).expect("its share");
+    let no_room = (Kind::ImpLimit, own_minor::SUPPLIER_SHARE_FULL);
+    assert_eq!(publish(&all[..1]).map(drop), Err(no_room));
+    assert_eq!(world.served.counts().refused, 3);
+
+    // Others are served, and what is given back is free again.
+    let (_proxy, sets) = world.connect(&any_of(&[(9, 20)]));
+    world
+        .supply(&[(9, 20)])
+        .push(&[event(9, 20, "it")])
+        .unwrap();
+    assert_eq!(next(&sets), ["it"]);
+    held[0].disconnect_push_supplier().unwrap();
+    consume_with(&stranger, &channel, &any_of(&events)).expect("room again");
+    supplier.disconnect_push_consumer().unwrap();
+    publish(&all[..1]).expect("room again");
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn stranger_that_takes_its_share_of_observers_leaves_others_served() {
+    let world = World::with(RtChannelOptions {
+        share_percent: 10,
+        ..RtChannelOptions::default()
+    });
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let nobody = stranger.string_to_object("corbaloc::127.0.0.1:1/nobody");
+    let nobody = ObserverRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
+    // An observer that cannot be called keeps its place for some failures.
+    let refused = (0..limits::OBSERVERS_MAX)
+        .map(|_| channel.append_observer(Some(&nobody)))
+        .find_map(Result::err);
+    match refused {
+        Some(ObserverError::System(refused)) => assert_eq!(
+            (refused.kind, refused.minor),
+            (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL)
+        ),
+        other => panic!("{other:?}"),
+    }
+    let handle = world.channel.append_observer(Some(&nobody)).expect("room");
+    world.channel.remove_observer(handle).expect("it is there");
     world.end();
     stranger.shutdown(true).expect("it ends");
 }

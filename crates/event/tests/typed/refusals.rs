@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use super::{Consumer, ENGINE, NAV, PullNav, Supplier, World};
+use super::{Consumer, ENGINE, NAV, PullNav, Supplier, World, moved};
+use crate::shares::stranger;
+use crate::support::{PATIENCE, seen_by};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullConsumerConnectPullSupplierError, ProxyPushSupplierConnectPushConsumerError,
 };
 use deckwatch_event::cos_event_comm::{PullSupplierRef, PushConsumerRef, PushConsumerSkeleton};
 use deckwatch_event::cos_typed_event_channel_admin::{
     TypedConsumerAdminObtainTypedPullSupplierError, TypedConsumerAdminObtainTypedPushSupplierError,
-    TypedSupplierAdminObtainTypedPullConsumerError, TypedSupplierAdminObtainTypedPushConsumerError,
+    TypedEventChannelRef, TypedSupplierAdminObtainTypedPullConsumerError,
+    TypedSupplierAdminObtainTypedPushConsumerError,
 };
 use deckwatch_event::cos_typed_event_comm::TypedPullSupplierSkeleton;
-use deckwatch_event::{TypedInterface, limits};
+use deckwatch_event::{ChannelOptions, TypedInterface, limits};
 use deckwatch_idl::Model;
+use deckwatch_orb::{SystemExceptionKind as Kind, own_minor};
 
 #[test]
 fn an_interface_that_the_channel_does_not_know_is_refused() {
@@ -71,6 +75,40 @@ fn a_client_without_an_object_of_the_interface_gets_a_type_error() {
         Err(ProxyPullConsumerConnectPullSupplierError::TypeError(_))
     ));
     world.end();
+}
+
+#[test]
+fn stranger_that_takes_its_share_of_typed_consumers_leaves_others_served() {
+    let world = World::with(ChannelOptions {
+        share_percent: 1,
+        ..ChannelOptions::default()
+    });
+    let stranger = stranger();
+    let channel = seen_by(&stranger, &world.server, world.served.reference().object());
+    let channel = TypedEventChannelRef::unchecked_narrow(channel);
+    let (consumer, _calls) = world.nav_consumer();
+    let connect = || {
+        let admin = channel.for_consumers().unwrap().expect("not nil");
+        let proxy = admin.obtain_typed_push_supplier(NAV).unwrap();
+        proxy
+            .expect("not nil")
+            .connect_push_consumer(Some(&consumer))
+    };
+    for _ in 0..limits::TYPED_CONSUMERS_MAX / 100 {
+        connect().expect("a place");
+    }
+    match connect() {
+        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => assert_eq!(
+            (refused.kind, refused.minor),
+            (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL)
+        ),
+        other => panic!("{other:?}"),
+    }
+    let served = world.connected_consumer();
+    moved(7).push(&world.nav()).unwrap();
+    assert_eq!(served.recv_timeout(PATIENCE), Ok(moved(7)));
+    world.end();
+    stranger.shutdown(true).expect("it ends");
 }
 
 #[test]

@@ -104,3 +104,32 @@ impl Bindings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Origin;
+    use crate::transport::StreamOptions;
+
+    #[test]
+    fn endpoints_without_a_reference_are_forgotten_at_the_limit_and_others_are_not() {
+        let bindings = Bindings::new(Duration::from_secs(1));
+        let quality = Quality {
+            band: None,
+            options: StreamOptions::default(),
+            origin: Origin::Own,
+        };
+        let shared = |port: usize| {
+            let endpoint = format!("192.0.2.1:{port}").parse().expect("an endpoint");
+            bindings.shared(endpoint, None, quality)
+        };
+        let (own, held) = (shared(1), shared(2));
+        for port in 3..=ENDPOINTS_MAX {
+            drop(shared(port));
+        }
+        assert_eq!(bindings.shared.lock("test").len(), ENDPOINTS_MAX);
+        drop(shared(ENDPOINTS_MAX + 1));
+        assert_eq!(bindings.shared.lock("test").len(), 3);
+        assert!(Arc::ptr_eq(&own, &shared(1)) && Arc::ptr_eq(&held, &shared(2)));
+    }
+}

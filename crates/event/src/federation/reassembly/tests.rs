@@ -149,10 +149,12 @@ fn requests_senders_and_octets_are_bounded() {
     );
 
     for port in 0..MULTICAST_SENDERS_MAX as u16 {
-        all.take(from(100 + port), &request(1, &OCTETS)[0], 200);
+        let one = SocketAddr::from(([192, 0, 2, 2 + (port % 8) as u8], port));
+        all.take(one, &request(1, &OCTETS)[0], 200);
     }
     assert_eq!(all.senders.len(), MULTICAST_SENDERS_MAX);
-    assert_eq!(all.displaced, 1 + u64::from(bound), "sender 1 went");
+    assert!(all.senders.contains_key(&from(1)), "it is alone");
+    assert_eq!(all.displaced, 2, "one of an address with most went");
 
     let mut all = Reassembly::default();
     for number in 0..10 {
@@ -164,4 +166,32 @@ fn requests_senders_and_octets_are_bounded() {
         assert!(all.size() <= MULTICAST_PENDING_SIZE_MAX);
     }
     assert!(all.displaced >= 6);
+}
+
+#[test]
+fn senders_of_one_address_leave_room_for_those_of_others() {
+    let stranger = |port: u16| SocketAddr::from(([192, 0, 2, 66], port));
+    let large = |number: u32| Fragment {
+        request_size: MULTICAST_REQUEST_SIZE_MAX,
+        ..request(number, &OCTETS)[0]
+    };
+    let mut all = Reassembly::default();
+    // The good sender is quiet for longest, and has the largest request.
+    let good = request(1, &OCTETS);
+    let waiting = large(2);
+    assert_eq!(all.take(from(1), &good[0], 0), Taken::Pending);
+    assert_eq!(all.take(from(1), &waiting, 0), Taken::Pending);
+    for port in 0..2 * MULTICAST_SENDERS_MAX as u16 {
+        let part = Fragment {
+            request_size: MULTICAST_REQUEST_SIZE_MAX / 2,
+            ..request(1, &OCTETS)[0]
+        };
+        assert_eq!(all.take(stranger(port), &part, 1), Taken::Pending);
+        assert!(all.size() <= MULTICAST_PENDING_SIZE_MAX);
+        assert!(all.senders.len() <= 1 + MULTICAST_SENDERS_SHARE);
+    }
+    assert_eq!(all.take(from(1), &waiting, 2), Taken::Doubled);
+    assert_eq!(all.senders[&from(1)].pending.len(), 2);
+    assert_eq!(all.take(from(1), &good[1], 2), Taken::Pending);
+    is_whole(&all.take(from(1), &good[2], 2));
 }

@@ -45,7 +45,7 @@ impl Shared {
     }
 
     fn enter_supplier(&self, number: u64, supplier: &Arc<Supplier>) -> Result<(), SystemException> {
-        let peer = self.shares.caller();
+        let (peer, publications) = (self.shares.caller(), supplier.publications.len());
         self.make_room_for_supplier(peer);
         let mut clients = self.clients.lock("rt.clients");
         self.check_alive()?;
@@ -53,9 +53,11 @@ impl Shared {
             if clients.suppliers.len() >= limits::SUPPLIERS_MAX {
                 return Err(raise(Kind::NoResources));
             }
-            let place = self.shares.suppliers.take(peer)?;
+            let holding = self.shares.take_supplier(peer, publications)?;
             self.objects.settle(number)?;
-            clients.places.insert(number, place);
+            clients.places.insert(number, holding);
+        } else if let Some(holding) = clients.places.get_mut(&number) {
+            holding.resize(publications, 0)?;
         }
         clients.suppliers.insert(number, Arc::clone(supplier));
         drop(clients);

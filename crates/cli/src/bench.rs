@@ -62,8 +62,8 @@ the high lane every 0.8 ms. A peer attacks the low lane and the services, on ano
 time-sharing class, without pause and from several addresses. The baseline is the same client of a server that nobody \
 attacks. The target is a p99 of at most 1.5 of the undisturbed one.
 
-The last two attacks are on `deckwatch names serve` with its defaults, 100 times a second. A client resolves a name of that \
-service every 0.8 ms. The target is a p99 of at most 2 of the undisturbed one.
+The last two attacks are on `deckwatch names serve` with its defaults. A client resolves a name of that service every \
+0.8 ms. The target is a p99 of at most 2 of the undisturbed one.
 
   outward-calls        names lead to a server that never answers
   host-names           names lead to host names without an address
@@ -72,8 +72,8 @@ service every 0.8 ms. The target is a p99 of at most 2 of the undisturbed one.
   unfinished-messages  requests of 15 MiB without their last octet, more than there is room for
   shared-memory        shared-memory connections that stay silent, more than are accepted
   cancels              64 KiB of CancelRequests behind the first fragment of a request
-  silent-contexts      contexts of the naming service lead to a server that never answers
-  circular-contexts    names of 64 components, each a context that leads back to the service through a relay
+  silent-contexts      contexts lead to a server that never answers, 100 names a second
+  circular-contexts    names of 64 components, each leads back through a relay, 10 names a second
 
 Examples:
   deckwatch bench attacks --rounds 25

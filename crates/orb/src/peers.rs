@@ -254,7 +254,7 @@ mod tests {
         assert!(places.take_many(Peer::ThisProcess, 99).is_ok());
         drop((held, again, other, last));
         let left = places.held.lock("test");
-        assert!(left.of.is_empty() && left.all == 0, "{left:?}");
+        assert!(left.of.is_empty() && left.all == 0, "{:?}", *left);
     }
 
     #[test]

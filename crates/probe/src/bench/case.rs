@@ -450,7 +450,8 @@ mod tests {
                     Operation::SinkOctets => echo.sink_octets(&vec![1; count]),
                     Operation::SinkStructs => echo.sink_complex_sequence(&vec![element(); count]),
                     Operation::SinkPlain => echo.sink_plain_sequence(&vec![plain(); count]),
-                    Operation::Push
+                    Operation::Resolve
+                    | Operation::Push
                     | Operation::PushStream
                     | Operation::RtPush
                     | Operation::RtPushStream => panic!("no call"),

@@ -1,5 +1,5 @@
-//! A peer that attacks a server of [`super::attacked`] without pause, or one of [`super::names`] a hundred times a
-//! second, until its time is over. Its connections have several addresses of loopback, so that it is not bounded by the
+//! A peer that attacks a server of [`super::attacked`] without pause, or one of [`super::names`] at a rate, until its time
+//! is over. Its connections have several addresses of loopback, so that it is not bounded by the
 //! share of one.
 
 mod detour;
@@ -129,13 +129,16 @@ impl Attacker {
         let mut held = Held::of(OUTWARD_HELD);
         let mut due_ns = begin_ns;
         attack_until(until_ns, |step| {
-            let name = match self.attack {
-                Attack::CircularContexts => vec![component(0); COMPONENTS_MAX],
-                _ => vec![component(step % NAMES), component(0)],
+            let (name, period_ns) = match self.attack {
+                Attack::CircularContexts => (vec![component(0); COMPONENTS_MAX], CIRCLE_PERIOD_NS),
+                _ => (
+                    vec![component(step % NAMES), component(0)],
+                    RESOLVE_PERIOD_NS,
+                ),
             };
             let message = request(&self.naming, "resolve", |w| name.write(w))?;
             held.write(&self.naming, step, &message)?;
-            due_ns += RESOLVE_PERIOD_NS;
+            due_ns += period_ns;
             sleep_until(due_ns.min(until_ns));
             Ok(())
         })?;
@@ -371,8 +374,10 @@ const ADDRESSES: u64 = 8;
 const NAMES: u64 = 32;
 /// Connections that wait for the reply of a name.
 const OUTWARD_HELD: usize = 256;
-/// A hundred names a second: some hundred kilobytes in a circle.
+/// A hundred names a second: all calls that a service makes wait within a fifth of a second.
 const RESOLVE_PERIOD_NS: i64 = 10_000_000;
+/// Ten names a second in a circle: some ten kilobytes, and eighty calls.
+const CIRCLE_PERIOD_NS: i64 = 100_000_000;
 /// Octets of an event.
 const EVENT_SIZE: usize = 1 << 20;
 /// Octets of a request that is not finished, nearly the largest message, and how many are held: more than the inbound

@@ -351,7 +351,10 @@ pub const MULTICAST_SEND_TIMEOUT: Duration = Duration::from_millis(100);
 pub const MULTICAST_TURN: Duration = Duration::from_millis(100);
 
 /// Pairs of a consumer and a supplier whose RT_Infos depend on each other, in one channel: 256 of each. Beyond it a
-/// client that names RT_Infos is refused.
+/// client that names RT_Infos is refused. A pair counts for the client that connects later.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/realtime/scheduled.rs::stranger_that_takes_its_share_of_dependencies_leaves_others_served
 pub const ADMITTED_PAIRS_MAX: usize = 65_536;
 
 /// Refused connects that are kept in words for the operator. All are counted.

@@ -25,6 +25,8 @@ pub(crate) struct Shares {
     pub(crate) sources: Arc<Places>,
     /// Observers.
     pub(crate) observers: Arc<Places>,
+    /// Pairs of a consumer and a supplier whose RT_Infos depend on each other.
+    pub(crate) pairs: Arc<Places>,
     /// Entries of filters.
     entries: Arc<Places>,
     /// Timeouts of filters in a second.
@@ -82,6 +84,7 @@ impl Shares {
             suppliers: places(limits::SUPPLIERS_MAX, suppliers),
             sources: places(limits::SOURCES_MAX, suppliers),
             observers: places(limits::OBSERVERS_MAX, consumers),
+            pairs: places(limits::ADMITTED_PAIRS_MAX, consumers),
             entries: within(limits::CHANNEL_ENTRIES_MAX, consumers),
             timeouts: within(limits::CHANNEL_TIMEOUT_RATE_MAX, consumers),
             publications: within(limits::CHANNEL_PUBLICATIONS_MAX, suppliers),
@@ -151,13 +154,14 @@ impl Shares {
             suppliers,
             sources,
             observers,
+            pairs,
             entries,
             timeouts,
             publications,
             ..
         } = self;
         let clients = [consumers, pullers, typed, suppliers, sources, observers];
-        let parts = [entries, timeouts, publications];
+        let parts = [pairs, entries, timeouts, publications];
         let all = clients.iter().chain(&parts);
         all.map(|places| places.refused()).sum()
     }

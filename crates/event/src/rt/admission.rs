@@ -1,7 +1,7 @@
 //! Admission at run time: the RT_Info of a consumer depends on those of the suppliers that it gets events from. A
 //! connect that would make an operation miss its deadline is refused.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use deckwatch_orb::{
@@ -12,6 +12,7 @@ use deckwatch_sync::PiMutex;
 use super::scheduling::{Edge, Scheduling, SchedulingError, Table};
 use crate::dispatch::{Dispatching, QueueOrder};
 use crate::limits::{ADMITTED_PAIRS_MAX, UNADMITTED_KEPT_MAX};
+use crate::peers::{Peer, Place, Places};
 use crate::raise::{raise, refuse, refused_because};
 
 /// What a channel knows of its schedule, and has declared to it.
@@ -30,6 +31,8 @@ struct State {
     table: Arc<Table>,
     /// The connections that need each dependency: numbers of a consumer and of a supplier.
     pairs: BTreeMap<Edge, BTreeSet<Pair>>,
+    /// What each client holds of the share of its peer: the pairs that its connect has made.
+    places: HashMap<u64, Place>,
     /// The dependencies that this channel has declared.
     added: BTreeSet<Edge>,
 }
@@ -78,6 +81,7 @@ impl Admission {
             state: PiMutex::new(State {
                 table: Arc::new(table),
                 pairs: BTreeMap::new(),
+                places: HashMap::new(),
                 added: BTreeSet::new(),
             }),
             left: PiMutex::default(),
@@ -90,10 +94,11 @@ impl Admission {
     ///
     /// # Errors
     /// NO_RESOURCES for a connection that would make an operation miss its deadline, or that needs another lane;
-    /// BAD_PARAM for a handle that the scheduler does not know; what `enter` returns.
+    /// IMP_LIMIT beyond the share of the peer; BAD_PARAM for a handle that the scheduler does not know; what `enter`
+    /// returns.
     pub(super) fn connect<T>(
         &self,
-        number: u64,
+        (number, peer, shares): (u64, Peer, &Arc<Places>),
         handles: &[i32],
         needs: impl FnOnce() -> Vec<(Edge, Pair)>,
         enter: impl FnOnce(&Table) -> Result<T, SystemException>,
@@ -101,12 +106,19 @@ impl Admission {
         let mut state = self.state.lock("rt.admission");
         self.take_back(&mut state);
         let needed = needs();
+        let mut place = shares.take_many(peer, 0)?;
+        // It may have been connected before.
+        let before = state.places.get(&number).map_or(0, Place::count);
+        place.resize(needed.len().saturating_sub(before))?;
         let admitted = self.admit(&mut state, handles, &needed);
         let (table, added) = admitted.inspect_err(|refused| self.note(*refused))?;
         match enter(&table) {
             Ok(entered) => {
                 state.added.extend(added);
-                // It may have been connected before.
+                state.places.remove(&number);
+                // Only this thread takes such places: there is room for what it has given back.
+                let _ = place.resize(needed.len());
+                state.places.insert(number, place);
                 state.forget(|pair| pair.0 == number || pair.1 == number);
                 for (edge, pair) in needed {
                     state.pairs.entry(edge).or_default().insert(pair);
@@ -182,6 +194,7 @@ impl Admission {
         let left = std::mem::take(&mut *self.left.lock("rt.left"));
         if !left.is_empty() {
             state.forget(|pair| left.contains(&pair.0) || left.contains(&pair.1));
+            state.places.retain(|number, _| !left.contains(number));
         }
         let State { pairs, added, .. } = state;
         let stale: Vec<Edge> = added

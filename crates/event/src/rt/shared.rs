@@ -316,7 +316,8 @@ impl Shared {
             let of = (filter.clone(), hop);
             self.join_consumer(number, reference, qos, of, before, Some(table))
         };
-        let (consumer, table) = admission.connect(number, &named, supplied, join)?;
+        let of = (number, self.shares.caller(), &self.shares.pairs);
+        let (consumer, table) = admission.connect(of, &named, supplied, join)?;
         self.reschedule(&table);
         Ok(consumer)
     }

@@ -3,14 +3,19 @@
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
 use deckwatch_event::rtec_event_channel_admin::{
-    ConsumerQOS, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError, SupplierQOS,
+    ConsumerQOS, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
+    SupplierQOS,
 };
-use deckwatch_event::{SchedulerOptions, SchedulingService};
-use deckwatch_orb::{NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class};
+use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
+use deckwatch_orb::{
+    NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class,
+    SystemExceptionKind as Kind, own_minor,
+};
 use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
 
 use super::{World, any_of, classes_of, event, next, publishing, real_time_as};
-use crate::support::{serving_orb, wait_for};
+use crate::shares::stranger;
+use crate::support::{seen_by, serving_orb, wait_for};
 
 const MS: u64 = 1_000_000;
 
@@ -52,12 +57,18 @@ fn queue() -> QueueOptions {
 
 /// A channel with the lanes of a schedule.
 fn scheduled(orb: Orb, scheduling: Scheduling) -> World {
+    let share_percent = RtChannelOptions::default().share_percent;
+    scheduled_with(orb, scheduling, share_percent)
+}
+
+fn scheduled_with(orb: Orb, scheduling: Scheduling, share_percent: u8) -> World {
     let lanes = scheduling.lanes(&orb, queue()).expect("lanes");
     let options = RtChannelOptions {
         dispatching: Dispatching::Lanes(lanes),
         allow_priority_fallback: true,
         reconnect: true,
         scheduling: Some(scheduling),
+        share_percent,
         ..RtChannelOptions::default()
     };
     World::of(orb, options)
@@ -261,6 +272,54 @@ fn supplier_s_rt_info_chooses_the_lane_of_each_of_its_events() {
     assert_eq!(next(&sets), ["slow"]);
     wait_for(|| sent() == [1, 1]);
     world.end();
+}
+
+#[test]
+fn stranger_that_takes_its_share_of_dependencies_leaves_others_served() {
+    const SUPPLIERS: usize = 30;
+    let orb = serving_orb();
+    let service = service(&orb, Strategy::Rms, &[("read", 2, 50), ("track", 1, 0)]);
+    let world = scheduled_with(orb, Scheduling::of_service(&service, RANGE), 1);
+    let suppliers: Vec<_> = (0..SUPPLIERS).map(|_| world.proxy_consumer()).collect();
+    for supplier in &suppliers {
+        let connected = supplier.connect_push_supplier(None, &published(&[(20, 1)]));
+        connected.expect("a place");
+    }
+    let stranger = stranger();
+    let channel = seen_by(&stranger, &world.server, world.served.reference().object());
+    let channel = EventChannelRef::unchecked_narrow(channel);
+    let (consumer, _sets) = world.consumer();
+    let connect = || {
+        let admin = channel.for_consumers().unwrap().expect("an admin");
+        let proxy = admin.obtain_push_supplier().unwrap().expect("a proxy");
+        let connected = proxy.connect_push_consumer(Some(&consumer), &rated(&[(20, 2)]));
+        connected.map(|()| proxy)
+    };
+    let full = |refused| match refused {
+        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => {
+            (refused.kind, refused.minor)
+        }
+        other => panic!("{other:?}"),
+    };
+    let no_room = (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL);
+    // Each consumer depends on all suppliers.
+    let share = limits::ADMITTED_PAIRS_MAX / 100 / SUPPLIERS;
+    let held: Vec<_> = (0..share).map(|_| connect().expect("room")).collect();
+    assert_eq!(full(connect()), no_room);
+    // It connects again with what it has.
+    let again = held[0].connect_push_consumer(Some(&consumer), &rated(&[(20, 2)]));
+    again.expect("its own");
+    assert_eq!(full(connect()), no_room);
+
+    let (other, _sets) = world.consumer();
+    let others = world.proxy_supplier();
+    let connected = others.connect_push_consumer(Some(&other), &rated(&[(20, 2)]));
+    connected.expect("another share");
+    held[0].disconnect_push_supplier().expect("it leaves");
+    connect().expect("room again");
+    assert_eq!(world.served.counts().refused, 2);
+    world.end();
+    stranger.shutdown(true).expect("it ends");
 }
 
 #[test]

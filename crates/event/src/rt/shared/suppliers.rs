@@ -39,7 +39,8 @@ impl Shared {
             supplier.schedule(table);
             self.enter_supplier(number, supplier)
         };
-        let ((), table) = admission.connect(number, &handles, consumed, enter)?;
+        let of = (number, self.shares.caller(), &self.shares.pairs);
+        let ((), table) = admission.connect(of, &handles, consumed, enter)?;
         self.reschedule(&table);
         Ok(())
     }

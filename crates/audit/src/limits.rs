@@ -1,6 +1,9 @@
 //! All limits of audit logs, with their reasons.
 
 /// Records that wait for the thread that writes them; more are dropped and counted. About 1 MB.
+///
+/// Share: its lines of a second ([`LINES_PER_PEER_MAX`]) | seen: nothing, dropped records are counted | test:
+/// crates/audit/src/shares.rs::peer_causes_its_share_of_lines_in_a_second_and_the_others_are_counted
 pub const QUEUE_LEN_MAX: usize = 4_096;
 
 /// Lines of one peer in a second about connections and refusals, which cost a stranger nothing: the others are counted. So
@@ -11,6 +14,9 @@ pub const QUEUE_LEN_MAX: usize = 4_096;
 pub const LINES_PER_PEER_MAX: u64 = 16;
 
 /// Peers whose lines are counted apart in a second; further ones are counted together.
+///
+/// Share: each address or user is one | seen: nothing, its lines are counted with those of others | test:
+/// crates/audit/src/shares.rs::many_peers_share_what_is_counted_together
 pub const PEERS_COUNTED_MAX: usize = 256;
 
 /// Characters of one text of a record: what a peer writes is cut off there.

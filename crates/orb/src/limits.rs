@@ -465,6 +465,8 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Lines of an access log in a second about handshakes of TLS that failed; further ones are counted, and their count is
 /// a line. Each costs the stranger a connection alone, and would push older lines out of the log.
+///
+/// Share: all, the count of the others is told | seen: nothing | test: crates/orb/src/tls/refused.rs::so_many_handshakes_are_told_in_a_second_and_the_others_are_counted
 pub const HANDSHAKES_TOLD_MAX: u32 = 16;
 
 /// Octets of ciphertext that a thread reads at once: one record. The buffer is the thread's, not the connection's.

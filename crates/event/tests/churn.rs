@@ -1,5 +1,6 @@
 //! Clients that connect and disconnect as fast as they can, beside a live consumer of a channel with a store. No
-//! descriptor, thread or place is left of them, and the live consumer gets every event. The heap is not compared.
+//! descriptor, thread or place is left of them, and the live consumer gets every event. Of a channel without a store,
+//! whose cache would be a part of the changes, the count of live allocations is compared: pools keep large buffers.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -17,11 +18,17 @@ use deckwatch_event::{
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
 use deckwatch_testkit::alone;
 
+use crate::counting;
 use crate::realtime::{self, event, list, next};
 use crate::support::{self, PATIENCE, number, serving_orb, wait_for};
 
 /// Clients that come and go in the counted part: each visit is four writes that reach the disk.
 const VISITS: usize = 200;
+/// Clients that come and go in each of the rounds between which the heap is compared.
+const COUNTED_VISITS: usize = 120;
+const ROUNDS: usize = 4;
+/// Allocations that may be more than before: fewer than one for each visit.
+const LIVE_SPARE: i64 = (COUNTED_VISITS * ROUNDS / 2) as i64;
 /// Clients whose process ends without a word.
 const DESERTERS: usize = 8;
 /// Connections and threads that may come and go: fewer than the deserters.
@@ -121,6 +128,22 @@ fn check(channel: &dyn Channel, take: &dyn Fn(u32)) {
     println!("{VISITS} visits, {} events: all taken", value.get());
 }
 
+/// Has clients come and go, and waits until the heap is as it was. What a visit leaves behind adds up: it never is.
+fn check_heap(channel: &dyn Channel) {
+    let round = || (0..COUNTED_VISITS).for_each(|_| channel.visit());
+    // What grows once has grown.
+    round();
+    // At one moment more calls are under way than at another.
+    let lives = (0..ROUNDS).map(|_| {
+        round();
+        counting::live()
+    });
+    let before = lives.max().expect("some rounds");
+    (0..ROUNDS).for_each(|_| round());
+    println!("{before} allocations, then {}", counting::live());
+    wait_for(|| counting::live() <= before + LIVE_SPARE);
+}
+
 /// A store in a folder of its own.
 struct Stored(PathBuf);
 
@@ -166,15 +189,25 @@ struct Cos {
 }
 
 impl Cos {
-    fn check(served: EventChannel, server: Orb) {
+    fn new(served: EventChannel, server: Orb) -> Self {
         let world = support::World::serving(server, served);
-        let (live, events) = world.consumer();
-        world.connect(live);
-        let it = Self {
+        Self {
             supplier: world.supplier(),
             visitor: deaf(&world.user),
             world,
-        };
+        }
+    }
+
+    fn check_heap(served: EventChannel, server: Orb) {
+        let it = Self::new(served, server);
+        check_heap(&it);
+        it.world.end();
+    }
+
+    fn check(served: EventChannel, server: Orb) {
+        let it = Self::new(served, server);
+        let (live, events) = it.world.consumer();
+        it.world.connect(live);
         check(&it, &|value| {
             assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
         });
@@ -219,14 +252,24 @@ struct RealTime {
 }
 
 impl RealTime {
-    fn check(served: RtEventChannel, server: Orb) {
+    fn new(served: RtEventChannel, server: Orb) -> Self {
         let world = realtime::World::serving(server, served);
-        let (_proxy, sets) = world.connect(&list(&[(0, 16)]));
-        let it = Self {
+        Self {
             supplier: world.supply(&[]),
             visitor: world.consumer().0,
             world,
-        };
+        }
+    }
+
+    fn check_heap(served: RtEventChannel, server: Orb) {
+        let it = Self::new(served, server);
+        check_heap(&it);
+        it.world.end();
+    }
+
+    fn check(served: RtEventChannel, server: Orb) {
+        let it = Self::new(served, server);
+        let (_proxy, sets) = it.world.connect(&list(&[(0, 16)]));
         check(&it, &|value| {
             assert_eq!(next(&sets), [value.to_string()]);
         });
@@ -289,5 +332,25 @@ fn clients_that_come_and_go_leave_nothing_in_a_real_time_channel_with_a_store() 
         let orb = serving_orb();
         let served = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
         RealTime::check(served.expect("a channel"), orb);
+    });
+}
+
+#[test]
+fn clients_that_come_and_go_leave_no_live_allocations_in_a_cos_channel() {
+    alone(|| {
+        counting::start();
+        let orb = serving_orb();
+        let served = EventChannel::start(&orb, ChannelOptions::default());
+        Cos::check_heap(served.expect("a channel"), orb);
+    });
+}
+
+#[test]
+fn clients_that_come_and_go_leave_no_live_allocations_in_a_real_time_channel() {
+    alone(|| {
+        counting::start();
+        let orb = serving_orb();
+        let served = RtEventChannel::start(&orb, RtChannelOptions::default());
+        RealTime::check_heap(served.expect("a channel"), orb);
     });
 }

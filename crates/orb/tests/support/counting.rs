@@ -16,6 +16,9 @@ static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Octets that the process has allocated since [`start`], less those it has freed.
 static HELD: AtomicI64 = AtomicI64::new(0);
 
+/// Small allocations of the process since [`start`], less those it has freed.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
 thread_local! {
     /// Octets that this thread has allocated, less those it has freed.
     pub(crate) static THREAD_HELD: Cell<i64> = const { Cell::new(0) };
@@ -40,8 +43,16 @@ pub(crate) fn held() -> i64 {
     HELD.load(Ordering::SeqCst)
 }
 
-fn count(allocations: usize, octets: i64) {
+/// Allocations of the process since [`start`] below 16 KiB, less those it has freed. Pools keep larger buffers: as many
+/// as were in use at once.
+pub(crate) fn live() -> i64 {
+    assert!(IS_COUNTING.load(Ordering::SeqCst), "call `start` first");
+    LIVE.load(Ordering::SeqCst)
+}
+
+fn count(allocations: usize, live: i64, octets: i64) {
     if IS_COUNTING.load(Ordering::Relaxed) {
+        LIVE.fetch_add(live, Ordering::SeqCst);
         ALLOCATIONS.fetch_add(allocations, Ordering::SeqCst);
         HELD.fetch_add(octets, Ordering::SeqCst);
     }
@@ -52,24 +63,29 @@ fn count(allocations: usize, octets: i64) {
     });
 }
 
+fn is_small(size: usize) -> i64 {
+    i64::from(size < 16 << 10)
+}
+
 struct Counting;
 
 // SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, layout.size() as i64);
+        count(1, is_small(layout.size()), layout.size() as i64);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as i64));
+        count(0, -is_small(layout.size()), -(layout.size() as i64));
         // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(1, size as i64 - layout.size() as i64);
+        let live = is_small(size) - is_small(layout.size());
+        count(1, live, size as i64 - layout.size() as i64);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }

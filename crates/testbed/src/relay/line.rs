@@ -24,8 +24,8 @@ pub(super) struct Line<F> {
     /// When the line has sent what it was given: nanoseconds, and the part of one that is left, times the rate.
     free_at_ns: u64,
     free_rest: u64,
-    /// A frame has not left it yet.
-    carrying: bool,
+    /// Frames that have not left it yet: two in the moment in which one leaves and the next one begins.
+    carrying: usize,
     /// The next frame is chosen when the line is free.
     choosing: bool,
     held: bool,
@@ -67,7 +67,7 @@ impl<F: Clone> Line<F> {
             room: room as usize,
             free_at_ns: 0,
             free_rest: 0,
-            carrying: false,
+            carrying: 0,
             choosing: false,
             held: false,
             lose: None,
@@ -143,12 +143,12 @@ impl<F: Clone> Line<F> {
         let whole_ns = u64::try_from(total / rate).unwrap_or(u64::MAX);
         self.free_at_ns = self.free_at_ns.saturating_add(whole_ns);
         self.free_rest = u64::try_from(total % rate).unwrap_or(0);
-        self.carrying = true;
+        self.carrying += 1;
     }
 
     /// The frame on the line has left. Returns when it reaches the end, and when its duplicate does.
     pub(super) fn sent(&mut self, at_ns: u64) -> [Option<u64>; 2] {
-        self.carrying = false;
+        self.carrying -= 1;
         let impairment = self.spec.impairment;
         if self.random.hits(impairment.loss) {
             self.counts.lost += 1;
@@ -200,7 +200,7 @@ impl<F: Clone> Line<F> {
     /// Frames in the queue, on the line and behind it.
     pub(super) fn inside(&self) -> u64 {
         let queued: usize = self.bands.iter().map(VecDeque::len).sum();
-        (queued + usize::from(self.carrying) + self.in_flight) as u64
+        (queued + self.carrying + self.in_flight) as u64
     }
 
     fn is_lost_on_purpose(&mut self) -> bool {

@@ -327,6 +327,24 @@ fn a_full_queue_drops_and_the_ledger_adds_up_at_any_moment() {
 }
 
 #[test]
+fn a_frame_that_comes_as_the_line_becomes_free_is_in_the_ledger() {
+    let spec = link("gigabit-ethernet");
+    let mut alone = star(&spec);
+    alone.arrive(0, A, MIDDLE, 0);
+    assert!(alone.poll(0, 0).is_none());
+    let free_ns = alone.next_due(0).expect("it is on the line");
+    // Both are known before the first one is on the line: the second comes before the first has left.
+    let mut relay = star(&spec);
+    relay.arrive(0, A, MIDDLE, 0);
+    relay.arrive(free_ns, A, MIDDLE, 1);
+    assert!(relay.poll(free_ns, 0).is_none());
+    let ledger = relay.ledger();
+    assert!(ledger.adds_up() && ledger.inside == 2, "{ledger:?}");
+    assert_eq!(drain(&mut relay).len(), 2);
+    assert!(relay.ledger().adds_up() && relay.ledger().inside == 0);
+}
+
+#[test]
 fn parts_of_a_nanosecond_add_up_on_a_busy_line() {
     let mut spec = link("gigabit-ethernet");
     spec.rate_bits_per_s = 100_000_000_000;

@@ -202,7 +202,7 @@ impl RecordFile {
     /// Creates a supplier's file for `slots` destinations with `capacity` messages each.
     ///
     /// # Errors
-    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX); [`RecordError::Io`].
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`]; [`RecordError::Io`].
     pub fn supplier(
         path: &Path,
         flow: u16,
@@ -224,7 +224,7 @@ impl RecordFile {
     /// Creates a consumer's file for `capacity` arrivals.
     ///
     /// # Errors
-    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX); [`RecordError::Io`].
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`]; [`RecordError::Io`].
     pub fn consumer(
         path: &Path,
         flow: u16,
@@ -434,7 +434,7 @@ fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// More records than [`RECORDS_MAX`](crate::limits::RECORDS_MAX).
+    /// More records than [`RECORDS_MAX`].
     #[error("The stream has more messages than records are kept of ({max}); shorten it or lower its rate.", max = crate::limits::RECORDS_MAX)]
     TooMany,
     /// The file cannot be created or read.

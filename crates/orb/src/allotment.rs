@@ -61,6 +61,7 @@ mod tests {
             let threads = (LANE_THREADS + threads_dynamic_within(free)) as u64;
             beside_threads(free) + threads * THREAD_SIZE + RESERVE_SIZE as u64
         };
+        assert_eq!(beside_threads(16 << 20), 4 << 20, "threads take all");
         assert_eq!(all(160 << 20), 160 << 20);
         assert_eq!(all(1 << 30), 1 << 30);
     }

@@ -338,3 +338,15 @@ fn each_part_of_a_filter_has_its_entries_and_is_known_when_it_emits() {
     .unwrap();
     assert_eq!(masked.parts().collect::<Vec<_>>(), [2..3, 3..6, 6..7]);
 }
+
+#[test]
+fn timeouts_that_repeat_count_as_often_as_they_fire_in_a_second() {
+    let timers = [
+        timeout(TIMEOUT, 1),
+        timeout(INTERVAL_TIMEOUT, 20_000),
+        timeout(DEADLINE_TIMEOUT, 100_000_000),
+    ];
+    let filter = Filter::build(&timers).expect("a filter");
+    assert_eq!(filter.timeout_rate(), 500 + 1);
+    assert_eq!(filter.entry_count(), 3);
+}

@@ -172,6 +172,62 @@ fn stranger_that_takes_its_share_of_filters_leaves_others_served() {
 }
 
 #[test]
+fn clients_that_connect_again_hold_what_they_have_now() {
+    let world = World::with(RtChannelOptions {
+        share_percent: SHARE,
+        reconnect: true,
+        ..RtChannelOptions::default()
+    });
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let (consumer, _sets) = world.consumer();
+    let again = |proxy: &ProxyPushSupplierRef, qos: &ConsumerQOS| {
+        let outcome = proxy.connect_push_consumer(Some(&consumer), qos);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(ConsumerError::System(refused)) => Err((refused.kind, refused.minor)),
+            Err(other) => panic!("a system exception, not {other:?}"),
+        }
+    };
+    let events: Vec<_> = (1..limits::FILTER_ENTRIES_MAX as i32 - 1)
+        .map(|event_type| (1, 16 + event_type))
+        .collect();
+    // One more than the share has room for, each with a timeout that leaves room for no other.
+    let mut timed = any_of(&[&events[..], &[(0, INTERVAL_TIMEOUT)]].concat());
+    let last = timed.dependencies.last_mut().expect("the timeout");
+    last.event.header.creation_time = 20_000;
+    let small = any_of(&[(1, 20)]);
+    let proxies: Vec<_> = (0..3)
+        .map(|_| consume_with(&stranger, &channel, &small).expect("room"))
+        .collect();
+    let large = any_of(&events);
+    for proxy in &proxies[..2] {
+        assert_eq!(again(proxy, &large), Ok(()));
+    }
+    let no_room = Err((Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL));
+    assert_eq!(again(&proxies[2], &timed), no_room);
+    // The refused one holds no timeout, and fewer entries make room.
+    assert_eq!(again(&proxies[0], &small), Ok(()));
+    assert_eq!(again(&proxies[0], &timed), Ok(()));
+
+    let supplier = supply(&channel).expect("a place");
+    let all: Vec<_> = (0..limits::CHANNEL_PUBLICATIONS_MAX as i32 / 100)
+        .map(|number| (1, 16 + number))
+        .collect();
+    let publish = |proxy: &ProxyPushConsumerRef, events: &[(i32, i32)]| {
+        proxy
+            .connect_push_supplier(None, &publishing(events))
+            .is_ok()
+    };
+    assert!(publish(&supplier, &all));
+    let other = supply(&channel).expect("a place");
+    assert!(!publish(&other, &all[..1]));
+    assert!(publish(&supplier, &all[1..]) && publish(&other, &all[..1]));
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+#[test]
 fn stranger_that_takes_its_share_of_observers_leaves_others_served() {
     let world = World::with(RtChannelOptions {
         share_percent: 10,

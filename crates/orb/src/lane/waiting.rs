@@ -18,7 +18,7 @@ use deckwatch_giop::{Message, Request};
 
 use super::Lane;
 use super::service::Service;
-use crate::accounts::{Bound, Waits};
+use crate::accounts::{Account, Bound, Waits};
 use crate::connection::{Arrived, Connection};
 use crate::contexts::read;
 use crate::counters::Counter;
@@ -291,14 +291,7 @@ impl Lane {
     /// Takes room for a request that waits in a request queue. Returns whether there was room for it, and whether its
     /// peer leaves as much free as it holds.
     fn take_queued(&self, connection: &Connection, arrived: &mut Arrived) -> bool {
-        let (octets, account) = (arrived.size(), connection.account());
-        let (waits, own) = Waits::new(account, octets);
-        let is_taken = match self.waiting.limits() {
-            Some(limits) => limits.take(octets, own),
-            None => account.take_queued(octets, own),
-        };
-        arrived.waits = is_taken.then_some(waits);
-        is_taken
+        take_room(self.waiting.limits(), connection.account(), arrived)
     }
 
     /// Gives the room back of a request that waited in a request queue, or as the head of one.
@@ -428,5 +421,45 @@ impl Lane {
                 service.discard_queue(next);
             }
         }
+    }
+}
+
+/// Takes room for a request within the limits of a pool, or within those of unfinished messages.
+fn take_room(
+    limits: Option<&RequestBuffers>,
+    account: &Arc<Account>,
+    arrived: &mut Arrived,
+) -> bool {
+    let octets = arrived.size();
+    let (waits, own) = Waits::new(account, octets);
+    let is_taken = match limits {
+        Some(limits) => limits.take(octets, own),
+        None => account.take_queued(octets, own),
+    };
+    arrived.waits = is_taken.then_some(waits);
+    is_taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::Accounts;
+    use crate::peers::Peer;
+
+    #[test]
+    fn queued_requests_of_one_peer_count_until_they_are_gone_and_leave_room_for_others() {
+        let accounts = Accounts::new([100; 4]);
+        let [one, other] = [1, 2].map(|user| accounts.of(Peer::User(user)));
+        let queue = |account: &Arc<Account>| {
+            let mut arrived = Arrived::whole(vec![0; 10]);
+            take_room(None, account, &mut arrived).then_some(arrived)
+        };
+        let held: Vec<_> = std::iter::from_fn(|| queue(&one)).collect();
+        assert_eq!(held.len(), 5, "a half");
+        assert!(queue(&other).is_some());
+        // What is refused counts no more.
+        drop(held);
+        accounts.bound(Bound::Inbound).give(60);
+        assert_eq!(std::iter::from_fn(|| queue(&one)).take(1).count(), 1);
     }
 }

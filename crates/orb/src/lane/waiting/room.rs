@@ -299,6 +299,40 @@ impl RequestBuffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::Accounts;
+    use crate::peers::Peer;
+    use crate::transport::{SocketTransport, Transport as _};
+
+    #[test]
+    fn request_that_waits_counts_once_and_until_it_is_served() {
+        let buffers = Arc::new(RequestBuffers::new(RequestBuffering::default()));
+        let poller = || SocketTransport::default().poller();
+        let room = WaitingRoom::new(Some(&buffers), 0, poller).expect("a poller");
+        let room = room.expect("requests may wait");
+        let account = Accounts::new([100; 4]).of(Peer::User(1));
+        let slab = Slab::new(64, 4);
+        let counted = || {
+            let (_waits, own) = Waits::new(&account, 0);
+            (own.requests - 1, own.octets)
+        };
+        let mut arrived = Arrived::whole(vec![0; 10]);
+        // The head of a request queue has counted there.
+        arrived.waits = Some(Waits::new(&account, 10).0);
+        let waiting = WaitingRequest {
+            key: crate::connection::key_of(0),
+            arrived,
+            behind: Behind::Queue,
+        };
+        // As many others wait elsewhere as leave room for it, if it counts once.
+        let others: Vec<_> = (2..REQUESTS_BUFFERED_MAX)
+            .map(|_| Waits::new(&account, 0).0)
+            .collect();
+        assert!(room.push(1, waiting, &account, &slab).is_ok());
+        drop(others);
+        assert_eq!(counted(), (1, 10));
+        drop(room.pop());
+        assert_eq!(counted(), (0, 0));
+    }
 
     #[test]
     fn requests_of_one_peer_leave_room_for_those_of_others() {
@@ -323,6 +357,12 @@ mod tests {
         let set = RequestBuffers::new(asked(4));
         let taken = (1..).take_while(|requests| set.take(10, own(*requests)));
         assert_eq!(taken.count(), 4, "as the program has set it");
+        let sized = RequestBuffers::new(RequestBuffering {
+            max_buffered_requests: 0,
+            max_request_buffer_size: 100,
+        });
+        let taken = (1..).take_while(|requests| sized.take(10, own(*requests)));
+        assert_eq!(taken.count(), 10, "as the program has set it");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::collections::HashMap;
 use crate::check::budget::{Budget, Taken};
 use crate::check::repository_id::{Pragma, pragma, repository_id, with_version};
 use crate::check::scope::{ScopeId, Scopes, Target};
+use crate::limits::TYPE_DEPTH_MAX;
+use crate::model::rings::innermost;
 use crate::model::{
     Basic, DefId, Definition, DefinitionKind, Flavour, Interface, Member, Structure, Type,
 };
@@ -40,6 +42,7 @@ pub(crate) fn check(
         prefix: String::new(),
         file_prefixes: Vec::new(),
         inherited: HashMap::new(),
+        alias_depths: HashMap::new(),
         taken: Taken::default(),
     };
     checker.items(items);
@@ -65,6 +68,8 @@ pub(crate) struct Checker<'a> {
     file_prefixes: Vec<String>,
     /// The operations and attributes that the current interface inherits, by their names in lower case.
     inherited: HashMap<String, Span>,
+    /// How deep the type of each alias nests.
+    alias_depths: HashMap<DefId, usize>,
     taken: Taken,
 }
 
@@ -390,9 +395,26 @@ impl Checker<'_> {
             }
             let target = ty.clone().and_then(|ty| self.dimensioned(ty, declarator));
             // The name is defined even if its type is wrong, so that its uses are not reported too.
-            let target = target.unwrap_or(Type::Basic(Basic::Long));
-            self.define(&declarator.name, whole, DefinitionKind::Alias(target));
+            let mut target = target.unwrap_or(Type::Basic(Basic::Long));
+            let mut depth = self.alias_depth(&target);
+            if depth > TYPE_DEPTH_MAX {
+                self.error(size::too_deep(whole));
+                (target, depth) = (Type::Basic(Basic::Long), 1);
+            }
+            let id = self.define(&declarator.name, whole, DefinitionKind::Alias(target));
+            self.alias_depths.insert(id, depth);
         }
+    }
+
+    /// Returns how deep an alias of this type nests. Aliases are bounded where they are defined: each use of one follows
+    /// its whole chain.
+    fn alias_depth(&self, target: &Type) -> usize {
+        let (innermost, levels) = innermost(target);
+        let inner = match innermost {
+            Type::Named(id) => self.alias_depths.get(id).copied(),
+            _ => None,
+        };
+        1 + levels + inner.unwrap_or(0)
     }
 
     /// Resolves a name. After an error, which is reported, returns `None`.

@@ -258,16 +258,16 @@ impl Scopes {
         name: &Name,
         definitions: &[Definition],
     ) -> Result<Option<&Entry>, Diagnostic> {
-        let mut found: Option<&Entry> = None;
+        let mut found: Option<(ScopeId, &Entry)> = None;
         for &base in &self.scopes[scope].inherited {
             let Some(entry) = self.scopes[base].entries.get(key) else {
                 continue;
             };
             match found {
                 // A definition in a nearer interface hides the one that this interface inherits.
-                Some(earlier)
+                Some((nearer, earlier))
                     if earlier.target != entry.target
-                        && !hides(self, scope, earlier, entry, definitions) =>
+                        && !self.inherits(nearer, base, definitions) =>
                 {
                     let text = format!("`{}` is inherited in two meanings", name.text);
                     return Err(Diagnostic::new(name.span, text)
@@ -276,40 +276,21 @@ impl Scopes {
                         .help("write the interface before it: `Interface::name`"));
                 }
                 Some(_) => {}
-                None => found = Some(entry),
+                None => found = Some((base, entry)),
             }
         }
-        Ok(found)
+        Ok(found.map(|(_, entry)| entry))
     }
-}
 
-/// Returns whether the interface that holds `nearer` inherits from the interface that holds `other`.
-fn hides(
-    scopes: &Scopes,
-    scope: ScopeId,
-    nearer: &Entry,
-    other: &Entry,
-    definitions: &[Definition],
-) -> bool {
-    let holder = |entry: &Entry| {
-        let inherited = scopes.scopes[scope].inherited.iter();
-        inherited.copied().find(|&base| {
-            scopes.scopes[base]
-                .entries
-                .get(&entry.name.to_lowercase())
-                .is_some_and(|e| e.span == entry.span)
-        })
-    };
-    let (Some(nearer), Some(other)) = (holder(nearer), holder(other)) else {
-        return false;
-    };
-    let (Some(nearer), Some(other)) = (scopes.scopes[nearer].owner, scopes.scopes[other].owner)
-    else {
-        return false;
-    };
-    match &definitions[nearer.0 as usize].kind {
-        DefinitionKind::Interface(interface) => interface.ancestors.contains(&other),
-        _ => false,
+    /// Returns whether the interface of a scope inherits from the interface of another.
+    fn inherits(&self, nearer: ScopeId, other: ScopeId, definitions: &[Definition]) -> bool {
+        let (Some(nearer), Some(other)) = (self.owner(nearer), self.owner(other)) else {
+            return false;
+        };
+        match &definitions[nearer.0 as usize].kind {
+            DefinitionKind::Interface(interface) => interface.ancestors.contains(&other),
+            _ => false,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::limits::{RECURSIVE_PARTS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
 use crate::model::rings::{Rings, innermost};
 use crate::model::{DefId, Definition, DefinitionKind, Type};
 use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::text::source::Span;
 
 /// Reports the types that are too deep or too large.
 pub(super) fn check(definitions: &[Definition], reporter: &mut Reporter) {
@@ -109,7 +110,7 @@ impl Sizes<'_> {
                 "the types around this one contain each other in more than {RECURSIVE_PARTS_MAX} ways"
             )
         } else if size.depth > TYPE_DEPTH_MAX {
-            format!("types nest deeper than {TYPE_DEPTH_MAX} in this one")
+            return Some(too_deep(self.definitions[id.0 as usize].whole));
         } else if size.nodes > TYPE_NODES_MAX {
             format!("this type is made of more than {TYPE_NODES_MAX} parts")
         } else {
@@ -117,4 +118,10 @@ impl Sizes<'_> {
         };
         Some(Diagnostic::new(self.definitions[id.0 as usize].whole, text))
     }
+}
+
+/// Returns the error about a type that nests too deep.
+pub(super) fn too_deep(whole: Span) -> Diagnostic {
+    let text = format!("types nest deeper than {TYPE_DEPTH_MAX} in this one");
+    Diagnostic::new(whole, text)
 }

@@ -1,10 +1,10 @@
-//! Prints generated tokens as Rust text, piece by piece: the tokens of a piece are dropped once they are printed, so that
-//! the memory of the generator is that of its text.
+//! Prints generated tokens as Rust text, some items at a time: their tokens are dropped once they are printed, so that the
+//! memory of the generator is that of its text.
 //!
 //! Lines end after `;`, `{`, `}`, after the commas of a block, and after attributes. What stands in brackets is broken
 //! at its commas if it does not fit its line.
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
 /// The text so far, and the state at its end.
 #[derive(Debug, Default)]
@@ -19,8 +19,6 @@ pub(crate) struct Printer {
     angles: usize,
     /// Whether the parameters of a closure are being printed.
     in_closure: bool,
-    /// Whether items that are not indented get [`ALLOW`].
-    allows: bool,
 }
 
 /// The last printed token, as far as the next one's distance depends on it.
@@ -62,11 +60,10 @@ const SHORT: usize = 16;
 const BLOCK_WIDTH: usize = 48;
 
 impl Printer {
-    /// Creates a printer of text with that many levels of indentation.
-    pub(super) fn new(indent: usize) -> Self {
+    /// Creates a printer that goes on behind whole lines.
+    pub(super) fn new(text: String) -> Self {
         Self {
-            indent,
-            allows: indent == 0,
+            text,
             ..Self::default()
         }
     }
@@ -83,7 +80,7 @@ impl Printer {
 
     /// Prints whole items, fields or arms.
     pub(super) fn put(&mut self, tokens: TokenStream) {
-        self.list(tokens, Form::Block);
+        self.list(trees(tokens), Form::Block);
         if self.last != Last::Line {
             self.end_line();
         }
@@ -99,9 +96,15 @@ impl Printer {
         self.leave("}");
     }
 
+    /// Closes a block that stands in that many others.
+    pub(super) fn close_to(&mut self, indent: usize) {
+        self.indent = indent + 1;
+        self.close();
+    }
+
     /// Prints the start of a line, and then the opening bracket of a list that is divided into lines.
     pub(super) fn enter(&mut self, head: TokenStream, bracket: &str) {
-        self.list(head, Form::Block);
+        self.list(trees(head), Form::Block);
         if bracket == "{" {
             self.space();
         }
@@ -141,7 +144,7 @@ impl Printer {
         self.last = last;
     }
 
-    fn list(&mut self, tokens: TokenStream, form: Form) {
+    fn list(&mut self, tokens: Vec<TokenTree>, form: Form) {
         let outer = (
             std::mem::take(&mut self.angles),
             std::mem::take(&mut self.in_closure),
@@ -158,8 +161,8 @@ impl Printer {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == '#' && form != Form::Flat => {
                     match rest.next() {
-                        Some(TokenTree::Group(attribute)) => self.attribute(attribute.stream()),
-                        Some(other) => self.list(other.into(), Form::Flat),
+                        Some(TokenTree::Group(attribute)) => self.attribute(inside(attribute)),
+                        Some(other) => self.list(vec![other], Form::Flat),
                         None => {}
                     }
                 }
@@ -182,7 +185,7 @@ impl Printer {
                 TokenTree::Group(group) => {
                     let next = rest.peek();
                     let ends = form == Form::Block && !next.is_some_and(continues);
-                    self.group(group.delimiter(), group.stream(), ends, form);
+                    self.group(group.delimiter(), inside(group), ends, form);
                 }
             }
         }
@@ -190,10 +193,8 @@ impl Printer {
     }
 
     /// Prints an attribute in a line of its own; documentation as `///`.
-    fn attribute(&mut self, tokens: TokenStream) {
-        let mut parts = tokens.clone().into_iter();
-        if let (Some(TokenTree::Ident(name)), Some(_), Some(TokenTree::Literal(text))) =
-            (parts.next(), parts.next(), parts.next())
+    fn attribute(&mut self, tokens: Vec<TokenTree>) {
+        if let [TokenTree::Ident(name), _, TokenTree::Literal(text), ..] = &*tokens
             && name == "doc"
             && let Some(text) = line_of(&text.to_string())
         {
@@ -208,7 +209,7 @@ impl Printer {
 
     fn ident(&mut self, text: &str) {
         let starts_item = self.last == Last::Line && matches!(text, "pub" | "impl");
-        if starts_item && self.allows && self.indent == 0 {
+        if starts_item && self.indent == 0 {
             self.text.push_str(ALLOW);
         }
         if matches!(
@@ -291,7 +292,7 @@ impl Printer {
         self.word(operator, Last::Adjoins);
     }
 
-    fn group(&mut self, delimiter: Delimiter, tokens: TokenStream, ends: bool, form: Form) {
+    fn group(&mut self, delimiter: Delimiter, tokens: Vec<TokenTree>, ends: bool, form: Form) {
         let (open, close) = match delimiter {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
@@ -358,42 +359,54 @@ fn is_operator(first: &str, next: char) -> bool {
     )
 }
 
-/// Whether the tokens fit into a line with that many columns left.
-fn fits(tokens: &TokenStream, columns: usize) -> bool {
-    let mut left = columns;
-    takes(tokens, &mut left)
+/// Returns the tokens of a list. They are not copied unless something else holds the list too.
+fn trees(tokens: TokenStream) -> Vec<TokenTree> {
+    tokens.into_iter().collect()
 }
 
-/// Reduces `left` by the columns of the tokens; returns false if they are too few.
-fn takes(tokens: &TokenStream, left: &mut usize) -> bool {
-    tokens.clone().into_iter().all(|token| {
-        let size = match &token {
-            TokenTree::Group(group) => {
-                return left.checked_sub(2).is_some_and(|rest| {
-                    *left = rest;
-                    takes(&group.stream(), left)
-                });
-            }
-            TokenTree::Ident(ident) => ident.to_string().len() + 1,
-            TokenTree::Literal(literal) => literal.to_string().len() + 1,
-            TokenTree::Punct(_) => 1,
-        };
-        left.checked_sub(size).is_some_and(|rest| {
-            *left = rest;
-            true
-        })
+/// Returns the tokens in a group.
+fn inside(group: Group) -> Vec<TokenTree> {
+    let tokens = group.stream();
+    // The list is then held by `tokens` alone.
+    drop(group);
+    trees(tokens)
+}
+
+/// Whether the tokens fit into a line with that many columns left.
+fn fits(tokens: &[TokenTree], columns: usize) -> bool {
+    let mut left = columns;
+    tokens.iter().all(|token| takes(token, &mut left))
+}
+
+/// Reduces `left` by the columns of a token; returns false if they are too few.
+fn takes(token: &TokenTree, left: &mut usize) -> bool {
+    let size = match token {
+        TokenTree::Group(group) => {
+            return left.checked_sub(2).is_some_and(|rest| {
+                *left = rest;
+                let mut tokens = group.stream().into_iter();
+                tokens.all(|token| takes(&token, left))
+            });
+        }
+        TokenTree::Ident(ident) => ident.to_string().len() + 1,
+        TokenTree::Literal(literal) => literal.to_string().len() + 1,
+        TokenTree::Punct(_) => 1,
+    };
+    left.checked_sub(size).is_some_and(|rest| {
+        *left = rest;
+        true
     })
 }
 
 /// Whether a block is short, and an expression alone.
-fn fits_block(tokens: &TokenStream, columns: usize) -> bool {
-    let is_statement = |token: TokenTree| match token {
+fn fits_block(tokens: &[TokenTree], columns: usize) -> bool {
+    let is_statement = |token: &TokenTree| match token {
         TokenTree::Punct(punct) => matches!(punct.as_char(), ';' | '#'),
         TokenTree::Ident(ident) => ident == "pub" || ident == "fn" || ident == "match",
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
         TokenTree::Literal(_) => false,
     };
-    fits(tokens, columns.min(BLOCK_WIDTH)) && !tokens.clone().into_iter().any(is_statement)
+    fits(tokens, columns.min(BLOCK_WIDTH)) && !tokens.iter().any(is_statement)
 }
 
 /// Returns the text of a string literal, if it stands in one line and needs no escapes but those of quotes.

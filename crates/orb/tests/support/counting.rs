@@ -24,6 +24,8 @@ thread_local! {
     pub(crate) static THREAD_HELD: Cell<i64> = const { Cell::new(0) };
     /// The highest value of [`THREAD_HELD`].
     pub(crate) static THREAD_HELD_MAX: Cell<i64> = const { Cell::new(0) };
+    /// Allocations of this thread.
+    pub(crate) static THREAD_ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Starts to count the whole process. The test must be alone in its process.
@@ -57,6 +59,7 @@ fn count(allocations: usize, live: i64, octets: i64) {
         HELD.fetch_add(octets, Ordering::SeqCst);
     }
     // A thread that ends frees memory after its thread-local counters are dropped.
+    let _ = THREAD_ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
     let _ = THREAD_HELD.try_with(|held| {
         held.set(held.get() + octets);
         let _ = THREAD_HELD_MAX.try_with(|max| max.set(max.get().max(held.get())));

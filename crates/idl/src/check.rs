@@ -341,6 +341,7 @@ impl Checker<'_> {
                 }
             }
         });
+        checked.shrink_to_fit();
         if let DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) =
             self.kind_mut(id)
         {

@@ -60,6 +60,10 @@ impl Checker<'_> {
                 }
             }
         });
+        if let DefinitionKind::Interface(interface) = self.kind_mut(id) {
+            interface.operations.shrink_to_fit();
+            interface.members.shrink_to_fit();
+        }
     }
 
     pub(super) fn interface_of(&self, id: DefId) -> Option<&Interface> {

@@ -115,6 +115,10 @@ impl Checker<'_> {
                 }
             }
         });
+        if let Some(value) = self.value_mut(id) {
+            value.state.shrink_to_fit();
+            value.interface.operations.shrink_to_fit();
+        }
     }
 
     fn state(&mut self, id: DefId, is_public: bool, member: &AstMember) {

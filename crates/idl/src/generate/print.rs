@@ -4,7 +4,7 @@
 //! Lines end after `;`, `{`, `}`, after the commas of a block, and after attributes. What stands in brackets is broken
 //! at its commas if it does not fit its line.
 
-use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// The text so far, and the state at its end.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Printer {
 
     /// Prints whole items, fields or arms.
     pub(super) fn put(&mut self, tokens: TokenStream) {
-        self.list(trees(tokens), Form::Block);
+        self.list(&trees(tokens), Form::Block);
         if self.last != Last::Line {
             self.end_line();
         }
@@ -104,7 +104,7 @@ impl Printer {
 
     /// Prints the start of a line, and then the opening bracket of a list that is divided into lines.
     pub(super) fn enter(&mut self, head: TokenStream, bracket: &str) {
-        self.list(trees(head), Form::Block);
+        self.list(&trees(head), Form::Block);
         if bracket == "{" {
             self.space();
         }
@@ -144,48 +144,44 @@ impl Printer {
         self.last = last;
     }
 
-    fn list(&mut self, tokens: Vec<TokenTree>, form: Form) {
+    fn list(&mut self, tokens: &[Tree], form: Form) {
         let outer = (
             std::mem::take(&mut self.angles),
             std::mem::take(&mut self.in_closure),
         );
-        let mut rest = tokens.into_iter().peekable();
+        let mut rest = tokens.iter().peekable();
         while let Some(token) = rest.next() {
             match token {
-                TokenTree::Ident(ident) => self.ident(&ident.to_string()),
-                TokenTree::Literal(literal) => {
+                Tree::Ident(ident) => self.ident(ident),
+                Tree::Literal(literal) => {
                     if !matches!(self.last, Last::Adjoins) {
                         self.space();
                     }
-                    self.word(&literal.to_string(), Last::Word);
+                    self.word(literal, Last::Word);
                 }
-                TokenTree::Punct(punct) if punct.as_char() == '#' && form != Form::Flat => {
-                    match rest.next() {
-                        Some(TokenTree::Group(attribute)) => self.attribute(inside(attribute)),
-                        Some(other) => self.list(vec![other], Form::Flat),
-                        None => {}
-                    }
-                }
-                TokenTree::Punct(punct) => {
-                    let mut operator = String::from(punct.as_char());
-                    let mut spacing = punct.spacing();
-                    // Angle brackets and quotes stand alone, and nothing joins what is before them.
-                    while spacing == Spacing::Joint
-                        && !operator.starts_with(['<', '>', '\'', ',', ';', '?'])
-                        && let Some(TokenTree::Punct(next)) = rest.peek()
-                        && !matches!(next.as_char(), '<' | '\'' | '&' | '*' | '#')
-                        && is_operator(&operator, next.as_char())
-                    {
-                        operator.push(next.as_char());
-                        spacing = next.spacing();
+                Tree::Punct('#', _) if form != Form::Flat => match rest.next() {
+                    Some(Tree::Group(_, attribute)) => self.attribute(attribute),
+                    Some(other) => self.list(std::slice::from_ref(other), Form::Flat),
+                    None => {}
+                },
+                Tree::Punct(first, spacing) => {
+                    let pair = match rest.peek() {
+                        Some(Tree::Punct(next, _)) if *spacing == Spacing::Joint => {
+                            joined(*first, *next)
+                        }
+                        _ => None,
+                    };
+                    if let Some(pair) = pair {
                         rest.next();
+                        self.operator(pair, form);
+                    } else {
+                        self.operator(first.encode_utf8(&mut [0; 4]), form);
                     }
-                    self.operator(&operator, form);
                 }
-                TokenTree::Group(group) => {
+                Tree::Group(delimiter, inner) => {
                     let next = rest.peek();
-                    let ends = form == Form::Block && !next.is_some_and(continues);
-                    self.group(group.delimiter(), inside(group), ends, form);
+                    let ends = form == Form::Block && !next.is_some_and(|next| continues(next));
+                    self.group(*delimiter, inner, ends, form);
                 }
             }
         }
@@ -193,10 +189,10 @@ impl Printer {
     }
 
     /// Prints an attribute in a line of its own; documentation as `///`.
-    fn attribute(&mut self, tokens: Vec<TokenTree>) {
-        if let [TokenTree::Ident(name), _, TokenTree::Literal(text), ..] = &*tokens
+    fn attribute(&mut self, tokens: &[Tree]) {
+        if let [Tree::Ident(name), _, Tree::Literal(text), ..] = tokens
             && name == "doc"
-            && let Some(text) = line_of(&text.to_string())
+            && let Some(text) = line_of(text)
         {
             self.word(&format!("///{text}"), Last::Close);
             return self.end_line();
@@ -292,7 +288,7 @@ impl Printer {
         self.word(operator, Last::Adjoins);
     }
 
-    fn group(&mut self, delimiter: Delimiter, tokens: Vec<TokenTree>, ends: bool, form: Form) {
+    fn group(&mut self, delimiter: Delimiter, tokens: &[Tree], ends: bool, form: Form) {
         let (open, close) = match delimiter {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
@@ -311,9 +307,9 @@ impl Printer {
         let is_one_line = if is_block {
             form == Form::Flat
                 || tokens.is_empty()
-                || fits_block(&tokens, WIDTH.saturating_sub(self.column))
+                || fits_block(tokens, WIDTH.saturating_sub(self.column))
         } else {
-            form == Form::Flat || fits(&tokens, WIDTH.saturating_sub(self.column).max(SHORT))
+            form == Form::Flat || fits(tokens, WIDTH.saturating_sub(self.column).max(SHORT))
         };
         self.word(open, Last::Adjoins);
         if is_one_line {
@@ -342,69 +338,85 @@ impl Printer {
     }
 }
 
+/// A token to be printed. The size of a group is looked at from outside: a list of this kind need not be copied for it.
+enum Tree {
+    Ident(String),
+    Literal(String),
+    Punct(char, Spacing),
+    Group(Delimiter, Vec<Tree>),
+}
+
+fn trees(tokens: TokenStream) -> Vec<Tree> {
+    let tree = |token| match token {
+        TokenTree::Ident(ident) => Tree::Ident(ident.to_string()),
+        TokenTree::Literal(literal) => Tree::Literal(literal.to_string()),
+        TokenTree::Punct(punct) => Tree::Punct(punct.as_char(), punct.spacing()),
+        TokenTree::Group(group) => {
+            let (delimiter, tokens) = (group.delimiter(), group.stream());
+            // A list that nothing else holds is not copied.
+            drop(group);
+            Tree::Group(delimiter, trees(tokens))
+        }
+    };
+    tokens.into_iter().map(tree).collect()
+}
+
 /// Whether a token continues the statement or item whose block ends before it.
-fn continues(token: &TokenTree) -> bool {
+fn continues(token: &Tree) -> bool {
     match token {
-        TokenTree::Punct(punct) => matches!(punct.as_char(), '.' | '?' | ';' | ',' | '=' | '-'),
-        TokenTree::Ident(ident) => ident == "else",
+        Tree::Punct(punct, _) => matches!(punct, '.' | '?' | ';' | ',' | '=' | '-'),
+        Tree::Ident(ident) => ident == "else",
         _ => false,
     }
 }
 
-/// Whether two joined characters are one operator.
-fn is_operator(first: &str, next: char) -> bool {
-    matches!(
-        (first, next),
-        (":", ':') | ("-" | "=", '>') | ("=" | "!", '=') | ("|", '|') | (".", '.')
-    )
-}
-
-/// Returns the tokens of a list. They are not copied unless something else holds the list too.
-fn trees(tokens: TokenStream) -> Vec<TokenTree> {
-    tokens.into_iter().collect()
-}
-
-/// Returns the tokens in a group.
-fn inside(group: Group) -> Vec<TokenTree> {
-    let tokens = group.stream();
-    // The list is then held by `tokens` alone.
-    drop(group);
-    trees(tokens)
+/// Returns the operator that two joined characters are.
+fn joined(first: char, next: char) -> Option<&'static str> {
+    Some(match (first, next) {
+        (':', ':') => "::",
+        ('-', '>') => "->",
+        ('=', '>') => "=>",
+        ('=', '=') => "==",
+        ('!', '=') => "!=",
+        ('|', '|') => "||",
+        ('.', '.') => "..",
+        _ => return None,
+    })
 }
 
 /// Whether the tokens fit into a line with that many columns left.
-fn fits(tokens: &[TokenTree], columns: usize) -> bool {
+fn fits(tokens: &[Tree], columns: usize) -> bool {
     let mut left = columns;
-    tokens.iter().all(|token| takes(token, &mut left))
+    takes(tokens, &mut left)
 }
 
-/// Reduces `left` by the columns of a token; returns false if they are too few.
-fn takes(token: &TokenTree, left: &mut usize) -> bool {
-    let size = match token {
-        TokenTree::Group(group) => {
-            return left.checked_sub(2).is_some_and(|rest| {
-                *left = rest;
-                let mut tokens = group.stream().into_iter();
-                tokens.all(|token| takes(&token, left))
-            });
-        }
-        TokenTree::Ident(ident) => ident.to_string().len() + 1,
-        TokenTree::Literal(literal) => literal.to_string().len() + 1,
-        TokenTree::Punct(_) => 1,
-    };
-    left.checked_sub(size).is_some_and(|rest| {
-        *left = rest;
-        true
+/// Reduces `left` by the columns of the tokens; returns false if they are too few.
+fn takes(tokens: &[Tree], left: &mut usize) -> bool {
+    tokens.iter().all(|token| {
+        let size = match token {
+            Tree::Group(_, inner) => {
+                return left.checked_sub(2).is_some_and(|rest| {
+                    *left = rest;
+                    takes(inner, left)
+                });
+            }
+            Tree::Ident(text) | Tree::Literal(text) => text.len() + 1,
+            Tree::Punct(..) => 1,
+        };
+        left.checked_sub(size).is_some_and(|rest| {
+            *left = rest;
+            true
+        })
     })
 }
 
 /// Whether a block is short, and an expression alone.
-fn fits_block(tokens: &[TokenTree], columns: usize) -> bool {
-    let is_statement = |token: &TokenTree| match token {
-        TokenTree::Punct(punct) => matches!(punct.as_char(), ';' | '#'),
-        TokenTree::Ident(ident) => ident == "pub" || ident == "fn" || ident == "match",
-        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
-        TokenTree::Literal(_) => false,
+fn fits_block(tokens: &[Tree], columns: usize) -> bool {
+    let is_statement = |token: &Tree| match token {
+        Tree::Punct(punct, _) => matches!(punct, ';' | '#'),
+        Tree::Ident(ident) => ident == "pub" || ident == "fn" || ident == "match",
+        Tree::Group(delimiter, _) => *delimiter == Delimiter::Brace,
+        Tree::Literal(_) => false,
     };
     fits(tokens, columns.min(BLOCK_WIDTH)) && !tokens.iter().any(is_statement)
 }

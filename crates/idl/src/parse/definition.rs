@@ -54,6 +54,8 @@ impl Parser<'_> {
             let mut items = Vec::new();
             parser.items(&mut items, place);
             parser.expect(Kind::BraceClose)?;
+            // Most bodies are short, and a list has room for four at first.
+            items.shrink_to_fit();
             Ok(items)
         })
     }
@@ -255,6 +257,7 @@ impl Parser<'_> {
                 }
             }
             parser.expect(Kind::BraceClose)?;
+            members.shrink_to_fit();
             Ok(members)
         })
     }
@@ -338,6 +341,7 @@ impl Parser<'_> {
             }
             self.expect(Kind::Colon)?;
         }
+        labels.shrink_to_fit();
         let ty = self.type_spec()?;
         let declarator = self.declarator()?;
         self.expect(Kind::Semicolon)?;
@@ -531,6 +535,7 @@ impl Parser<'_> {
                 name: self.name()?,
             });
             if self.eat(Kind::ParenClose) {
+                parameters.shrink_to_fit();
                 return Ok(parameters);
             }
             if !self.eat(Kind::Comma) {

@@ -26,6 +26,8 @@ thread_local! {
     pub(crate) static THREAD_HELD_MAX: Cell<i64> = const { Cell::new(0) };
     /// Allocations of this thread.
     pub(crate) static THREAD_ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    /// Octets of all of them; an allocation that grows counts again as a whole.
+    pub(crate) static THREAD_ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Starts to count the whole process. The test must be alone in its process.
@@ -52,7 +54,8 @@ pub(crate) fn live() -> i64 {
     LIVE.load(Ordering::SeqCst)
 }
 
-fn count(allocations: usize, live: i64, octets: i64) {
+/// Counts a change: allocations, small ones that live, octets that are held, and the octets of what was allocated.
+fn count(allocations: usize, live: i64, octets: i64, size: usize) {
     if IS_COUNTING.load(Ordering::Relaxed) {
         LIVE.fetch_add(live, Ordering::SeqCst);
         ALLOCATIONS.fetch_add(allocations, Ordering::SeqCst);
@@ -60,6 +63,7 @@ fn count(allocations: usize, live: i64, octets: i64) {
     }
     // A thread that ends frees memory after its thread-local counters are dropped.
     let _ = THREAD_ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
+    let _ = THREAD_ALLOCATED.try_with(|sum| sum.set(sum.get() + size));
     let _ = THREAD_HELD.try_with(|held| {
         held.set(held.get() + octets);
         let _ = THREAD_HELD_MAX.try_with(|max| max.set(max.get().max(held.get())));
@@ -75,20 +79,25 @@ struct Counting;
 // SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, is_small(layout.size()), layout.size() as i64);
+        count(
+            1,
+            is_small(layout.size()),
+            layout.size() as i64,
+            layout.size(),
+        );
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, -is_small(layout.size()), -(layout.size() as i64));
+        count(0, -is_small(layout.size()), -(layout.size() as i64), 0);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let live = is_small(size) - is_small(layout.size());
-        count(1, live, size as i64 - layout.size() as i64);
+        count(1, live, size as i64 - layout.size() as i64, size);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }

@@ -1,5 +1,5 @@
 //! An access file: TOML, shape, peers and ranges. Faults lie in the text and are said; a table can be asked anything, and
-//! what it permits with one event it permits with some.
+//! what it permits with one event it permits with some. Behind an octet 1 the rest makes a valid file with one lie.
 
 #![no_main]
 
@@ -7,10 +7,15 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use deckwatch_access::{Action, Asked, Events, Subject};
+use deckwatch_fuzz::access_tables;
 use deckwatch_scenario::access::parse;
 use deckwatch_scenario::mission::LoadError;
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
+    // No text of TOML begins with it.
+    if let [1, choices @ ..] = octets {
+        return access_tables::play(choices);
+    }
     let Ok(text) = std::str::from_utf8(octets) else {
         return;
     };

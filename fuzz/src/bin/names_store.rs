@@ -1,8 +1,10 @@
 //! The rows of a naming service's store, and the lines of its export. A row that has the checksum of its key is read or
-//! refused, and is written again octet by octet. Lines are read, or refused with their number.
+//! refused, and is written again octet by octet. Lines are read, or refused with their number. Valid rows and lines with
+//! one lie are not taken for what they are not.
 
 #![no_main]
 
+use deckwatch_fuzz::names_rows;
 use deckwatch_naming::store::rows::{BindingRow, ContextRow, Whole};
 use deckwatch_naming::store::{ImportError, Into, Store};
 use deckwatch_store::sum;
@@ -13,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
     };
     let key = (7, "id", "kind");
     let mut row = rest.to_vec();
-    match kind % 4 {
+    match kind % 6 {
         0 => {
             assert!(BindingRow::parse(key, rest).is_none_or(|(row, _)| row.write(key).0 == rest));
             sum::append("bindings", &[&7_u64.to_be_bytes(), b"id", b"kind"], &mut row);
@@ -35,7 +37,7 @@ libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
                 assert_eq!(whole.write(), row);
             }
         }
-        _ => {
+        3 => {
             let store = Store::in_memory().expect("memory");
             match store.import(rest, Into::Empty) {
                 Ok(_) => {
@@ -48,5 +50,7 @@ libfuzzer_sys::fuzz_target!(|octets: &[u8]| {
                 Err(_) => {}
             }
         }
+        4 => names_rows::play_row(rest),
+        _ => names_rows::play_lines(rest),
     }
 });

@@ -1,5 +1,7 @@
 //! A valid session of a client, made of the fuzzer's octets, and one lie in it.
 
+use crate::choices::Choices;
+
 use super::octets::{
     CANCEL_REQUEST, CLOSE_CONNECTION, FRAGMENT, HEADER, LOCATE_REQUEST, MESSAGE_ERROR, Octets,
     REQUEST, settle,
@@ -57,27 +59,6 @@ pub enum Outcome {
     Any,
 }
 
-/// The fuzzer's octets, one after the other; zeros behind the last one.
-struct Choices<'o>(&'o [u8]);
-
-impl Choices<'_> {
-    fn octet(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        *first
-    }
-
-    fn long(&mut self) -> u32 {
-        u32::from_be_bytes([0; 4].map(|_| self.octet()))
-    }
-
-    fn take(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.octet()).collect()
-    }
-}
-
 /// A message in fragments of which some are still to be sent.
 struct Train {
     id: u32,
@@ -96,7 +77,7 @@ struct Maker<'o> {
 impl Session {
     /// Makes a session of these octets.
     pub fn of(octets: &[u8]) -> Self {
-        let mut choices = Choices(octets);
+        let mut choices = Choices::new(octets);
         let shape = choices.octet();
         let lie = Lie::of(&mut choices);
         let mut maker = Maker {
@@ -111,7 +92,7 @@ impl Session {
             trains: Vec::new(),
             next: 0,
         };
-        while !maker.choices.0.is_empty() && maker.session.messages.len() < MESSAGES_MAX {
+        while !maker.choices.is_empty() && maker.session.messages.len() < MESSAGES_MAX {
             maker.step();
         }
         while let Some(index) = maker.trains.len().checked_sub(1) {

@@ -125,6 +125,9 @@ pub struct Placement {
     pub dies_with_parent: bool,
     /// Puts it in a process group of its own, so that Ctrl-C in a terminal reaches only the parent.
     pub own_group: bool,
+    /// Puts it in a session of its own, which has no terminal, and so in a process group of its own too. A program that
+    /// would ask for a password fails at once: in a group of its own alone, the kernel stops it (SIGTTIN).
+    pub own_session: bool,
 }
 
 impl Placement {
@@ -134,7 +137,9 @@ impl Placement {
     /// [`io::ErrorKind::InvalidInput`] for a processor number that no processor set can hold. If the kernel refuses the
     /// placement, the later `spawn` returns the error.
     pub fn apply(&self, command: &mut Command) -> io::Result<()> {
-        if self.own_group {
+        let own_session = self.own_session;
+        // The leader of a group cannot begin a session.
+        if self.own_group && !own_session {
             command.process_group(0);
         }
         let namespace = self.namespace.clone();
@@ -143,6 +148,9 @@ impl Placement {
         let place = move || -> io::Result<()> {
             if let Some(parent) = parent {
                 die_with(parent)?;
+            }
+            if own_session {
+                rustix::process::setsid()?;
             }
             if let Some(namespace) = &namespace {
                 namespace.enter()?;
@@ -408,6 +416,24 @@ mod tests {
             stat.contains(&format!("R {} {pid} ", std::process::id())),
             "{stat}"
         );
+    }
+
+    #[test]
+    fn a_child_in_a_session_of_its_own_leads_its_group_and_has_no_terminal() {
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/stat");
+        let placement = Placement {
+            own_group: true,
+            own_session: true,
+            ..Placement::default()
+        };
+        placement.apply(&mut command).unwrap();
+        let output = command.output().unwrap();
+        let stat = String::from_utf8(output.stdout).unwrap();
+        let pid = stat.split(' ').next().unwrap();
+        // Parent, process group, session, terminal.
+        let wanted = format!("R {} {pid} {pid} 0 ", std::process::id());
+        assert!(stat.contains(&wanted), "{stat}");
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Reach {
         self.program.as_deref().unwrap_or(PROGRAM)
     }
 
-    /// Returns the command that starts `words` on the host, with all three standard streams as pipes.
+    /// Returns the command that starts `words` on the host, with all three standard streams as pipes. It has no terminal:
+    /// a command that would ask for a password fails at once, and does not wait for an answer that nobody can type.
     ///
     /// # Errors
     /// The operating system's error; none is known.
@@ -71,7 +72,7 @@ impl Reach {
             .stderr(Stdio::piped());
         let placement = Placement {
             dies_with_parent: true,
-            own_group: true,
+            own_session: true,
             ..Placement::default()
         };
         placement.apply(&mut command)?;

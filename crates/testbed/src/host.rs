@@ -136,6 +136,7 @@ impl Host {
             processors: self.processors.clone(),
             dies_with_parent: true,
             own_group: true,
+            ..Placement::default()
         }
     }
 

@@ -1,8 +1,9 @@
 //! A far host that is reached by `ssh` through a real sshd, which runs in an emulated host.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::Signal;
 
@@ -150,6 +151,87 @@ fn a_sweep_runs_over_ssh() {
         "{}",
         words(&refused)
     );
+    assert!(document.is_none());
+}
+
+/// Runs a mission in a terminal of its own, in which nobody types. Returns what it printed.
+fn run_in_a_terminal(folder: &Folder, mission: &str) -> Output {
+    let file = folder.path().join("mission.toml");
+    std::fs::write(&file, mission).expect("writable");
+    let result = folder.path().join("result");
+    let line = format!(
+        "{DECKWATCH} run {} --output {}",
+        file.display(),
+        result.display()
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .env("NO_COLOR", "1")
+        .env_remove("SSH_ASKPASS")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("script is there");
+    // Its end would be typed as an end of the input.
+    let keyboard = terminal.stdin.take();
+    let output = terminal.wait_with_output().expect("it ends");
+    drop(keyboard);
+    output
+}
+
+/// Without BatchMode, ssh asks for a password in the terminal of the run, or by the program in SSH_ASKPASS.
+#[test]
+fn a_host_that_asks_for_a_password_or_gets_a_wrong_one_is_refused_at_once() {
+    let Some(machines) = machines_with_ssh() else {
+        return;
+    };
+    let at_b = machines.address(1);
+    let (keys, home) = (Folder::new("password-keys"), Folder::new("password-login"));
+    let _sshd = Sshd::start(machines.namespace(1), &at_b, keys.path(), home.path());
+    let mut reach = ssh(machines.namespace(0), &keys.path().join("host-key"), &at_b);
+    for word in &mut reach {
+        if word == "BatchMode=yes" {
+            "BatchMode=no".clone_into(word);
+        }
+    }
+    let mission = format!(
+        "name = \"password\"\nhosts = [{}, {}]\n{}",
+        Machine::new("A", &machines.inside(0), &machines.address(0)).line(),
+        Machine::new("B", &reach, &at_b).line(),
+        flow(
+            "f",
+            "A",
+            "B",
+            "octets = 64\ncarrier = \"udp\"\ncount = 10\ndeadline = \"100ms\""
+        )
+    );
+    let check = |told: &str, status: Option<i32>, folder: &Folder| {
+        assert_eq!(status, Some(2), "{told}");
+        assert!(told.contains("B cannot be reached"), "{told}");
+        assert!(told.contains("Permission denied"), "{told}");
+        assert!(told.contains("use a key or an agent"), "{told}");
+        assert!(!folder.path().join("result").exists(), "{told}");
+    };
+    let folder = Folder::new("password-asked");
+    let asked = run_in_a_terminal(&folder, &mission);
+    let told = String::from_utf8_lossy(&asked.stdout);
+    check(&told, asked.status.code(), &folder);
+
+    let wrong = keys.path().join("askpass");
+    std::fs::write(&wrong, "#!/bin/sh\necho wrong\n").expect("writable");
+    std::fs::set_permissions(&wrong, std::fs::Permissions::from_mode(0o700)).expect("set");
+    let by_askpass = [
+        "env",
+        "SSH_ASKPASS_REQUIRE=force",
+        &format!("SSH_ASKPASS={}", wrong.display()),
+    ]
+    .map(str::to_owned);
+    let far = Machine::new("B", &[&by_askpass[..], &reach].concat(), &at_b);
+    let wrong = mission.replace(&Machine::new("B", &reach, &at_b).line(), &far.line());
+    let folder = Folder::new("password-wrong");
+    let (output, document) = run(&folder, &wrong, &[]);
+    check(&words(&output), output.status.code(), &folder);
     assert!(document.is_none());
 }
 

@@ -34,7 +34,7 @@ pub enum ReachError {
     },
     /// The command ended with a fault.
     #[error(
-        "{host} cannot be reached: `{command}` ended with {how}. Try it in a terminal: {command} true"
+        "{host} cannot be reached: `{command}` ended with {how}. It has no terminal to ask for a password in: use a key or an agent. Try it in a terminal: {command} true"
     )]
     Refused {
         /// The host.
@@ -46,7 +46,7 @@ pub enum ReachError {
     },
     /// There is no answer.
     #[error(
-        "{host} cannot be reached: `{command}` said nothing for {seconds} s. Try it in a terminal; it must ask nothing."
+        "{host} cannot be reached: `{command}` said nothing for {seconds} s. Try it in a terminal: {command} true. It must ask nothing."
     )]
     NoAnswer {
         /// The host.

@@ -109,4 +109,5 @@ const PLACEMENT: Placement = Placement {
     processors: Vec::new(),
     dies_with_parent: true,
     own_group: true,
+    own_session: false,
 };

@@ -2,7 +2,8 @@
 //!
 //! An exchange `t1` (here), `t2`, `t3` (there), `t4` (here) bounds how far the other clock is ahead: at least `t3 - t4`,
 //! and at most `t2 - t1`. The middle of the two is wrong by half the round trip at most, whatever the two directions
-//! take. Between exchanges the two clocks drift apart by at most [`CLOCK_DRIFT_MAX_PPM`].
+//! take. Between exchanges the two clocks drift apart by at most [`CLOCK_DRIFT_MAX_PPM`]. Within a window of exchanges,
+//! and between windows that one constant rate explains, they do not leave the line.
 
 pub use deckwatch_meter::clock::Exchange;
 use deckwatch_meter::clock::{Relation, Window};
@@ -63,8 +64,23 @@ impl HostClock {
             assumed_ns: of.assumed_ns,
             joined_ns,
         };
-        let joined = knot(&from, Some(until.near_ns));
-        self.take(&[joined, knot(&until, None)], CLOCK_KNOTS_MAX);
+        let until_knot = knot(&until, None);
+        let last = self.knots.last_mut().filter(|_| window.follows);
+        let Some(last) = last.filter(|last| last.near_ns < until.near_ns) else {
+            let from_knot = knot(&from, Some(until.near_ns));
+            self.take(&[from_knot, until_knot], CLOCK_KNOTS_MAX);
+            return;
+        };
+        // A pause between two windows whose clocks stay on one line does not widen the bound. Where answers were held up,
+        // the later window begins before the end of the earlier one.
+        if from.near_ns <= last.near_ns {
+            last.joined_ns = Some(until.near_ns);
+            self.take(&[until_knot], CLOCK_KNOTS_MAX);
+        } else {
+            last.joined_ns = Some(from.near_ns);
+            let from_knot = knot(&from, Some(until.near_ns));
+            self.take(&[from_knot, until_knot], CLOCK_KNOTS_MAX);
+        }
     }
 
     fn take(&mut self, knots: &[Knot], most: usize) {
@@ -444,6 +460,44 @@ mod tests {
             skew_ppm: (0.0, 0.0, 0.0),
             round_trip_ns: 10_000,
             exchanges: 128,
+            follows: false,
+        }
+    }
+
+    #[test]
+    fn a_pause_between_windows_that_one_rate_explains_does_not_widen_the_bound() {
+        for (follows, most_ns) in [(true, 5_200), (false, 46_000)] {
+            let mut clock = HostClock::default();
+            for index in 0..20_i64 {
+                // A pause of 400 ms, in which free clocks may leave the line by 40 us.
+                let window = window(index * 700_000_000, S, 40);
+                clock.note_window(&Window { follows, ..window });
+            }
+            let error_ns = clock.error_ns(0, 19 * 700_000_000).expect("known");
+            assert!(error_ns <= most_ns, "{follows}: {error_ns}");
+            assert_eq!(follows, error_ns == 5_200, "{error_ns}");
+            let near_ns = 6 * S + 650_000_000;
+            let far_ns = near_ns + S + near_ns / 1_000_000 * 40;
+            assert!(clock.to_near(far_ns).abs_diff(near_ns) <= 2);
+        }
+    }
+
+    #[test]
+    fn windows_that_overlap_bound_the_clock_as_others_do_unless_the_rate_changed_between_them() {
+        for (follows, is_narrow) in [(true, true), (false, false)] {
+            let mut clock = HostClock::default();
+            for index in 0..20_i64 {
+                // An answer that was held up belongs to the earlier window, and ends it late.
+                let window = window(index * 299_000_000, S, 40);
+                clock.note_window(&Window { follows, ..window });
+            }
+            let last_ns = 19 * 299_000_000;
+            let error_ns = clock.error_ns(0, last_ns).expect("known");
+            assert_eq!(error_ns == 5_200, is_narrow, "{error_ns}");
+            assert_eq!(clock.contradictions(), 0);
+            let near_ns = 4 * 299_000_000 + 500_000;
+            let far_ns = near_ns + S + near_ns / 1_000_000 * 40;
+            assert!(clock.to_near(far_ns).abs_diff(near_ns) <= 50);
         }
     }
 

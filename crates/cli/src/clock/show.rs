@@ -174,6 +174,7 @@ mod tests {
                 skew_ppm: (-0.5, 12.5, 13.0),
                 round_trip_ns: 10_200,
                 exchanges: 64,
+                follows: true,
             }),
             counts: Counts {
                 asked: 200,

@@ -172,6 +172,9 @@ fn a_clock_that_jumps_or_changes_its_rate_breaks_the_span_and_is_followed() {
         .filter_map(|one| tracker.note(one))
         .collect();
     assert_eq!((windows.len(), tracker.breaks()), (6, 1));
+    // The first has none before it, and no rate explains the jump.
+    let follows: Vec<bool> = windows.iter().map(|window| window.follows).collect();
+    assert_eq!(follows, [false, true, true, false, true, true]);
     let last = windows[5].relation;
     let error = last.near_ns as f64 - trial.near(last.far_ns - jump_ns);
     assert!(error.abs() < 2_000.0, "{error}");

@@ -21,6 +21,9 @@ pub struct Window {
     pub round_trip_ns: u64,
     /// Exchanges in the window.
     pub exchanges: u32,
+    /// Whether one constant rate explains this window and the one before, with the time between them.
+    #[serde(default)]
+    pub follows: bool,
 }
 
 impl Window {
@@ -88,10 +91,12 @@ impl Tracker {
         while self.span.len() + window.len() > CLOCK_SPAN_WINDOWS * CLOCK_WINDOW_EXCHANGES {
             self.span.pop_front();
         }
+        let mut follows = !self.span.is_empty();
         self.span.extend(&window);
         let mut corridor = Corridor::of(self.span.make_contiguous());
         if corridor.is_none() {
             self.breaks += 1;
+            follows = false;
             self.span = window.iter().copied().collect();
             corridor = Corridor::of(&window);
         }
@@ -109,6 +114,7 @@ impl Tracker {
             skew_ppm: (gain_ppm(most), gain_ppm(likely), gain_ppm(least)),
             round_trip_ns: window.iter().filter_map(Exchange::under_way_ns).min()?,
             exchanges: window.len() as u32,
+            follows,
         })
     }
 }

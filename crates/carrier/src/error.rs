@@ -13,6 +13,21 @@ use crate::limits::TAP_INTERFACES_MAX;
 use crate::part::ProgramFault;
 use crate::record::RecordError;
 
+/// Returns why a socket cannot be had at a local address, and what to do about a port that another program has. The
+/// kernel chooses the port 0.
+#[must_use]
+pub fn socket_fault(address: SocketAddr, error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::AddrInUse {
+        return error.to_string();
+    }
+    let what_to_do = if address.port() == 0 {
+        "no port is free. End programs that hold ports (`ss -tunap` lists them), or widen net.ipv4.ip_local_port_range"
+    } else {
+        "another program has this port. End that program (`ss -tunap` names it), or choose another port"
+    };
+    format!("{error}: {what_to_do}")
+}
+
 /// Why a part cannot run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -72,7 +87,7 @@ pub enum PartError {
         most: Duration,
     },
     /// A socket cannot be created or connected.
-    #[error("{carrier} at {address}: {error}")]
+    #[error("{carrier} at {address}: {}", socket_fault(*address, error))]
     Socket {
         /// The carrier's name.
         carrier: &'static str,

@@ -2,6 +2,7 @@
 
 mod show;
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use deckwatch_carrier::clock::{Counts, Prober, Responder, sync_state};
+use deckwatch_carrier::error::socket_fault;
 use deckwatch_meter::clock::{SyncState, Tracker, Window};
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::signal;
@@ -80,8 +82,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         vec![(args.hosts[0].clone(), started.endpoint)]
     };
     let probers = hosts.into_iter().map(|(name, to)| {
-        let prober = Prober::connect(to, None)
-            .with_context(|| format!("No datagrams can be sent to {name}."))?;
+        let prober = Prober::connect(to, None).map_err(|error| {
+            let any = SocketAddr::new(to.ip(), 0);
+            anyhow!(
+                "No datagrams can be sent to {name} ({}).",
+                socket_fault(any, &error)
+            )
+        })?;
         Ok((name, prober))
     });
     let probers = probers.collect::<anyhow::Result<Vec<_>>>()?;
@@ -143,9 +150,7 @@ fn start_far(args: &Args) -> anyhow::Result<FarClock> {
 
 fn serve(address: &str, args: &Args) -> anyhow::Result<ExitCode> {
     let address = socket_address(address)?;
-    let mut responder = Responder::bind(address).with_context(|| {
-        format!("Nothing can be received at {address}. Write an address of this machine; `ip address` lists them.")
-    })?;
+    let mut responder = Responder::bind(address).map_err(|error| cannot_serve(address, &error))?;
     show::serving(responder.address(), args.json)?;
     let until = args.time.map(|time| Instant::now() + time);
     let is_over = || until.is_some_and(|until| Instant::now() >= until);
@@ -157,6 +162,17 @@ fn serve(address: &str, args: &Args) -> anyhow::Result<ExitCode> {
         Some(signal) => exit::ended_by(signal).into(),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Returns why nothing can be received at an address, and what to do.
+fn cannot_serve(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+    let what_to_do = match error.kind() {
+        io::ErrorKind::AddrInUse => "",
+        io::ErrorKind::PermissionDenied => " Write a port from 1024.",
+        _ => " Write an address of this machine; `ip address` lists them.",
+    };
+    let fault = socket_fault(address, error);
+    anyhow!("Nothing can be received at {address} ({fault}).{what_to_do}")
 }
 
 /// All that was found of one host.

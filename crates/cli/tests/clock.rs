@@ -157,6 +157,13 @@ fn what_does_not_answer_or_cannot_be_reached_is_told_with_what_to_do() {
         address.contains("Write an address of this machine"),
         "{address}"
     );
+    let busy = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = busy.local_addr().expect("bound").to_string();
+    let told = refused(&["--serve", &port]);
+    let place = format!("Nothing can be received at {port} (");
+    for part in [&place[..], "another program has this port", "`ss -tunap`"] {
+        assert!(told.contains(part), "{told}");
+    }
     let none = refused(&[]);
     assert!(none.contains("HOST"), "{none}");
     let reach = ["--reach", "env"];

@@ -6,6 +6,7 @@ mod watched;
 mod access;
 mod bench;
 mod bench_kinds;
+mod busy_ports;
 mod call;
 mod carriers;
 mod channel;

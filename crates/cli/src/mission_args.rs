@@ -7,7 +7,7 @@ use anyhow::bail;
 use deckwatch_carrier::carriers::{self, CarrierRef};
 use deckwatch_meter::pacing::Extent;
 use deckwatch_meter::result::LeftOut;
-use deckwatch_scenario::mission::{DurationText, Mission, Overrides};
+use deckwatch_scenario::mission::{DurationText, EmulationChoice, Mission, Overrides};
 use deckwatch_testbed::{Emulation, NetworkSpec, preset, preset_names};
 
 #[derive(clap::Args)]
@@ -19,9 +19,10 @@ pub(crate) struct MissionArgs {
     variant: Option<String>,
     #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}, or a network file", preset_names()))]
     network: Option<NetworkSpec>,
-    /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
-    #[arg(long, value_name = "KIND", value_parser = emulation)]
-    emulation: Option<Emulation>,
+    /// Carry its frames by shapers of the kernel, by a relay that gives each frame its time, or by `auto`: a relay where
+    /// the mission needs one
+    #[arg(long, value_name = "KIND", value_parser = emulation_choice)]
+    emulation: Option<EmulationChoice>,
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}, those of `deckwatch carriers`, or `all`", carriers::built_in_names()))]
     carriers: Option<Vec<String>>,
     /// Search this folder too for carriers in other languages
@@ -106,7 +107,9 @@ impl MissionArgs {
         carriers::find_in(&self.adapters);
         let mission = Mission::load(&self.file, variant)?;
         let network = self.network.as_ref().unwrap_or(&mission.network);
-        if network.layout.is_some() && self.emulation == Some(Emulation::Shaper) {
+        if network.layout.is_some()
+            && self.emulation == Some(EmulationChoice::Named(Emulation::Shaper))
+        {
             bail!("Only a relay carries a network file. Leave `--emulation` out.");
         }
         let by_count = self.count.map(|messages| Extent::Count { messages });
@@ -166,6 +169,14 @@ pub(crate) fn emulation(name: &str) -> anyhow::Result<Emulation> {
     let all = [Emulation::Shaper, Emulation::Relay];
     let found = all.into_iter().find(|one| one.name() == name);
     found.ok_or_else(|| anyhow::anyhow!("Write shaper or relay."))
+}
+
+/// Parses the name of an emulation, or `auto`.
+fn emulation_choice(name: &str) -> anyhow::Result<EmulationChoice> {
+    let found = EmulationChoice::ALL
+        .into_iter()
+        .find(|one| one.name() == name);
+    found.ok_or_else(|| anyhow::anyhow!("Write shaper, relay or auto."))
 }
 
 /// Returns a network by its name, or by the path of its file.

@@ -7,10 +7,10 @@ use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::LateBudget;
 use deckwatch_meter::statistics::{Asked, InBursts, LateShare, allowed_share};
 use deckwatch_os::schedule::affinity;
-use deckwatch_testbed::Fidelity;
+use deckwatch_testbed::{Emulation, Fidelity};
 use serde::Serialize;
 
-use crate::mission::{Host, Location, Mission, REAL_NETWORK};
+use crate::mission::{Host, Location, Mission, REAL_NETWORK, choose};
 use crate::privilege::{self, Privilege};
 use crate::reach::Reach;
 use crate::room::Room;
@@ -227,6 +227,14 @@ fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
 
 fn notes(mission: &Mission) -> Vec<String> {
     let mut notes = absent_processors(mission);
+    if mission.auto_emulation && mission.emulates() {
+        let (emulation, why) = choose(mission);
+        let chosen = match emulation {
+            Emulation::Shaper => "Shapers of the kernel carry",
+            Emulation::Relay => "A relay carries",
+        };
+        notes.push(format!("{chosen} the frames (emulation auto): {why}."));
+    }
     for flow in &mission.flows {
         let period = 1.0 / flow.arrivals.rate_hz();
         if flow.deadline.as_secs_f64() > LONG_DEADLINE_PERIODS * period {

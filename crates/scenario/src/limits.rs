@@ -132,3 +132,11 @@ pub const INSTALL_RATE_MIN_BYTES_PER_S: u64 = 100_000;
 /// Time that a run waits for the first relation of its hosts' clocks over the network: several windows of exchanges.
 /// Without it the pipe relates them.
 pub const NETWORK_CLOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Transmission times of a full packet below which a deadline is judged too kindly by shapers of the kernel, which pass a
+/// frame at once while they have credit.
+pub const RELAY_DEADLINE_TRANSMISSIONS: f64 = 10.0;
+
+/// Frames a second that a relay carries on each machine that runs a mission: a third of what one with two processors
+/// does.
+pub const RELAY_FRAMES_PER_S_MAX: f64 = 20_000.0;

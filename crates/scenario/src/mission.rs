@@ -1,6 +1,7 @@
 //! Mission files: reads them, validates them against the published schema, cross-checks them, and makes a [`Mission`].
 
 mod checks;
+mod emulation;
 pub(crate) mod fault;
 mod file;
 pub(crate) mod listed;
@@ -22,11 +23,12 @@ use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_load::{Pace, Pattern, Protocol, StressPlan};
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, LeftOut, Published};
-use deckwatch_testbed::{Emulation, NetworkSpec};
+use deckwatch_testbed::NetworkSpec;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub use emulation::{EmulationChoice, choose};
 pub use fault::{Fault, Faults};
 pub use schema::schema;
 pub use text::{BudgetText, DurationText, NotUnderstood};
@@ -53,6 +55,8 @@ pub struct Mission {
     pub published: Option<Published>,
     /// The network between the hosts.
     pub network: NetworkSpec,
+    /// Whether what carries its frames is chosen by the mission ([`choose`]).
+    pub auto_emulation: bool,
     /// The hosts, in the file's order.
     pub hosts: Vec<Host>,
     /// The loads that keep the hosts and their links busy.
@@ -242,7 +246,7 @@ pub struct Overrides {
     /// Another network.
     pub network: Option<NetworkSpec>,
     /// Other means to carry the frames of the network.
-    pub emulation: Option<Emulation>,
+    pub emulation: Option<EmulationChoice>,
     /// Other carriers, for all flows.
     pub carriers: Option<Vec<CarrierRef>>,
     /// The carriers that are left out of `carriers`, if the run may leave out others.
@@ -345,12 +349,14 @@ impl Mission {
             );
         }
         faults.finish().map_err(malformed)?;
-        Ok(Self {
+        let mut mission = Self {
             variant: variant.map(str::to_owned),
             variants,
             text,
             ..mission
-        })
+        };
+        mission.settle_emulation();
+        Ok(mission)
     }
 
     /// Returns its name, with that of the chosen variant.
@@ -417,8 +423,14 @@ impl Mission {
         if let Some(network) = &overrides.network {
             self.network.clone_from(network);
         }
+        self.auto_emulation = match overrides.emulation {
+            Some(choice) => choice == EmulationChoice::Auto,
+            None => self.auto_emulation,
+        };
         // Only a relay carries the frames of a layout.
-        if let (Some(emulation), None) = (overrides.emulation, &self.network.layout) {
+        if let (Some(EmulationChoice::Named(emulation)), None) =
+            (overrides.emulation, &self.network.layout)
+        {
             self.network.emulation = emulation;
         }
         self.left_out.clone_from(&overrides.left_out);
@@ -435,7 +447,15 @@ impl Mission {
                 *seed = first.wrapping_add(index);
             }
         }
+        self.settle_emulation();
         self
+    }
+
+    /// Chooses what carries the frames, if that is left open.
+    fn settle_emulation(&mut self) {
+        if self.auto_emulation {
+            (self.network.emulation, _) = choose(self);
+        }
     }
 }
 

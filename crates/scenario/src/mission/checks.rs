@@ -100,6 +100,10 @@ pub(super) fn mission(
             late: printed.late.clone(),
         }),
         network,
+        auto_emulation: {
+            let wish = file.network.emulation.as_ref().map(Spanned::get_ref);
+            wish == Some(&file::Emulation::Auto)
+        },
         hosts,
         loads,
         flows,
@@ -253,7 +257,8 @@ impl<'m> Checks<'m> {
             burst_bytes: value(&wish.burst_bytes).unwrap_or(named.burst_bytes),
             queue_frames: value(&wish.queue_frames).unwrap_or(named.queue_frames),
             emulation: match emulation.map(Spanned::get_ref) {
-                None => named.emulation,
+                // What the mission leaves open is chosen when all of it is known.
+                None | Some(file::Emulation::Auto) => named.emulation,
                 Some(file::Emulation::Shaper) => Emulation::Shaper,
                 Some(file::Emulation::Relay) => Emulation::Relay,
             },

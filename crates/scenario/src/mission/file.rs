@@ -448,4 +448,7 @@ pub(crate) enum Emulation {
     Shaper,
     /// A relay: each frame takes its time on each line, and waits for the one before it
     Relay,
+    /// A relay where a deadline is below ten transmission times or flows differ in priority, up to 20,000 frames a
+    /// second; shapers else
+    Auto,
 }

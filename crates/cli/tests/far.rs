@@ -1,6 +1,7 @@
 //! Missions on far hosts: reached by commands of this machine, in namespaces with a network and a clock of their own.
 //! Far hosts that die, stop or lie end a run by itself, with the reason, and leave nothing behind.
 
+mod adapters;
 mod hosts;
 mod installed;
 mod measured;
@@ -100,7 +101,7 @@ fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
     let clock = &document.provenance.clock;
     assert!(!clock.shared, "{clock:?}");
     let error_ns = clock.latency_error_ns.expect("a bound");
-    // Kernel stamps over the network, not the pipe, related them; between two windows they may drift.
+    // Kernel stamps over the network, not the pipe, related them.
     assert!(error_ns < 10_000_000, "{error_ns}");
     let assumed_ns = clock.latency_assumed_ns.expect("estimated");
     assert!(assumed_ns <= error_ns, "{clock:?}");

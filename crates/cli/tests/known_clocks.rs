@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::watched::Failure;
 
-const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
+pub(super) const DECKWATCH: &str = env!("CARGO_BIN_EXE_deckwatch");
 
 /// By how much the far CLOCK_MONOTONIC is ahead.
 const AHEAD_NS: i64 = 500_000_000_000_000;
@@ -39,7 +39,7 @@ impl Found {
     }
 }
 
-struct Ended(Child);
+pub(super) struct Ended(pub(super) Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -48,11 +48,11 @@ impl Drop for Ended {
     }
 }
 
-fn namespace(host: &Host) -> &str {
+pub(super) fn namespace(host: &Host) -> &str {
     host.namespace_name().expect("a namespace")
 }
 
-fn started(host: &Host, words: &[&str]) -> (Ended, BufReader<ChildStdout>) {
+pub(super) fn started(host: &Host, words: &[&str]) -> (Ended, BufReader<ChildStdout>) {
     let mut child = Command::new("ip")
         .args(["netns", "exec", namespace(host)])
         .args(words)
@@ -64,7 +64,7 @@ fn started(host: &Host, words: &[&str]) -> (Ended, BufReader<ChildStdout>) {
     (Ended(child), output)
 }
 
-fn line(output: &mut BufReader<ChildStdout>) -> Option<Value> {
+pub(super) fn line(output: &mut BufReader<ChildStdout>) -> Option<Value> {
     let mut line = String::new();
     output.read_line(&mut line).expect("readable");
     serde_json::from_str(&line).ok()

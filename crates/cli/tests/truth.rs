@@ -5,6 +5,8 @@
 //! This is a test program of its own, because other tests at the same time would make messages late.
 
 mod known_clocks;
+mod relayed;
+mod second_instruments;
 mod watched;
 mod ways;
 
@@ -601,4 +603,23 @@ fn a_known_offset_is_found_within_1_us_whatever_the_load_of_one_direction() {
     on_emulated_hosts(|| known_clocks::check(0.0));
     on_emulated_hosts(|| known_clocks::check(0.5));
     on_emulated_hosts(|| known_clocks::check(0.9));
+}
+
+#[test]
+fn times_on_a_long_link_are_those_of_the_link_and_of_irtt() {
+    if !second_instruments::is_absent("irtt") {
+        on_emulated_hosts(second_instruments::check_delay);
+    }
+}
+
+#[test]
+fn throughput_on_a_slow_link_is_that_of_the_link_and_of_nuttcp() {
+    if !second_instruments::is_absent("nuttcp") {
+        on_emulated_hosts(second_instruments::check_rate);
+    }
+}
+
+#[test]
+fn messages_that_wait_in_the_queue_of_a_relay_are_blamed_on_the_network() {
+    on_emulated_hosts(relayed::check);
 }

@@ -1,16 +1,26 @@
 //! `cargo xtask mutants`: changes the code that judges, one place at a time, and shows which changes no test notices.
 //!
-//! cargo-mutants makes the changes and runs the tests. This command chooses the files (`xtask/mutants.toml`), keeps
-//! what was caught so that an interrupted run goes on, and compares the survivors with the listed ones: each needs a
-//! reason. The counts of the last run of each file go to `xtask/mutants-last.toml`, and so does the number of mutants
-//! that were not tried.
+//! cargo-mutants lists the changes. Most of them are put into [one build](together), and the tests run once for each;
+//! cargo-mutants builds and tests the others one by one. This command chooses the files (`xtask/mutants.toml`), keeps
+//! what became of each mutant so that an interrupted run goes on, and compares the survivors with the listed ones: each
+//! needs a reason. The counts of the last run of each file go to `xtask/mutants-last.toml`, and so does the number of
+//! mutants that were not tried.
+
+mod ledger;
+mod together;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+
+use ledger::{Ledger, Outcome};
+use together::Mutant;
+use trial::Trial;
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -91,9 +101,12 @@ const fn one() -> usize {
 struct Last {
     date: String,
     commit: String,
-    /// Mutants that a test notices. A run that goes on counts the earlier ones that do not compile here too.
+    /// Mutants that a test notices.
     caught: usize,
     survived: usize,
+    /// Mutants with which the tests do not end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    timed_out: usize,
     /// Mutants that do not compile.
     unviable: usize,
     /// Mutants that were not tried.
@@ -111,7 +124,7 @@ const fn is_zero(count: &usize) -> bool {
 
 impl Last {
     const fn tried(&self) -> usize {
-        self.caught + self.survived + self.unviable
+        self.caught + self.survived + self.timed_out + self.unviable
     }
 }
 
@@ -157,6 +170,12 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;
+    for (file, last) in last.iter().filter(|(_, last)| last.timed_out > 0) {
+        eprintln!(
+            "{file}: the tests did not end with {} mutants",
+            last.timed_out
+        );
+    }
     for (file, last) in last.iter().filter(|(_, last)| last.not_run > 0) {
         eprintln!("{file}: {} mutants were not tried", last.not_run);
     }
@@ -183,6 +202,7 @@ fn last_of(root: &Path) -> Result<BTreeMap<String, Last>> {
 struct Outcomes {
     caught: Vec<String>,
     survived: Vec<String>,
+    timed_out: Vec<String>,
     unviable: Vec<String>,
     /// All mutants of the chosen files.
     all: Vec<String>,
@@ -191,27 +211,90 @@ struct Outcomes {
 impl Outcomes {
     /// Returns true if every mutant of the chosen files was tried.
     const fn is_whole(&self) -> bool {
-        self.caught.len() + self.survived.len() + self.unviable.len() >= self.all.len()
+        let ended = self.caught.len() + self.survived.len() + self.unviable.len();
+        ended + self.timed_out.len() >= self.all.len()
+    }
+
+    fn of(mutants: &[Mutant], ledger: &Ledger) -> Self {
+        let mut outcomes = Self::default();
+        for mutant in mutants {
+            let Some(name) = without_place(&mutant.name) else {
+                continue;
+            };
+            match ledger.of(&mutant.name) {
+                Some(Outcome::Caught) => outcomes.caught.push(name.clone()),
+                Some(Outcome::Survived) => outcomes.survived.push(name.clone()),
+                Some(Outcome::Slow | Outcome::TimedOut) => outcomes.timed_out.push(name.clone()),
+                Some(Outcome::Unviable) => outcomes.unviable.push(name.clone()),
+                Some(Outcome::Apart) | None => {}
+            }
+            outcomes.all.push(name);
+        }
+        outcomes
     }
 }
 
 fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcomes> {
+    let minutes = wish.minutes.map(u64::from);
+    let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let output = root.join("target/mutants").join(name);
     if wish.is_fresh {
         let _ = std::fs::remove_dir_all(&output); // Absent before the first run.
     }
     std::fs::create_dir_all(&output)?;
+    let mut ledger = Ledger::open(&output.join("outcomes.txt"))?;
     let mut listing = Command::new("cargo");
-    listing.args(["mutants", "--list"]).current_dir(root);
-    choose(&mut listing, name, scope, wish);
+    listing.args(["mutants", "--list", "--json"]);
+    choose(listing.current_dir(root), name, scope, wish);
     let listed = listing.output().context("cannot start cargo mutants")?;
-    let listed = String::from_utf8(listed.stdout)?;
-    let all: Vec<String> = listed.lines().filter_map(without_place).collect();
-    let files: BTreeSet<&str> = all.iter().map(|mutant| file_of(mutant)).collect();
-    let status = command(root, &output, name, scope, wish)
+    let mutants: Vec<Mutant> = serde_json::from_slice(&listed.stdout)
+        .with_context(|| String::from_utf8_lossy(&listed.stderr).into_owned())?;
+    Trial::build(root, name, scope, &mutants, &mut ledger)?.run(&mut ledger, end)?;
+    let is_left = |mutant: &Mutant| is_left(&ledger, mutant);
+    let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+    if mutants.iter().any(is_left) && left.is_none_or(|left| left > LEFT_MIN) {
+        one_by_one(
+            root,
+            &output,
+            (name, scope, wish),
+            &mutants,
+            &mut ledger,
+            left,
+        )?;
+    }
+    Ok(Outcomes::of(&mutants, &ledger))
+}
+
+/// Returns true if a mutant must be tried alone.
+fn is_left(ledger: &Ledger, mutant: &Mutant) -> bool {
+    matches!(
+        ledger.of(&mutant.name),
+        None | Some(Outcome::Slow | Outcome::Apart)
+    )
+}
+
+/// A run of cargo-mutants that is shorter tries nothing: first it tests the tree without a mutant.
+const LEFT_MIN: Duration = Duration::from_secs(60);
+
+/// Has cargo-mutants try the mutants that are left.
+fn one_by_one(
+    root: &Path,
+    output: &Path,
+    (name, scope, wish): (&str, &Scope, &Wish),
+    mutants: &[Mutant],
+    ledger: &mut Ledger,
+    left: Option<Duration>,
+) -> Result<()> {
+    let folder = output.join("mutants.out");
+    let _ = std::fs::remove_dir_all(&folder); // Absent before the first run.
+    std::fs::create_dir_all(&folder)?;
+    let known = mutants.iter().filter(|mutant| !is_left(ledger, mutant));
+    let known: Vec<&str> = known.map(|mutant| mutant.name.as_str()).collect();
+    std::fs::write(folder.join("previously_caught.txt"), known.join("\n"))?;
+    let status = command(root, output, (name, scope, wish), left)
         .status()
         .context("cannot start cargo mutants")?;
-    // 2 and 3: some survived, some ran out of time. 124: `timeout` has ended it. 1: so has Ctrl-C, or it could not begin.
+    // 2 and 3: some survived, some ran out of time. 124: `timeout` has ended it.
     match status.code() {
         Some(0 | 2 | 3) => {}
         Some(124) => {
@@ -222,42 +305,36 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
             output.display()
         ),
     }
-    let folder = output.join("mutants.out");
-    let read = |file: &str| -> Vec<String> {
+    for (file, outcome) in [
+        ("caught.txt", Outcome::Caught),
+        ("missed.txt", Outcome::Survived),
+        ("timeout.txt", Outcome::TimedOut),
+        ("unviable.txt", Outcome::Unviable),
+    ] {
         let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
-        let mutants = text.lines().filter_map(without_place);
-        // What earlier runs caught may belong to other files than the chosen ones.
-        mutants
-            .filter(|mutant| files.contains(file_of(mutant)))
-            .collect()
-    };
-    // A mutant that never ends is noticed.
-    let caught = [
-        read("caught.txt"),
-        read("timeout.txt"),
-        read("previously_caught.txt"),
-    ]
-    .concat();
-    let (survived, unviable) = (read("missed.txt"), read("unviable.txt"));
-    Ok(Outcomes {
-        caught,
-        survived,
-        unviable,
-        all,
-    })
+        for mutant in text.lines() {
+            ledger.note(mutant, outcome)?;
+        }
+    }
+    Ok(())
 }
 
-fn command(root: &Path, output: &Path, name: &str, scope: &Scope, wish: &Wish) -> Command {
-    let mut command = match wish.minutes {
-        Some(minutes) => {
+fn command(
+    root: &Path,
+    output: &Path,
+    (name, scope, wish): (&str, &Scope, &Wish),
+    left: Option<Duration>,
+) -> Command {
+    let mut command = match left {
+        Some(left) => {
             let mut command = Command::new("timeout");
-            command.args(["--signal=INT", &format!("{minutes}m"), "cargo"]);
+            command.args(["--signal=INT", &left.as_secs().to_string(), "cargo"]);
             command
         }
         None => Command::new("cargo"),
     };
     command.args(["mutants", "--iterate", "--jobs", "1", "--colors", "never"]);
-    command.args(["--cap-lints", "true", "--minimum-test-timeout", "20"]);
+    command.args(["--cap-lints", "true", "--minimum-test-timeout", "30"]);
     command.arg("--output").arg(output);
     choose(&mut command, name, scope, wish);
     // The build gets the choice of test programs too, or it would build all of them.
@@ -369,6 +446,7 @@ fn sums(outcomes: &Outcomes) -> BTreeMap<String, Last> {
     add(&outcomes.all, |last| &mut last.not_run);
     add(&outcomes.caught, |last| &mut last.caught);
     add(&outcomes.survived, |last| &mut last.survived);
+    add(&outcomes.timed_out, |last| &mut last.timed_out);
     add(&outcomes.unviable, |last| &mut last.unviable);
     for last in files.values_mut() {
         last.not_run = last.not_run.saturating_sub(last.tried());
@@ -397,6 +475,7 @@ mod tests {
         Outcomes {
             caught: owned(caught),
             survived: owned(survived),
+            timed_out: Vec::new(),
             unviable: Vec::new(),
             all: owned(&[caught, survived].concat()),
         }

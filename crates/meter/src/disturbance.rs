@@ -280,6 +280,13 @@ pub(crate) mod tests {
             }),
             ["stolen-cpu"]
         );
+        assert!(
+            kinds(&Disturbance {
+                processor_pressure: Some(ms(4_000)),
+                ..run.clone()
+            })
+            .is_empty()
+        );
         assert_eq!(
             kinds(&Disturbance {
                 processor_pressure: Some(ms(4_001)),

@@ -289,6 +289,8 @@ mod tests {
         assert_eq!((values["p50_ns"], values["p99_ns"]), (500.0, 990.0));
         assert!(!values.contains_key("p99.9_ns"));
         assert!(time_values(&[]).is_empty());
+        let one = time_values(&[5]);
+        assert_eq!((one["mean_ns"], one.get("jitter_ns")), (5.0, None));
     }
 
     #[test]
@@ -320,6 +322,43 @@ mod tests {
             .map(|point| (point.x, point.y))
             .collect();
         assert_eq!(points, [(0.0, 1.0), (10.0, 3.0)]);
+    }
+
+    #[test]
+    fn the_ratio_of_a_value_is_that_of_its_runs() {
+        let mut measurement: Measurement = serde_json::from_value(serde_json::json!({
+            "system": "one", "case": "high", "factors": {}, "values": {}, "samples": 1, "histogram": []
+        }))
+        .expect("a measurement");
+        assert_eq!(measurement.ratio("p50"), None);
+        let runs = vec![3.0, 1.0, 2.0];
+        measurement.runs.insert("p50".to_owned(), runs.clone());
+        assert_eq!(measurement.ratio("p50"), Ratio::of(runs));
+        assert_eq!(
+            measurement.ratio("p50").map(|ratio| ratio.median),
+            Some(2.0)
+        );
+    }
+
+    #[test]
+    fn a_document_reads_back_as_it_was_saved() {
+        let document: ExperimentDocument = serde_json::from_value(serde_json::json!({
+            "schema_version": 2, "experiment": "costs", "title": "t", "source": "s",
+            "provenance": {
+                "command": [], "version": "1", "profile": "debug", "started_at": "now", "duration_s": 1.5,
+                "mission_path": "", "mission_text": "", "machine": {}, "disturbance": {},
+                "clock": { "shared": true, "note": "", "conversion_error_ns": 0 }
+            },
+            "condition": "one processor", "parameters": {}, "measurements": [], "figures": [],
+            "skipped": [], "warnings": []
+        }))
+        .expect("a document");
+        let name = format!("deckwatch-meter-experiment-{}.json", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        document.save(&path).expect("saved");
+        let found = ExperimentDocument::load(&path);
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(found.expect("loaded"), document);
     }
 
     #[test]

@@ -221,6 +221,8 @@ mod tests {
         write_log(&path, &head(), &samples(100)).expect("written");
         let text = std::fs::read(&path).expect("read");
         std::fs::remove_file(&path).expect("removed");
+        let words = String::from_utf8_lossy(&text);
+        assert!(words.contains("not in any histogram: 2]"), "{words}");
         let mut found = Vec::new();
         for entry in IntervalLogIterator::new(&text) {
             if let LogEntry::Interval(interval) = entry.expect("a sound line") {

@@ -1,6 +1,7 @@
 //! Blame of synthetic samples, for which the right layer is known.
 
 mod calls;
+mod lost;
 
 use super::*;
 
@@ -340,6 +341,18 @@ fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_ne
         ..second
     };
     assert_eq!(ms(&split(&[first, blocked], 1)), [1, 0, 102, 1, 0, 0, 1]);
+    let never_returned = Sample {
+        returned_ns: NO_STAMP,
+        ..second
+    };
+    let unstamped = Sample {
+        kernel_transmit_ns: NO_STAMP,
+        ..first
+    };
+    // It is not known when the kernel had it, or whether the first was in flight.
+    for samples in [[first, never_returned], [unstamped, second]] {
+        assert_eq!(ms(&split(&samples, 1)), [1, 0, 102, 1, 0, 0, 1]);
+    }
     // A message that never left behind one that took long is charged the same way.
     assert_eq!(never_left(first, second, 50 * MS), Layer::Network);
 }
@@ -455,25 +468,6 @@ fn lost_messages_are_blamed_on_the_layer_after_their_furthest_stamp() {
             layer
         );
     }
-}
-
-#[test]
-fn a_message_lost_while_the_consumer_is_busy_is_the_applications() {
-    let busy = Sample {
-        handled_ns: NO_STAMP,
-        ..prompt(1)
-    };
-    let lost = Sample {
-        received_ns: NO_STAMP,
-        handled_ns: NO_STAMP,
-        ..prompt(2)
-    };
-    let samples = [prompt(0), busy, lost];
-    let splitter_calls = calls(RAW, samples.iter());
-    assert_eq!(
-        Splitter::new(RAW, &samples, &splitter_calls).lost_in(&lost, 50 * MS),
-        Layer::Application
-    );
 }
 
 #[test]

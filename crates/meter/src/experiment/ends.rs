@@ -83,6 +83,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_difference_names_its_end_and_an_end_as_asked_has_none() {
+        let as_asked = EndNote {
+            end: "client".to_owned(),
+            ..EndNote::default()
+        };
+        assert_eq!(as_asked.difference(), None);
+        let other = EndNote {
+            differs: Some("it has SCHED_OTHER".to_owned()),
+            ..as_asked
+        };
+        let words = "the client: it has SCHED_OTHER";
+        assert_eq!(other.difference().as_deref(), Some(words));
+    }
+
+    #[test]
     fn the_state_of_the_machine_is_a_sentence_with_units_and_counts() {
         let state = MachineState {
             when: "before".to_owned(),

@@ -154,6 +154,18 @@ mod tests {
     }
 
     #[test]
+    fn a_widened_interval_has_the_rank_of_the_independent_values_as_a_share() {
+        // Successive values are on one side 56 times of 61 and change it 5 times: the correlation is 51 / 62, and the
+        // 62 values are worth 62 * 11 / 113 = 6. Their lower end is the first of 6, at 1 / 7: the ninth of 62.
+        let values: Vec<f64> = (0..62)
+            .map(|index| f64::from(index / 11 % 2 * 100 + index))
+            .collect();
+        let found = median_interval(&values).expect("six are enough");
+        assert_eq!((found.lower, found.upper), (8.0, 142.0));
+        assert!(found.is_widened);
+    }
+
+    #[test]
     fn intervals_miss_the_true_median_in_at_most_one_case_of_twenty() {
         const RUNS: usize = 4_000;
         let mut random = Pcg64::new(11, 3);

@@ -381,6 +381,20 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_level_may_be_added_and_a_little_where_the_level_is_small() {
+        let allowed = Quantity::ALL.map(|one| (one.word(), one.allowed(1e9), one.allowed(10.0)));
+        assert_eq!(
+            allowed,
+            [
+                ("memory", 2e7, 1_048_576.0),
+                ("descriptors", 2.0, 2.0),
+                ("threads", 1.0, 1.0),
+                ("p99", 5e8, 1e6)
+            ]
+        );
+    }
+
+    #[test]
     fn few_points_prove_nothing_and_are_told() {
         let short = SoakSeries::new(
             "names",
@@ -416,6 +430,15 @@ mod tests {
             "{:?}",
             found.reasons
         );
+        let steady_calls = series("names", Quantity::P99, |at| 1e6 + (at * 7.0) % 11.0);
+        let leak = series("names", Quantity::Memory, |at| 8e6 + at * 1e5);
+        let others = soak(
+            vec![steady_calls, leak, series(MACHINE, Quantity::P99, slower)],
+            Vec::new(),
+        );
+        let kinds: Vec<VerdictKind> = others.series.iter().map(|one| one.verdict).collect();
+        let expected = [VerdictKind::Pass, VerdictKind::Fail, VerdictKind::Unproven];
+        assert_eq!(kinds, expected, "a slower machine leaks nothing");
         let control = &found.series[1];
         assert_eq!(control.verdict, VerdictKind::Unproven, "it is a control");
     }

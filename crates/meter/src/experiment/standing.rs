@@ -275,9 +275,41 @@ mod tests {
         assert_eq!(nine().against(AtMost(1.07)), (Open, Some(12)));
         assert_eq!(nine().against(AtLeast(1.03)), (Open, Some(12)));
         assert_eq!(nine().against(AtMost(1.05)), (Open, None));
+        // The halves differ: 0.03 towards a bound above the median, 0.01 towards one below it.
+        let skewed = Ratio {
+            lower: Some(1.04),
+            ..nine()
+        };
+        assert_eq!(skewed.against(AtMost(1.07)), (Open, Some(12)));
+        assert_eq!(skewed.against(AtLeast(1.046)), (Open, Some(48)));
         let four = Ratio::of(vec![1.0, 1.1, 1.0, 1.1]).expect("four");
         assert_eq!(four.against(AtMost(9.0)), (Open, Some(2)));
         assert!(!four.is_widened);
+    }
+
+    #[test]
+    fn verdicts_and_bounds_have_words() {
+        use TargetVerdict::{Met, Missed, Open};
+        let words = |verdict, rounds_more| {
+            let standing = Standing {
+                measure: String::new(),
+                condition: String::new(),
+                ours: None,
+                target: String::new(),
+                peers: Vec::new(),
+                verdict,
+                reason: None,
+                rounds_more,
+            };
+            standing.verdict_words()
+        };
+        assert_eq!(words(Some(Met), None), "met");
+        assert_eq!(words(Some(Missed), None), "MISSED");
+        assert_eq!(words(Some(Open), Some(12)), "open: 12 rounds more");
+        assert_eq!(words(Some(Open), None), "open");
+        assert_eq!(words(None, None), "-");
+        assert_eq!(AtMost(1.05).words(), "at most 1.05");
+        assert_eq!(AtLeast(2.0).words(), "at least 2.00");
     }
 
     #[test]

@@ -116,13 +116,31 @@ mod tests {
     #[test]
     fn a_disturbance_is_seen_from_an_eighth_of_the_slack_on() {
         // The slack is 46 ms, its eighth 5.75 ms.
-        for (ms, found) in [(5, (1, AskedBy::Deadline)), (6, (7, AskedBy::Disturbance))] {
+        let eighth_ns = 5_750_000;
+        for (ns, found) in [
+            (eighth_ns, (1, AskedBy::Deadline)),
+            (eighth_ns + 1, (7, AskedBy::Disturbance)),
+        ] {
             let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
             for sample in &mut samples[400..407] {
-                hold_up(sample, Layer::Network, ms * MS);
+                hold_up(sample, Layer::Network, ns);
             }
-            assert_eq!(asked_by(&terms(50, None), &samples), found, "{ms} ms");
+            assert_eq!(asked_by(&terms(50, None), &samples), found, "{ns} ns");
         }
+    }
+
+    #[test]
+    fn the_slack_begins_at_the_median_and_not_at_the_shortest_latency() {
+        let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+        for sample in &mut samples[..2] {
+            sample.received_ns = sample.due_ns + MS;
+        }
+        // An eighth of 49 ms beyond 1 ms, but not an eighth of 46 ms beyond 4 ms.
+        for sample in &mut samples[400..407] {
+            hold_up(sample, Layer::Network, 4 * MS);
+        }
+        let found = asked_by(&terms(50, None), &samples);
+        assert_eq!(found, (1, AskedBy::Deadline));
     }
 
     #[test]

@@ -459,6 +459,39 @@ fn percentiles_are_those_that_the_sample_supports() {
             ["max", "min", "p50", "p90", "p95"]
         );
         assert_eq!(result.latency_ns["p50"], 4_000_000);
+        assert_eq!(
+            result.latency_intervals_ns["p50"],
+            Interval {
+                lower: 4_000_000,
+                upper: Some(4_000_000)
+            }
+        );
+        assert_eq!(result.latency_intervals_ns.len(), 3);
+    });
+}
+
+#[test]
+fn the_layers_of_late_messages_are_the_means_over_them() {
+    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+    hold_up(&mut samples[3], Layer::Network, 48 * MS);
+    hold_up(&mut samples[9], Layer::Network, 58 * MS);
+    at("SONAR", &mut samples, |result| {
+        let layers: Vec<(&str, u64)> = (result.late_layers_ns.iter())
+            .map(|(layer, ns)| (layer.as_str(), *ns))
+            .collect();
+        assert_eq!(
+            layers,
+            [
+                ("network", 54_000_000),
+                ("sender", 1_000_000),
+                ("stack", 1_000_000),
+                ("wake-up", 1_000_000)
+            ]
+        );
+    });
+    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+    at("SONAR", &mut samples, |result| {
+        assert!(result.late_layers_ns.is_empty(), "none is late");
     });
 }
 

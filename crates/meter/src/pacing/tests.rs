@@ -291,6 +291,69 @@ fn unsound_extents_are_refused_by_name() {
 }
 
 #[test]
+fn a_schedule_at_its_limits_can_be_kept_and_one_beyond_them_cannot() {
+    let every = |period| Arrivals::Periodic { period };
+    let count = |messages| Extent::Count { messages };
+    let day = Duration::from_secs(24 * 3600);
+    let longest = Schedule {
+        offset: 30 * day,
+        warm_up: 0,
+        ..schedule(every(30 * day), count(1))
+    };
+    assert_eq!(longest.check(), Ok(()));
+    let later = Schedule {
+        offset: 30 * day + Duration::from_nanos(1),
+        ..longest.clone()
+    };
+    assert_eq!(later.check(), Err(ScheduleError::TooLong));
+    let longer = Schedule {
+        extent: count(2),
+        ..longest
+    };
+    assert_eq!(longer.check(), Err(ScheduleError::TooLong));
+    // Three messages of the warm-up count too.
+    assert_eq!(schedule(every(ms(1)), count((1 << 28) - 3)).check(), Ok(()));
+    assert_refused(
+        every(ms(1)),
+        count((1 << 28) - 2),
+        ScheduleError::TooManyMessages,
+    );
+}
+
+#[test]
+fn rates_and_expected_messages_are_those_of_the_process() {
+    let half = ms(500);
+    let poisson = Arrivals::Poisson {
+        mean_period: half,
+        seed: 1,
+    };
+    let bursts = Arrivals::Bursts {
+        period: half,
+        size: 3,
+        gap: ms(1),
+    };
+    let all = [Arrivals::Periodic { period: half }, poisson, bursts];
+    let found = all.each_ref().map(|one| {
+        let stalls = [0, 500, 501].map(|stall| one.messages_within(ms(stall)));
+        (one.name(), one.rate_hz(), stalls)
+    });
+    assert_eq!(
+        found,
+        [
+            ("periodic", 2.0, [1, 1, 2]),
+            ("poisson", 2.0, [1, 1, 2]),
+            ("bursts", 6.0, [1, 3, 6])
+        ]
+    );
+    // The first judged message, 8 in the 4 s after it, and 3 of the warm-up.
+    let extent = Extent::Duration {
+        duration: ms(4_000),
+    };
+    let [_, poisson, _] = all;
+    assert_eq!(schedule(poisson, extent).expected_messages(), 12.0);
+}
+
+#[test]
 fn the_drain_is_ten_deadlines_but_at_least_a_second() {
     assert_eq!(drain(Duration::from_millis(50)), Duration::from_secs(1));
     assert_eq!(

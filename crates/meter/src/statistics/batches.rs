@@ -136,6 +136,10 @@ mod tests {
     #[test]
     fn few_values_have_the_interval_of_student_or_none() {
         assert_eq!(mean_interval(&[5.0]), None);
+        // t(1) is 12.706, the standard error 1.
+        let two = mean_interval(&[1.0, 3.0]).expect("two");
+        assert!((two.high - 14.706).abs() < 1e-3, "{two:?}");
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
         let found = mean_interval(&[1.0, 2.0, 3.0]).expect("three");
         // t(2) is 4.303, the standard error 0.577.
         assert!((found.high - 4.484).abs() < 1e-3, "{found:?}");

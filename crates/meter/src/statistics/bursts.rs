@@ -216,6 +216,51 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_within_or_beyond_where_the_bounds_say_so() {
+        for (late, burst) in [(40.0, 1), (40.0, 3), (7.0, 10)] {
+            let bursts = InBursts {
+                late,
+                count: 1_000.0,
+                burst,
+            };
+            let (lower, upper) = bursts.bounds();
+            assert!(bursts.is_beyond(lower * 0.999_999));
+            assert!(!bursts.is_beyond(lower * 1.000_001));
+            assert!(bursts.is_within(upper * 1.000_001));
+            assert!(!bursts.is_within(upper * 0.999_999));
+            // At the lower bound, as many late messages have a probability of 5%.
+            assert!((bursts.chance_at(lower) - 0.05).abs() < 1e-9);
+            let kinds = [lower * 0.9, (lower + upper) / 2.0, upper * 1.1];
+            assert_eq!(
+                kinds.map(|share| bursts.kind(share)),
+                [VerdictKind::Fail, VerdictKind::Unproven, VerdictKind::Pass]
+            );
+        }
+        // 2 c - 1 of very many, c of none: the weight lies between them.
+        let weight = |late| {
+            InBursts {
+                late,
+                count: 1e6,
+                burst: 3,
+            }
+            .weight()
+        };
+        assert_eq!(weight(0.0), 3.0);
+        assert!((weight(2.75 * 3.0) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_longest_burst_is_the_last_that_holds_and_at_most_all_messages() {
+        let ten = none_late(10, 1);
+        for last in 1..=10 {
+            assert_eq!(ten.longest(|one| one.burst <= last), Some(last));
+        }
+        assert_eq!(ten.longest(|_| true), Some(10));
+        assert_eq!(ten.longest(|_| false), None);
+        assert_eq!(none_late(0, 1).longest(|_| true), Some(1));
+    }
+
+    #[test]
     fn longer_bursts_widen_both_bounds() {
         for late in [0.0, 1.0, 7.0, 40.0, 300.0] {
             let mut before = (1.0, 0.0);

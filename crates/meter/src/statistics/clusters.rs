@@ -237,6 +237,81 @@ mod tests {
         assert_eq!(clustering(50, &(0..50).collect::<Vec<_>>()), None);
     }
 
+    fn is_cluster(count: u64, late: &[u64]) -> bool {
+        clustering(count, late).is_some()
+    }
+
+    #[test]
+    fn two_in_one_of_twenty_batches_cluster_and_in_one_of_forty_of_three_sizes_do_not() {
+        // The smallest sample that has 20 batches of two.
+        assert!(is_cluster(40, &[2, 3]) && !is_cluster(39, &[2, 3]));
+        // 20 batches alone: a pair in one of them has a probability of 3.6%, and the dispersion one of 1.9%.
+        assert!(is_cluster(70, &[4, 5]));
+        // 20, 40 and 80 batches share the level: 5% / 3. The pair in one of 40 has a probability of 1.9%.
+        assert!(!is_cluster(160, &[4, 6]));
+    }
+
+    #[test]
+    fn dispersion_and_pairs_must_both_be_improbable() {
+        // Chi-squared with 19 degrees of freedom exceeds 30.893 in 4.1%, with 20 in 5.7%; the pairs have 2.7%.
+        let near = [
+            13, 14, 15, 26, 28, 39, 42, 50, 52, 55, 57, 58, 59, 60, 61, 62,
+        ];
+        assert!(is_cluster(63, &near));
+        // The dispersion has 2.8%, the pair 19%.
+        assert!(!is_cluster(69, &[1, 2, 33, 48]));
+    }
+
+    #[test]
+    fn the_effect_and_the_effective_number_are_those_of_the_strictest_batches() {
+        // Ten in a row: the dispersion over 20 batches is 191.919, and the ratio of Student's t squared 0.906575.
+        let found = clustering(1_000, &(500..510).collect::<Vec<_>>()).expect("ten in a row");
+        assert_eq!(found.batches, 20);
+        assert!((found.design_effect - 10.101_010).abs() < 1e-6);
+        assert!(
+            (found.effective_count - 89.750_905).abs() < 1e-5,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn pairs_have_the_probability_of_a_poisson_number() {
+        // Three pairs, where 3 * 4 / 99 are expected; one pair, where 2.5 / 69 are.
+        let three = chance_of_pairs(100, &[0, 1, 2], 20);
+        assert!((three - 0.000_271_097_825).abs() < 1e-12, "{three}");
+        let one = chance_of_pairs(70, &[4, 5], 20);
+        assert!((one - 0.035_583_365_290).abs() < 1e-12, "{one}");
+        assert_eq!(chance_of_pairs(100, &[0, 50], 20), 1.0);
+    }
+
+    #[test]
+    fn the_ratio_of_students_t_is_that_of_tables_and_at_most_one() {
+        // 1.6604 and 1.7291.
+        assert!((student_ratio(100, 20) - 0.922_070).abs() < 1e-6);
+        assert_eq!(student_ratio(20, 100), 1.0);
+        assert_eq!(student_ratio(1, 20), 1.0);
+    }
+
+    #[test]
+    fn a_position_is_in_the_last_batch_that_begins_at_or_before_it() {
+        let begins = |count: u64, batches: u64, batch: u64| {
+            (u128::from(batch) * u128::from(count) / u128::from(batches)) as u64
+        };
+        for (count, batches) in [(10, 3), (103, 20), (103, 40), (40, 20)] {
+            for position in 0..count {
+                let last = (0..batches).rfind(|&batch| begins(count, batches, batch) <= position);
+                assert_eq!(Some(batch_of(count, batches, position)), last, "{position}");
+            }
+        }
+        // Products beyond 64 bits.
+        let (count, batches) = (u64::MAX, 1 << 20);
+        for batch in [1, 7, (1 << 20) - 1] {
+            let first = begins(count, batches, batch);
+            assert_eq!(batch_of(count, batches, first), batch);
+            assert_eq!(batch_of(count, batches, first - 1), batch - 1);
+        }
+    }
+
     #[test]
     fn dispersion_is_the_sum_over_all_batches() {
         let (count, late) = (103_u64, [0_u64, 5, 6, 7, 51, 102]);

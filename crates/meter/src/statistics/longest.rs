@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn the_extremal_index_is_that_of_the_paper() {
+        // By equation 6: 2 * (4 * 2 + 87)^2 / (5 * (4 * 2 * 1 + 87 * 86)).
+        let index = extremal_index_of(&[3, 3, 3, 3, 88]);
+        assert!((index - 18_050.0 / 37_450.0).abs() < 1e-12, "{index}");
+        assert_eq!(extremal_index_of(&[1, 2, 1]), 1.0);
+        assert_eq!(extremal_index_of(&[]), 1.0);
+    }
+
+    #[test]
     fn three_estimators_of_the_extremal_index_agree_on_a_markov_chain() {
         let mut random = Random::new(11);
         for burst in [3_u64, 10, 30] {

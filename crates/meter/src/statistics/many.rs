@@ -38,6 +38,7 @@ mod tests {
     fn one_test_needs_no_correction() {
         assert_eq!(fails(&[0.049], 1), [true]);
         assert_eq!(fails(&[0.051], 1), [false]);
+        assert_eq!(fails(&[1.0 - CONFIDENCE], 1), [true]);
         assert!(fails(&[], 17).is_empty());
     }
 

@@ -254,6 +254,54 @@ mod tests {
     }
 
     #[test]
+    fn the_samples_beyond_are_those_of_the_binomial_distribution() {
+        // Of five: at most two beyond nine tenths in 0.9%, three in 8.1%; and five in 59%.
+        assert_eq!(samples_beyond(5, 1.0, 0.9), (Some(2), None));
+        assert_eq!(samples_beyond(5, 1.0, 0.1), (None, Some(3)));
+        assert_eq!(samples_beyond(1_000, 1.0, 0.1), (Some(84), Some(117)));
+        // Samples that are worth a half or a quarter each (by the incomplete beta function of another program).
+        assert_eq!(samples_beyond(1_000, 0.5, 0.1), (Some(77), Some(124)));
+        assert_eq!(samples_beyond(400, 0.25, 0.5), (Some(165), Some(235)));
+    }
+
+    #[test]
+    fn samples_that_equal_the_percentile_or_are_below_it_do_not_cluster_beyond_it() {
+        // A tenth is above, one in ten messages; the others are in a long run of low ones and one of equal ones.
+        let values: Vec<i64> = (0..1_000)
+            .map(|index| match index {
+                _ if index % 10 == 9 => 1_000 + index / 10,
+                ..500 => 7,
+                _ => 8,
+            })
+            .collect();
+        let p90 = percentiles(&values, 0)[1];
+        // At most 84 of 1,000 are beyond in 4.9% of samples, so the end has 84 above it.
+        assert_eq!((p90.value, p90.upper), (8, Some(1_015)));
+    }
+
+    #[test]
+    fn clustered_excesses_reach_further_to_both_sides() {
+        // Ranks, of which the highest twentieth is spread or in a row.
+        let spread: Vec<i64> = (0..2_000)
+            .map(|index| {
+                if index % 20 == 19 {
+                    1_900 + index / 20
+                } else {
+                    index - index / 20
+                }
+            })
+            .collect();
+        let mut clustered = spread.clone();
+        clustered.sort_unstable();
+        let ends = |values: &[i64]| {
+            let p95 = percentiles(values, 0)[2];
+            (p95.lower, p95.upper.unwrap_or(i64::MAX))
+        };
+        let (near, far) = (ends(&spread), ends(&clustered));
+        assert!(far.0 < near.0 && far.1 > near.1, "{near:?}, {far:?}");
+    }
+
+    #[test]
     fn clustered_excesses_widen_the_interval() {
         let spread: Vec<i64> = (0..2_000)
             .map(|index| {

@@ -201,6 +201,13 @@ mod tests {
     }
 
     #[test]
+    fn a_first_denominator_of_zero_does_not_end_the_fraction() {
+        // I_x(1, 3) is 1 - (1 - x)^3, and the factor in front of the fraction 3 x (1 - x)^3.
+        let fraction = beta_fraction(1.0, 3.0, 0.5);
+        assert_close(fraction, 0.875 / 0.187_5, 1e-9);
+    }
+
+    #[test]
     fn bounds_cover_in_at_least_19_of_20_binomial_outcomes() {
         // Computed exactly by summing the binomial distribution: an exact bound never covers less than its confidence.
         let n = 60_u32;

@@ -160,6 +160,69 @@ mod tests {
     }
 
     #[test]
+    fn the_table_has_each_mission_once() {
+        let all = Edge::all();
+        // Three budgets, three lengths, ten processes, 1 and 17 destinations.
+        assert_eq!(all.len(), 3 * 3 * 10 * 2);
+        for (index, edge) in all.iter().enumerate() {
+            assert!(!all[..index].contains(edge), "{edge:?}");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_the_number_that_one_table_in_ten_thousand_exceeds() {
+        let of = |runs, pass, fail| Wrong {
+            runs,
+            pass,
+            fail,
+            ..Wrong::default()
+        };
+        // Of a hundred runs, 15 or more are wrong with a probability of 0.000136, and 16 or more with 0.000037.
+        for (runs, limit) in [(0, 0), (1, 1), (3, 3), (20, 6), (100, 15), (300, 31)] {
+            assert_eq!(of(runs, 0, 0).limit(), limit, "{runs} runs");
+        }
+        assert!(of(100, 15, 15).is_sound());
+        assert!(!of(100, 16, 0).is_sound());
+        assert!(!of(100, 0, 16).is_sound());
+    }
+
+    #[test]
+    fn where_all_messages_may_be_late_and_are_each_run_passes() {
+        let edge = Edge {
+            process: Process::Independent,
+            budget: LateBudget { late: 1, of: 1 },
+            messages: 100,
+            destinations: 2,
+        };
+        let expected = Wrong {
+            runs: 3,
+            pass: 3,
+            pass_if_independent: 3,
+            ..Wrong::default()
+        };
+        assert_eq!(edge.simulate(3, &mut Random::new(1)), expected);
+    }
+
+    #[test]
+    fn independent_messages_at_the_edge_have_few_wrong_verdicts_by_both_rules() {
+        let edge = Edge {
+            process: Process::Independent,
+            budget: LateBudget { late: 1, of: 20 },
+            messages: 1_000,
+            destinations: 1,
+        };
+        let wrong = edge.simulate(200, &mut Random::new(2_026));
+        let few = 1..=wrong.limit();
+        let all = [
+            wrong.pass,
+            wrong.fail,
+            wrong.pass_if_independent,
+            wrong.fail_if_independent,
+        ];
+        assert!(all.iter().all(|wrong| few.contains(wrong)), "{wrong:?}");
+    }
+
+    #[test]
     fn at_the_edge_wrong_verdicts_come_in_at_most_5_percent_of_runs() {
         let processes = [
             Process::Independent,

@@ -144,3 +144,13 @@ fn a_burst_in_the_run_counts_even_if_none_is_asked_for() {
         share.in_bursts().longest(|one| one.is_within(0.000_3))
     );
 }
+
+#[test]
+fn where_all_late_messages_are_excused_no_burst_of_them_is_left() {
+    let late: Vec<u64> = (500..507).collect();
+    let share = LateShare::new(100_000, &late, Asked::by_mission(2));
+    assert_eq!((share.without(6).late, share.without(6).assumed), (1, 7));
+    let none = share.without(9);
+    assert_eq!((none.late, none.assumed), (0, 2));
+    assert_eq!(none.rate.upper, exact_bounds(0.0, 50_000.0).1);
+}

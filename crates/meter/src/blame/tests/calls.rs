@@ -144,3 +144,71 @@ fn a_call_ends_where_its_message_leaves_or_at_the_channel_or_with_its_reply() {
         ]
     );
 }
+
+#[test]
+fn a_call_whose_return_has_no_stamp_is_charged_only_if_it_is_the_last_and_others_returned() {
+    let unreturned = |sample: Sample| Sample {
+        returned_ns: NO_STAMP,
+        ..sample
+    };
+    // In the middle: the supplier was free afterwards.
+    let mut last = prompt(2);
+    hold_up(&mut last, Layer::Sender, 7 * MS);
+    let samples = [prompt(0), unreturned(prompt(1)), last];
+    assert_eq!(ms(&split(&samples, 2)), [8, 0, 1, 1, 0, 1, 0]);
+    // Where no return is stamped, it is not known whether a call lasted.
+    let lost = |sample: Sample| Sample {
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..unreturned(sample)
+    };
+    let unsent = Sample {
+        sent_ns: NO_STAMP,
+        kernel_transmit_ns: NO_STAMP,
+        ..lost(prompt(2))
+    };
+    let samples = [unreturned(prompt(0)), lost(prompt(1)), unsent];
+    let calls = calls(RAW, samples.iter());
+    let splitter = Splitter::new(RAW, &samples, &calls);
+    assert_eq!(splitter.lost_in(&unsent, 50 * MS), Layer::Sender);
+}
+
+#[test]
+fn a_send_held_up_by_a_call_that_waited_for_the_consumer_is_charged_to_the_consumer() {
+    // The first message is unread from 3 to 200 ms, and the call for the second blocks from 51 to 202 ms.
+    let mut first = prompt(0);
+    hold_up(&mut first, Layer::WakeUp, 196 * MS);
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Stack, 150 * MS);
+    let mut third = prompt(2);
+    hold_up(&mut third, Layer::Sender, 102 * MS);
+    let parts = split(&[first, second, third], 2);
+    assert_eq!(parts.of(Layer::Stack), 0);
+    assert!(parts.of(Layer::WakeUp) >= 102 * MS, "{parts:?}");
+}
+
+#[test]
+fn a_call_that_is_under_way_is_in_the_layer_after_its_last_stamp() {
+    let in_flight = |road: Road, sample: Sample, other: Sample| {
+        let seen = Seen::of([sample, other].iter());
+        crate::blame::split::in_flight(road, &sample, &seen)
+    };
+    let handled = prompt(0);
+    let left = Sample {
+        reply_transmit_ns: 5 * MS,
+        ..handled
+    };
+    let back = Sample {
+        reply_receive_ns: 6 * MS,
+        ..left
+    };
+    let road = Road::MIDDLEWARE;
+    assert_eq!(in_flight(road, handled, back), Layer::Middleware);
+    assert_eq!(in_flight(road, left, back), Layer::Network);
+    assert_eq!(in_flight(road, back, back), Layer::Sender);
+    assert_eq!(in_flight(Road::CHANNEL, back, back), Layer::Channel);
+    // No other message has the stamp either.
+    assert_eq!(in_flight(road, handled, handled), Layer::Unknown);
+    assert_eq!(in_flight(road, left, handled), Layer::Unknown);
+}

@@ -268,6 +268,19 @@ fn an_invalid_run_says_what_to_do_next() {
         ..Disturbance::default()
     };
     assert!(remedies(&late, &terms(), &stolen).contains("hypervisor"));
+    let alike = Disturbance {
+        throttled: seconds(2),
+        ..stolen.clone()
+    };
+    assert!(remedies(&late, &terms(), &alike).contains("hypervisor"));
+    for (taken_ms, word) in [(1_999, "hypervisor"), (2_000, "Stop burner")] {
+        let both = Disturbance {
+            taken: vec![taken(None, taken_ms)],
+            ..stolen.clone()
+        };
+        let remedy = remedies(&late, &terms(), &both);
+        assert!(remedy.contains(word), "{taken_ms} ms: {remedy}");
+    }
     let throttled = Disturbance {
         stolen: seconds(1),
         throttled: seconds(2),
@@ -311,6 +324,7 @@ fn latencies_of_two_clocks_carry_their_bound_and_are_comparable_with_longer_dead
     let mut judged = |clock_error| {
         let disturbance = Disturbance {
             clock_error,
+            clock_assumed: Some(Duration::from_millis(2)),
             ..Disturbance::default()
         };
         let flow = judge(
@@ -322,9 +336,11 @@ fn latencies_of_two_clocks_carry_their_bound_and_are_comparable_with_longer_dead
     };
     let one_clock = judged(Duration::ZERO);
     assert_eq!(one_clock.clock_error_ns, None);
+    assert_eq!(one_clock.clock_assumed_ns, None);
     assert!(one_clock.is_comparable(1));
     let two_clocks = judged(Duration::from_millis(3));
     assert_eq!(two_clocks.clock_error_ns, Some(3_000_000));
+    assert_eq!(two_clocks.clock_assumed_ns, Some(2_000_000));
     assert!(two_clocks.is_comparable(3_000_001));
     assert!(!two_clocks.is_comparable(3_000_000));
 }

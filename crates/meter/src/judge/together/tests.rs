@@ -164,3 +164,66 @@ fn a_destination_that_lost_its_consumer_fails_though_one_burst_proves_nothing() 
         flow.verdict
     );
 }
+
+#[test]
+fn a_death_counts_only_where_more_messages_were_late_than_the_budget_allows() {
+    let budget = LateBudget { late: 3, of: 100 };
+    for (lost, kind) in [(6, VerdictKind::Unproven), (7, VerdictKind::Fail)] {
+        let mut all: Vec<Vec<Sample>> = vec![(0..200).map(prompt).collect()];
+        for sample in &mut all[0][..lost] {
+            sample.received_ns = crate::sample::NO_STAMP;
+        }
+        let terms = Terms {
+            budget,
+            ..terms(None)
+        };
+        let mut flow = flow_of(0, judge_all(&mut all, &terms));
+        flow.budget = budget;
+        assert_eq!(flow.verdict.kind, VerdictKind::Unproven);
+        fail_after_death(&mut flow, None, "consumer at H0");
+        assert_eq!(flow.verdict.kind, kind, "{lost} of 200, 6 are allowed");
+    }
+}
+
+#[test]
+fn one_destination_or_all_can_be_made_invalid() {
+    let reason = InvalidReason::LoadMissed {
+        load: "none came".to_owned(),
+    };
+    let invalid = VerdictKind::Invalid;
+    let before = kinds(&judged(&[0, 0]))[0];
+    for (destination, expected) in [
+        (Some(0), [invalid, before]),
+        (Some(1), [before, invalid]),
+        (None, [invalid, invalid]),
+    ] {
+        let mut flow = flow_of(0, judged(&[0, 0]));
+        invalidate(&mut flow, destination, &reason);
+        let found: Vec<VerdictKind> = (flow.destinations.iter())
+            .map(|one| one.verdict.kind)
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(flow.verdict.kind, invalid);
+        assert_eq!(flow.verdict.remedies, [reason.remedy()]);
+    }
+}
+
+#[test]
+fn handlers_of_flows_with_a_better_verdict_are_named_once() {
+    let mut flows = [flow_of(0, judged(&[0])), flow_of(1, judged(&[FAR]))];
+    flows[0].destinations[0].handler = Some(crate::result::HandlerResult {
+        worst_case_ns: 2_000_000,
+        executions: 1_000,
+        exceeded: 3,
+        longest_ns: 5_000_000,
+        late_behind: 0,
+    });
+    let run = crate::judge::worst_of_flows(&flows);
+    assert_eq!(run.kind, VerdictKind::Fail);
+    let starts: Vec<bool> = ["F1 over udp: ", "F0 over udp: The handler at H0 "]
+        .iter()
+        .zip(&run.reasons)
+        .map(|(start, reason)| reason.starts_with(start))
+        .collect();
+    assert_eq!((starts, run.reasons.len()), (vec![true, true], 2));
+}

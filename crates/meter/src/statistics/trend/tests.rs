@@ -159,3 +159,46 @@ fn few_points_or_only_short_segments_have_no_trend() {
     let short: Vec<Vec<(f64, f64)>> = (0..20).map(|_| points(2)).collect();
     assert_eq!(Trend::of(&short), None);
 }
+
+#[test]
+fn many_short_segments_have_four_blocks_each() {
+    let segment = |at: u32| -> Vec<(f64, f64)> {
+        let points = (0..20).map(|n| f64::from(20 * at + n));
+        points.map(|at_s| (at_s, 0.5 * at_s)).collect()
+    };
+    let segments: Vec<Vec<(f64, f64)>> = (0..8).map(segment).collect();
+    let trend = Trend::of(&segments).expect("32 blocks of five points");
+    assert!((trend.slope() - 0.5).abs() < 1e-9, "{trend:?}");
+    // Of 32 blocks, eight levels and a slope.
+    assert_eq!(trend.freedom, 23.0);
+}
+
+#[test]
+fn blocks_that_are_all_equal_rise_by_nothing_for_certain() {
+    let level: Vec<(f64, f64)> = (0..60).map(|n| (f64::from(n), 7.0)).collect();
+    let trend = Trend::of(&[level]).expect("enough points");
+    assert_eq!((trend.slope(), trend.error), (0.0, 0.0));
+    let chances = [-0.1, 0.0, 0.1].map(|slope| trend.chance_at(slope));
+    assert_eq!(chances, [0.0, 1.0, 1.0]);
+}
+
+#[test]
+fn eight_blocks_are_enough_and_seven_are_not() {
+    // Blocks of three points; segments with fewer than three blocks are left out.
+    let of = |lengths: [u32; 4]| {
+        let segment = |length: u32| (0..length).map(|n| (f64::from(n), f64::from(n % 2)));
+        let segments = lengths.map(|length| segment(length).collect());
+        Trend::of(&segments)
+    };
+    assert!(of([14, 14, 6, 6]).is_some());
+    assert!(of([14, 11, 8, 7]).is_none());
+}
+
+#[test]
+fn the_ends_are_as_far_below_the_slope_as_above_it() {
+    let noise = (0..60).map(|n| (f64::from(n), f64::from(n * 7 % 11)));
+    let trend = Trend::of(&[noise.collect()]).expect("enough points");
+    let (low, high) = trend.ends(0.05);
+    assert!(low < trend.slope() && trend.slope() < high, "{low} {high}");
+    assert!((f64::midpoint(low, high) - trend.slope()).abs() < 1e-12);
+}

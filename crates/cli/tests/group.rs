@@ -125,6 +125,15 @@ impl Taken {
         }
     }
 
+    /// Waits for further numbers.
+    fn await_more(&mut self, count: usize) {
+        let (begun, before) = (Instant::now(), self.got.len());
+        while self.got.len() < before + count {
+            assert!(begun.elapsed() < PATIENCE, "no push returns");
+            self.drain();
+        }
+    }
+
     /// Waits for all numbers from 1.
     fn expect_all(&mut self, last: i32) {
         let begun = Instant::now();
@@ -255,18 +264,15 @@ fn backup_that_hangs_delays_a_push_and_is_whole_again_before_it_takes_over() {
     let streaming = stream(supply(&channel), Arc::clone(&stop));
     for _ in 0..HANGS {
         let primary = group.primary_with(2);
+        // The supplier has found this primary: it knows no time limit, and would wait for a member that hangs.
+        taken.await_more(100);
         let hung: Vec<_> = (0..3).filter(|place| *place != primary).collect();
         for &place in &hung {
             group.signal(place, Signal::STOP);
         }
         // Both are left out, and pushes go on.
         group.primary_among(|place| place == primary, 0);
-        let before = taken.got.len();
-        let begun = Instant::now();
-        while taken.got.len() < before + 100 {
-            assert!(begun.elapsed() < PATIENCE, "no push returns");
-            taken.drain();
-        }
+        taken.await_more(100);
         for &place in &hung {
             group.signal(place, Signal::CONT);
         }

@@ -11,13 +11,14 @@ use deckwatch_meter::experiment::{ExperimentDocument, MACHINE, Quantity, Soak};
 use deckwatch_meter::result::VerdictKind;
 use rustix::process::{Pid, Signal, kill_process};
 
-const SERVERS: [&str; 6] = [
+const SERVERS: [&str; 7] = [
     "names",
     "channel",
     "real-time channel",
     "object over TCP",
     "object over a unix socket",
     "object over shared memory",
+    "object over TLS",
 ];
 
 fn soak(folder: &Path, more: &[&str]) -> Command {

@@ -151,6 +151,7 @@ macro_rules! proxies {
 proxies! {
     cos::ProxyPushConsumerRef: "disconnect_push_consumer";
     cos::ProxyPushSupplierRef: "disconnect_push_supplier";
+    cos::ProxyPullSupplierRef: "disconnect_pull_supplier";
     rtec::ProxyPushConsumerRef: "disconnect_push_consumer", pushes_oneway = true;
     rtec::ProxyPushSupplierRef: "disconnect_push_supplier";
 }

@@ -31,6 +31,7 @@ use deckwatch_os::signal;
 pub use faults::FaultKind;
 
 use crate::laboratory::LaboratoryError;
+use crate::laboratory::certificates::Certificates;
 use channels::Accounts;
 use faults::Faults;
 use names::Bindings;
@@ -72,7 +73,7 @@ struct Scene {
     /// The control: round trips over plain TCP.
     machine: Server,
     bindings: Bindings,
-    accounts: [Accounts; 2],
+    accounts: [Accounts; 3],
     begin_ns: i64,
     seed: u64,
     /// No more load.
@@ -105,13 +106,13 @@ pub fn run(
     let work = Work::make()?;
     let servers: Result<Vec<Server>, _> = Kind::SERVERS
         .into_iter()
-        .map(|kind| Server::start(kind, setup, &work.0))
+        .map(|kind| Server::start(kind, setup, &work))
         .collect();
     let scene = Scene {
         servers: servers?,
         machine: Server::control(),
         bindings: Bindings::default(),
-        accounts: [Kind::Channel, Kind::RealTimeChannel].map(Accounts::new),
+        accounts: Accounts::all(),
         begin_ns: monotonic_ns(),
         seed: setup.seed,
         is_over: AtomicBool::new(false),
@@ -201,27 +202,46 @@ fn nanoseconds(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// A folder for sockets and stores, removed when this is dropped.
-struct Work(PathBuf);
+/// Sockets, stores, the access table and the certificates, removed when this is dropped.
+struct Work {
+    folder: PathBuf,
+    certificates: Certificates,
+}
 
 impl Work {
     fn make() -> Result<Self, LaboratoryError> {
         let name = format!("deckwatch-soak-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(|source| LaboratoryError::File {
-            path: path.clone(),
+        let work = Self {
+            certificates: Certificates::make()?,
+            folder: std::env::temp_dir().join(name),
+        };
+        let made = std::fs::create_dir_all(&work.folder)
+            .and_then(|()| std::fs::write(work.access(), ACCESS_TABLE));
+        made.map_err(|source| LaboratoryError::File {
+            path: work.folder.clone(),
             source,
         })?;
-        Ok(Self(path))
+        Ok(work)
+    }
+
+    fn access(&self) -> PathBuf {
+        self.folder.join("access.toml")
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
         // What cannot be removed lies in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// The clients of the soak may all that they do, and nothing else.
+const ACCESS_TABLE: &str = r#"
+[[allow]]
+who = ["127.0.0.0/8"]
+may = ["resolve", "bind", "supply", "consume", "observe"]
+"#;
 
 /// How often faults and processes are looked at.
 const TURN_NS: i64 = 50_000_000;

@@ -6,6 +6,10 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use deckwatch_cdr::Any;
+use deckwatch_event::client::{Connected, Proxy as _};
+use deckwatch_event::cos_event_channel_admin::{
+    ConsumerAdminRef, EventChannelRef, ProxyPullSupplierRef,
+};
 use deckwatch_meter::statistics::simulated::Random;
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 
@@ -16,11 +20,20 @@ use crate::events::channel::open;
 use crate::events::selection::Selection;
 use crate::events::status::report;
 use crate::events::subscription::{Next, Subscription};
-use crate::events::{Event, Received, Sink};
+use crate::events::{Event, Sink};
+use crate::limits::FAREWELL_TIMEOUT;
 
-/// The events of one channel.
+/// How a consumer gets its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Model {
+    Push,
+    Pull,
+}
+
+/// The events of one consumer of a channel.
 pub(super) struct Accounts {
     kind: Kind,
+    model: Model,
     /// Its supplier has ended.
     is_supplied: AtomicBool,
     account: Mutex<Account>,
@@ -84,9 +97,19 @@ impl Account {
 }
 
 impl Accounts {
-    pub(super) fn new(kind: Kind) -> Self {
+    /// Those of all consumers of the soak.
+    pub(super) fn all() -> [Self; 3] {
+        [
+            Self::new(Kind::Channel, Model::Push),
+            Self::new(Kind::RealTimeChannel, Model::Push),
+            Self::new(Kind::Channel, Model::Pull),
+        ]
+    }
+
+    fn new(kind: Kind, model: Model) -> Self {
         Self {
             kind,
+            model,
             is_supplied: AtomicBool::new(false),
             account: Mutex::default(),
         }
@@ -96,8 +119,25 @@ impl Accounts {
         self.kind == kind
     }
 
+    /// The channel's name.
     pub(super) fn name(&self) -> &'static str {
         self.kind.name()
+    }
+
+    /// The consumer, in words.
+    pub(super) fn consumer(&self) -> String {
+        match self.model {
+            Model::Push => self.name().to_owned(),
+            Model::Pull => format!("{}, pulled,", self.name()),
+        }
+    }
+
+    /// How many of the soak's own consumers its channel has.
+    pub(super) fn own_consumers(&self) -> u32 {
+        match self.kind {
+            Kind::Channel => 2,
+            _ => 1,
+        }
     }
 
     pub(super) fn account(&self) -> Account {
@@ -116,9 +156,9 @@ impl Accounts {
         locked(&self.account).consumers = None;
     }
 
-    /// The channel has the consumer of this soak, and none of those that died.
-    pub(super) fn has_one_consumer(&self) -> bool {
-        locked(&self.account).consumers == Some(1)
+    /// The channel has the consumers of this soak, and none of those that died.
+    pub(super) fn has_own_consumers(&self) -> bool {
+        locked(&self.account).consumers == Some(self.own_consumers())
     }
 
     fn is_settled(&self) -> bool {
@@ -128,16 +168,27 @@ impl Accounts {
     }
 }
 
-/// Starts a supplier and a consumer of each channel.
+/// Starts a supplier of each channel, and its consumers.
 pub(super) fn start<'s>(scope: &'s Scope<'s, '_>, scene: &'s Scene) {
     for accounts in &scene.accounts {
         let server = scene.server(accounts.kind);
-        scope.spawn(move || consume(scene, server, accounts));
-        scope.spawn(move || {
-            supply(scene, server, accounts);
-            accounts.is_supplied.store(true, Relaxed);
+        scope.spawn(move || match accounts.model {
+            Model::Push => consume(scene, server, accounts),
+            Model::Pull => pull(scene, server, accounts),
         });
     }
+    for kind in [Kind::Channel, Kind::RealTimeChannel] {
+        scope.spawn(move || {
+            supply(scene, scene.server(kind));
+            for accounts in of(scene, kind) {
+                accounts.is_supplied.store(true, Relaxed);
+            }
+        });
+    }
+}
+
+fn of(scene: &Scene, kind: Kind) -> impl Iterator<Item = &Accounts> {
+    scene.accounts.iter().filter(move |one| one.is_of(kind))
 }
 
 /// Waits until the consumers have what was pushed, bounded. What they have not got then is missing.
@@ -157,7 +208,7 @@ pub(super) fn drain(scene: &Scene) {
 }
 
 /// Pushes numbered events. The supplier lives for some seconds, and another one goes on.
-fn supply(scene: &Scene, server: &Server, accounts: &Accounts) {
+fn supply(scene: &Scene, server: &Server) {
     let mut random = Random::new(scene.seed ^ 0x7375 ^ server.kind as u64);
     let mut beat = Beat::new(PERIOD);
     let mut number = 0;
@@ -177,7 +228,7 @@ fn supply(scene: &Scene, server: &Server, accounts: &Accounts) {
         while monotonic_ns() < until_ns && !scene.is_over() {
             beat.wait();
             number += 1;
-            if push(server, accounts, &mut *sink, number).is_none() {
+            if push(scene, server, &mut *sink, number).is_none() {
                 rest();
                 break;
             }
@@ -188,14 +239,16 @@ fn supply(scene: &Scene, server: &Server, accounts: &Accounts) {
     }
 }
 
-fn push(server: &Server, accounts: &Accounts, sink: &mut dyn Sink, number: u64) -> Option<()> {
+fn push(scene: &Scene, server: &Server, sink: &mut dyn Sink, number: u64) -> Option<()> {
     let now_ns = monotonic_ns();
     let content = vec![number, now_ns.unsigned_abs()];
     let event = Event::of(Any::from_value(&content).ok()?);
     server.call("push", || sink.push(&event))?;
-    let mut account = locked(&accounts.account);
-    account.pushed += 1;
-    account.last_pushed = (number, now_ns);
+    for accounts in of(scene, server.kind) {
+        let mut account = locked(&accounts.account);
+        account.pushed += 1;
+        account.last_pushed = (number, now_ns);
+    }
     Some(())
 }
 
@@ -213,10 +266,15 @@ fn consume(scene: &Scene, server: &Server, accounts: &Accounts) {
             rest();
             continue;
         };
-        let mut report_ns = 0;
+        let mut reports = Reports::default();
         while !is_drained() {
             match subscription.next(LOOK) {
-                Ok(Next::Event(received)) => take(server, accounts, &received),
+                Ok(Next::Event(received)) => {
+                    let at_ns = received.at.monotonic_ns;
+                    if let Some(pushed_ns) = take(server, accounts, &received.event.data) {
+                        server.note_time(pushed_ns, at_ns);
+                    }
+                }
                 Ok(Next::Nothing) => {}
                 Ok(Next::Ended) => break,
                 Err(error) => {
@@ -227,31 +285,87 @@ fn consume(scene: &Scene, server: &Server, accounts: &Accounts) {
                     break;
                 }
             }
-            if monotonic_ns() >= report_ns {
-                report_ns = monotonic_ns() + nanoseconds(REPORTS);
-                let found = server.call("report", || report(&client.object));
-                if let Some(Some(found)) = found {
-                    let mut account = locked(&accounts.account);
-                    account.dropped.1 = found.dropped + found.failed;
-                    account.consumers = Some(found.consumers + found.pulling_consumers);
-                }
-            }
+            reports.take(server, accounts, &client);
         }
         drop(subscription);
         drop(client);
     }
 }
 
-fn take(server: &Server, accounts: &Accounts, received: &Received) {
-    let content = received.event.data.extract::<Vec<u64>>();
-    let Ok([number, at_ns]) = content.as_deref() else {
+/// Asks the channel for the events one by one. Its place is kept while the channel is down: a channel with a store has
+/// it again after a kill.
+fn pull(scene: &Scene, server: &Server, accounts: &Accounts) {
+    let is_drained = || scene.is_drained.load(Relaxed);
+    let mut beat = Beat::new(PERIOD);
+    while !is_drained() {
+        let connected = server.call("connect a consumer that pulls", || {
+            let client = Client::new(server)?;
+            Ok::<_, String>((connect_pull(&client)?, client))
+        });
+        let Some((proxy, client)) = connected else {
+            rest();
+            continue;
+        };
+        let mut reports = Reports::default();
+        while !is_drained() {
+            match server.call("try_pull", || proxy.try_pull()) {
+                Some((event, true)) => {
+                    // Its time is that of the beat, and tells nothing of the channel.
+                    let _ = take(server, accounts, &event);
+                }
+                Some((_, false)) => beat.wait(),
+                None if proxy.reference().non_existent() == Ok(true) => break,
+                None => rest(),
+            }
+            reports.take(server, accounts, &client);
+        }
+        drop(proxy);
+        drop(client);
+    }
+}
+
+fn connect_pull(client: &Client) -> Result<Connected<ProxyPullSupplierRef>, String> {
+    let channel = EventChannelRef::unchecked_narrow(client.object.clone());
+    let obtain = ConsumerAdminRef::obtain_pull_supplier;
+    let proxy = Connected::obtain(channel.for_consumers(), obtain, FAREWELL_TIMEOUT);
+    let proxy = proxy.map_err(|error| error.to_string())?;
+    let connected = proxy.connect_pull_consumer(None);
+    connected.map_err(|error| format!("{error:?}"))?;
+    Ok(proxy)
+}
+
+/// When a consumer asks the channel for its counts.
+#[derive(Default)]
+struct Reports {
+    due_ns: i64,
+}
+
+impl Reports {
+    fn take(&mut self, server: &Server, accounts: &Accounts, client: &Client) {
+        if monotonic_ns() < self.due_ns {
+            return;
+        }
+        self.due_ns = monotonic_ns() + nanoseconds(REPORTS);
+        let found = server.call("report", || report(&client.object));
+        if let Some(Some(found)) = found {
+            let mut account = locked(&accounts.account);
+            account.dropped.1 = found.dropped + found.failed;
+            account.consumers = Some(found.consumers + found.pulling_consumers);
+        }
+    }
+}
+
+/// Notes an event, and returns when it was pushed; `None` for one that was not.
+fn take(server: &Server, accounts: &Accounts, event: &Any) -> Option<i64> {
+    let content = event.extract::<Vec<u64>>();
+    let Ok([number, pushed_ns]) = content.as_deref() else {
         server.note_failure("an event has another content than any that was pushed".to_owned());
-        return;
+        return None;
     };
-    let at_ns = i64::try_from(*at_ns).unwrap_or(i64::MAX);
-    server.note_time(at_ns, received.at.monotonic_ns);
+    let pushed_ns = i64::try_from(*pushed_ns).unwrap_or(i64::MAX);
     let is_excused = |from_ns, until_ns| server.is_excused(from_ns, until_ns);
-    locked(&accounts.account).receive(*number, at_ns, is_excused);
+    locked(&accounts.account).receive(*number, pushed_ns, is_excused);
+    Some(pushed_ns)
 }
 
 /// How long a consumer waits for an event before it looks at something else.
@@ -292,11 +406,11 @@ mod tests {
 
     #[test]
     fn the_losses_of_all_lives_of_a_channel_are_added() {
-        let accounts = Accounts::new(Kind::Channel);
+        let accounts = Accounts::new(Kind::Channel, Model::Push);
         locked(&accounts.account).dropped.1 = 3;
         accounts.begin_life();
         locked(&accounts.account).dropped.1 = 4;
         assert_eq!(accounts.account().dropped(), 7);
-        assert!(!accounts.has_one_consumer());
+        assert!(!accounts.has_own_consumers());
     }
 }

@@ -130,7 +130,7 @@ impl Faults {
         scene.accounts.iter().for_each(Accounts::forget_consumers);
         let is_over = || monotonic_ns() >= until_ns || signal::ending().is_some();
         for account in &scene.accounts {
-            while !account.has_one_consumer() && !is_over() {
+            while !account.has_own_consumers() && !is_over() {
                 sleep_until(monotonic_ns() + super::TURN_NS);
             }
         }
@@ -142,9 +142,8 @@ impl Faults {
         let until_ns = at_ns - self.begin_ns + nanoseconds(due.lasts);
         match due.kind {
             FaultKind::Kill => {
-                if let Some(account) = scene.accounts.iter().find(|one| one.is_of(due.server)) {
-                    account.begin_life();
-                }
+                let of_it = scene.accounts.iter().filter(|one| one.is_of(due.server));
+                of_it.for_each(Accounts::begin_life);
                 server.kill_and_restart();
             }
             FaultKind::Stop if self.is_stopped(due.server) => return,
@@ -214,7 +213,10 @@ fn cut(server: &Server, number: usize) -> std::io::Result<()> {
     message.resize(if number.is_multiple_of(2) { 5 } else { 1_000 }, 0);
     match server.endpoint.strip_prefix("unix:") {
         Some(path) => UnixStream::connect(path)?.write_all(&message),
-        None => TcpStream::connect(&server.endpoint)?.write_all(&message),
+        None => {
+            let address = server.endpoint.trim_start_matches("tls:");
+            TcpStream::connect(address)?.write_all(&message)
+        }
     }
 }
 

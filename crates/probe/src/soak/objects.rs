@@ -16,7 +16,12 @@ use crate::laboratory::idl::deckwatch_bench::BenchRef;
 
 /// Starts a client of each object, and the control.
 pub(super) fn start<'s>(scope: &'s Scope<'s, '_>, scene: &'s Scene) {
-    for kind in [Kind::TcpObject, Kind::UnixObject, Kind::SharedObject] {
+    for kind in [
+        Kind::TcpObject,
+        Kind::UnixObject,
+        Kind::SharedObject,
+        Kind::TlsObject,
+    ] {
         scope.spawn(move || call_object(scene, scene.server(kind)));
     }
     scope.spawn(move || {
@@ -90,11 +95,13 @@ pub(super) struct Client {
 impl Client {
     /// A client of the object whose reference a server printed last.
     pub(super) fn new(server: &Server) -> Result<Self, String> {
-        let orb = Orb::builder()
+        let mut builder = Orb::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .round_trip_timeout(CALL_TIMEOUT)
-            .build()
-            .map_err(|error| error.to_string())?;
+            .round_trip_timeout(CALL_TIMEOUT);
+        if let Some(tls) = &server.tls {
+            builder = builder.tls(tls);
+        }
+        let orb = builder.build().map_err(|error| error.to_string())?;
         let object = orb.string_to_object(&server.reference());
         let object = object.map_err(|error| error.to_string())?;
         let object = object.ok_or_else(|| "the reference is nil".to_owned())?;

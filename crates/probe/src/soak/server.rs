@@ -4,18 +4,19 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deckwatch_meter::experiment::{MACHINE, Quantity};
+use deckwatch_orb::Tls;
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::namespace::{GroupSignal, Placement, signal_process_group};
 
-use super::SoakSetup;
-use crate::laboratory::LaboratoryError;
+use super::{SoakSetup, Work};
+use crate::laboratory::{LaboratoryError, certificates};
 use crate::limits::{END_PATIENCE, P99_SAMPLES_MIN, SOAK_WORDS_MAX};
 
 /// The servers of a soak.
@@ -27,18 +28,20 @@ pub(super) enum Kind {
     TcpObject,
     UnixObject,
     SharedObject,
+    TlsObject,
     /// The control, which is no server.
     Machine,
 }
 
 impl Kind {
-    pub(super) const SERVERS: [Self; 6] = [
+    pub(super) const SERVERS: [Self; 7] = [
         Self::Names,
         Self::Channel,
         Self::RealTimeChannel,
         Self::TcpObject,
         Self::UnixObject,
         Self::SharedObject,
+        Self::TlsObject,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -49,6 +52,7 @@ impl Kind {
             Self::TcpObject => "object over TCP",
             Self::UnixObject => "object over a unix socket",
             Self::SharedObject => "object over shared memory",
+            Self::TlsObject => "object over TLS",
             Self::Machine => MACHINE,
         }
     }
@@ -63,6 +67,8 @@ pub(super) struct Server {
     pub(super) kind: Kind,
     /// Where it listens: an endpoint of ours.
     pub(super) endpoint: String,
+    /// What its clients show over TLS.
+    pub(super) tls: Option<Tls>,
     command: Box<dyn Fn() -> Command + Send + Sync>,
     words: PathBuf,
     child: Mutex<Option<Child>>,
@@ -95,18 +101,24 @@ impl Server {
     pub(super) fn start(
         kind: Kind,
         setup: &SoakSetup,
-        work: &Path,
+        work: &Work,
     ) -> Result<Self, LaboratoryError> {
+        let folder = &work.folder;
         let endpoint = match kind {
-            Kind::UnixObject => format!("unix:{}", work.join("object.socket").display()),
-            Kind::SharedObject => format!("shm:{}", work.join("shared.socket").display()),
+            Kind::UnixObject => format!("unix:{}", folder.join("object.socket").display()),
+            Kind::SharedObject => format!("shm:{}", folder.join("shared.socket").display()),
+            Kind::TlsObject => format!("tls:127.0.0.1:{}", free_port()?),
             _ => format!("127.0.0.1:{}", free_port()?),
         };
-        let store = work.join(format!("{}.store", kind.name().replace(' ', "-")));
-        let words = format!("{}.log", kind.name().replace(' ', "-"));
+        let file = |kind_of_file: &str| format!("{}.{kind_of_file}", kind.name().replace(' ', "-"));
+        let (store, audit) = (folder.join(file("store")), folder.join(file("audit")));
+        let (access, certificates) = (work.access(), work.certificates.folder().to_owned());
         let mut server = Self::empty(kind);
         server.endpoint.clone_from(&endpoint);
-        server.words = setup.folder.join(words);
+        server.words = setup.folder.join(file("log"));
+        if kind == Kind::TlsObject {
+            server.tls = Some(certificates::load(&certificates)?);
+        }
         let program = setup.program.clone();
         server.command = Box::new(move || {
             let mut command = Command::new(&program);
@@ -118,6 +130,16 @@ impl Server {
                 }
                 _ => command.args(["laboratory-end", "orb-server"]),
             };
+            match kind {
+                Kind::Names | Kind::Channel | Kind::RealTimeChannel => {
+                    command.arg("--access").arg(&access);
+                    command.arg("--audit").arg(&audit);
+                }
+                Kind::TlsObject => {
+                    command.arg("--certificates").arg(&certificates);
+                }
+                _ => {}
+            }
             if kind == Kind::RealTimeChannel {
                 command.arg("--real-time");
             }
@@ -137,6 +159,7 @@ impl Server {
         Self {
             kind,
             endpoint: String::new(),
+            tls: None,
             command: Box::new(|| Command::new("")),
             words: PathBuf::new(),
             child: Mutex::default(),

@@ -4,6 +4,7 @@
 mod states;
 mod support;
 
+mod bounds;
 mod divided;
 mod dynamic;
 mod forms;

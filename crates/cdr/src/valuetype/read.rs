@@ -40,6 +40,16 @@ type Seen = (usize, Option<Arc<dyn ValueBase>>);
 #[derive(Debug, Default)]
 struct Joined(OnceCell<Box<(Vec<u8>, Joined)>>);
 
+impl Drop for Joined {
+    /// Drops one after the other: a list that drops its rest within itself needs stack for each.
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut kept) = next {
+            next = kept.1.0.take();
+        }
+    }
+}
+
 impl ReadValues {
     /// Whether a value in chunks is being read.
     pub(crate) fn are_in_chunks(&self) -> bool {

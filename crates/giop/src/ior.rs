@@ -196,3 +196,68 @@ impl<'a> Parse<'a> for Ior {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ByteOrder;
+    use crate::limits::{COMPONENTS_MAX, REFERENCE_TEXT_MAX};
+
+    const REFUSED: Option<DecodeFact> = Some(DecodeFact::ReferenceMalformed);
+
+    #[test]
+    fn reference_with_too_many_profiles_is_refused() {
+        let of = |count| {
+            let profile = IiopProfile::new("a", 1, b"key").to_tagged().expect("short");
+            let ior = Ior {
+                type_id: String::new(),
+                profiles: vec![profile; count],
+            };
+            let mut octets = Vec::new();
+            ior.write(&mut Writer::new(&mut octets)).expect("short");
+            let r = Reader::new(&octets, ByteOrder::NATIVE);
+            let facts = [
+                Ior::parse(&mut r.clone()).err(),
+                IorRef::parse(&mut r.clone()).err(),
+            ];
+            facts.map(|error| error.map(|error| error.fact))
+        };
+        assert_eq!(of(PROFILES_MAX), [None; 2]);
+        assert_eq!(of(PROFILES_MAX + 1), [REFUSED; 2]);
+    }
+
+    #[test]
+    fn profile_with_too_many_components_is_refused() {
+        let of = |count| {
+            let component = TaggedComponent {
+                tag: 7,
+                data: Vec::new(),
+            };
+            let profile = IiopProfile {
+                components: vec![component; count],
+                ..IiopProfile::new("a", 1, b"key")
+            };
+            let tagged = profile.to_tagged().expect("short");
+            let read = IiopProfile::from_octets(&tagged.data);
+            read.err().map(|error| error.fact)
+        };
+        assert_eq!(
+            (of(COMPONENTS_MAX), of(COMPONENTS_MAX + 1)),
+            (None, REFUSED)
+        );
+    }
+
+    #[test]
+    fn reference_with_too_long_a_text_is_refused() {
+        const SCHEME: &str = "IOR:";
+        let of = |digits| {
+            let text = SCHEME.to_owned() + &"0".repeat(digits);
+            text.parse::<Ior>().expect_err("zeros are no reference")
+        };
+        let read = of(REFERENCE_TEXT_MAX).fact;
+        assert!(matches!(read, ReferenceFact::Octets(_)), "{read:?}");
+        let end = SCHEME.len() + REFERENCE_TEXT_MAX;
+        let refused = ReferenceError::expected(end, "the end of the reference");
+        assert_eq!(of(REFERENCE_TEXT_MAX + 1), refused);
+    }
+}

@@ -164,3 +164,29 @@ impl fmt::Debug for DistributableThread {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RankedScheduler;
+
+    #[test]
+    fn threads_beyond_the_limit_are_refused_until_requests_of_others_have_ended() {
+        let threads = Threads::new(Arc::new(RankedScheduler::fixed_priority()));
+        let held = IdType::fresh();
+        assert_eq!(threads.enter(held), Ok(()));
+        for _ in 1..DISTRIBUTABLE_THREADS_MAX {
+            assert_eq!(threads.enter(IdType::fresh()), Ok(()));
+        }
+        let other = IdType::fresh();
+        let full = Err(raise::no_resources(own::TOO_MANY_THREADS));
+        assert_eq!(threads.enter(other), full);
+        // Another request of a thread that is known takes no place, and gives none back.
+        assert_eq!(threads.enter(held), Ok(()));
+        threads.leave(held);
+        assert_eq!(threads.enter(other), full);
+        threads.leave(held);
+        assert_eq!(threads.enter(other), Ok(()));
+        assert_eq!(threads.enter(held), full);
+    }
+}

@@ -105,6 +105,8 @@ impl LocalLane {
 
 #[cfg(test)]
 mod tests {
+    use deckwatch_cdr::DecodeFact;
+
     use super::*;
 
     #[test]
@@ -144,9 +146,6 @@ mod tests {
         assert_eq!(written.tag, 0x4457_0002);
         let read = LocalLane::list_from_octets(&written.data);
         assert_eq!(read.as_deref(), Ok(&lanes[..]));
-        let many = vec![lanes[0].clone(); LANE_ENDPOINTS_MAX + 1];
-        let written = LocalLane::list_to_component(&many).expect("short");
-        assert!(LocalLane::list_from_octets(&written.data).is_err());
     }
 
     #[test]
@@ -156,9 +155,24 @@ mod tests {
             port: 1,
             priority: 0,
         };
-        let many = vec![one; LANE_ENDPOINTS_MAX + 1];
-        let written = LaneEndpoint::list_to_component(&many).expect("short");
-        assert!(LaneEndpoint::list_from_octets(&written.data).is_err());
+        let local = LocalLane {
+            protocol: 7,
+            host: "a".to_owned(),
+            path: "b".to_owned(),
+            priority: 0,
+        };
+        let refused = Some(DecodeFact::ReferenceMalformed);
+        for (count, fact) in [
+            (LANE_ENDPOINTS_MAX, None),
+            (LANE_ENDPOINTS_MAX + 1, refused),
+        ] {
+            let written = LaneEndpoint::list_to_component(&vec![one.clone(); count]);
+            let read = LaneEndpoint::list_from_octets(&written.expect("short").data);
+            assert_eq!(read.err().map(|error| error.fact), fact);
+            let written = LocalLane::list_to_component(&vec![local.clone(); count]);
+            let read = LocalLane::list_from_octets(&written.expect("short").data);
+            assert_eq!(read.err().map(|error| error.fact), fact);
+        }
         assert!(LaneEndpoint::list_from_octets(&[1, 0, 0, 0, 9, 0, 0, 0]).is_err());
     }
 }

@@ -332,13 +332,29 @@ mod tests {
 
     #[test]
     fn a_list_that_is_longer_than_any_is_refused() {
-        let bands = [BandValue { low: 0, high: 1 }; BANDS_MAX + 1];
-        let fits = BandValue::list_to_policy(&bands[1..]).expect("short");
-        let read = BandValue::list_from_octets(&fits.value);
-        assert_eq!(read.map(|bands| bands.len()), Ok(BANDS_MAX));
-        let policy = BandValue::list_to_policy(&bands).expect("short");
-        let fact = BandValue::list_from_octets(&policy.value).map_err(|error| error.fact);
-        assert_eq!(fact, Err(DecodeFact::ReferenceMalformed));
+        const REFUSED: Option<DecodeFact> = Some(DecodeFact::ReferenceMalformed);
+        let bands = |count| {
+            let bands = vec![BandValue { low: 0, high: 1 }; count];
+            let policy = BandValue::list_to_policy(&bands).expect("short");
+            let read = BandValue::list_from_octets(&policy.value);
+            read.err().map(|error| error.fact)
+        };
+        assert_eq!((bands(BANDS_MAX), bands(BANDS_MAX + 1)), (None, REFUSED));
+        let protocols = |count| {
+            let policy = ProtocolValue::list_to_policy(&vec![ProtocolValue::Other(7); count]);
+            let read = ProtocolValue::list_from_octets(&policy.expect("short").value);
+            read.err().map(|error| error.fact)
+        };
+        let (fits, beyond) = (protocols(PROTOCOLS_MAX), protocols(PROTOCOLS_MAX + 1));
+        assert_eq!((fits, beyond), (None, REFUSED));
+        let policies = |count| {
+            let policy = ProtocolValue::list_to_policy(&[]).expect("short");
+            let component = policies_component(&vec![policy; count]).expect("short");
+            let read = parse_policies(&component.data);
+            read.err().map(|error| error.fact)
+        };
+        let (fits, beyond) = (policies(POLICIES_MAX), policies(POLICIES_MAX + 1));
+        assert_eq!((fits, beyond), (None, REFUSED));
         let claims = [1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0];
         assert!(BandValue::list_from_octets(&claims).is_err());
         assert!(parse_policies(&claims).is_err());

@@ -374,9 +374,56 @@ mod tests {
                 "{end}"
             );
         }
-        let many = vec![SecurityMechanism::default(); SECURITY_MECHANISMS_MAX + 1];
-        let many = SecurityMechanism::list_to_component(&many).unwrap();
-        assert!(SecurityMechanism::list_from_octets(&many.data).is_err());
+    }
+
+    /// What is wrong with a list of mechanisms that is encapsulated so.
+    fn fact(data: &[u8]) -> Option<DecodeFact> {
+        let read = SecurityMechanism::list_from_octets(data);
+        read.err().map(|error| error.fact)
+    }
+
+    #[test]
+    fn more_mechanisms_or_addresses_than_any_server_has_are_refused() {
+        let mechanisms = |count| {
+            let many = vec![SecurityMechanism::default(); count];
+            fact(&SecurityMechanism::list_to_component(&many).unwrap().data)
+        };
+        let addresses = |count| {
+            let mut one = ours();
+            if let MechanismTransport::Tls(tls) = &mut one.transport {
+                tls.addresses = vec![("a".to_owned(), 1); count];
+            }
+            fact(&SecurityMechanism::list_to_component(&[one]).unwrap().data)
+        };
+        // A plain mechanism with so many authorities and naming mechanisms, which are passed over.
+        let others = |authorities: usize, namings: usize| {
+            let data = encapsulation(|w| {
+                false.write(w)?;
+                w.write_count(1)?;
+                0_u16.write(w)?;
+                MechanismTransport::Plain.to_component()?.write(w)?;
+                [0_u16; 2].write(w)?;
+                w.write_octet_sequence(&[])?;
+                w.write_octet_sequence(&[])?;
+                [0_u16; 2].write(w)?;
+                w.write_count(authorities)?;
+                for _ in 0..authorities {
+                    w.write_u32(0)?;
+                    w.write_octet_sequence(&[])?;
+                }
+                w.write_count(namings)?;
+                (0..namings).try_for_each(|_| w.write_octet_sequence(&[]))?;
+                w.write_u32(0)
+            });
+            fact(&data.unwrap())
+        };
+        let refused = Some(DecodeFact::ReferenceMalformed);
+        let max = SECURITY_MECHANISMS_MAX;
+        assert_eq!((mechanisms(max), mechanisms(max + 1)), (None, refused));
+        let max = SECURITY_ADDRESSES_MAX;
+        assert_eq!((addresses(max), addresses(max + 1)), (None, refused));
+        assert_eq!(others(max, max), None);
+        assert_eq!((others(max + 1, 0), others(0, max + 1)), (refused, refused));
     }
 
     #[test]

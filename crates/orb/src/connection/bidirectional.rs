@@ -489,4 +489,20 @@ mod tests {
         assert!(over.expect(5).is_err());
         assert!(!over.is_awaited() && !over.is_open());
     }
+
+    #[test]
+    fn calls_that_a_peer_does_not_answer_leave_room_for_those_to_others() {
+        let silent = of_opener_at("a");
+        let max = u32::try_from(BIDIRECTIONAL_CALLS_MAX).unwrap();
+        for id in 0..max {
+            assert_eq!(silent.expect(id), Ok(()));
+        }
+        let full = Err(raise::no_resources(0, Completion::No));
+        assert_eq!(silent.expect(max), full);
+        assert_eq!(of_opener_at("b").expect(max), Ok(()));
+        // A call that has timed out gives its place back.
+        assert!(silent.forget(0).is_none());
+        assert_eq!(silent.expect(max), Ok(()));
+        assert_eq!(silent.expect(0), full);
+    }
 }

@@ -247,3 +247,58 @@ impl Routes {
         fitting.map_or_else(|inconsistent| inconsistent.policies, |()| &[])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_giop::ior::{IiopProfile, LaneEndpoint, alternate_address};
+
+    use super::*;
+    use crate::Orb;
+
+    /// How many addresses of a peer's reference with these profiles are used.
+    fn used(profiles: &[IiopProfile]) -> usize {
+        let orb = Orb::builder().build().unwrap();
+        let profiles = profiles.iter().map(IiopProfile::to_tagged);
+        let ior = Ior {
+            type_id: String::new(),
+            profiles: profiles.collect::<Result<_, _>>().unwrap(),
+        };
+        let routes = Routes::of(&ior, &orb.0.calls, Origin::Host, None).unwrap();
+        let real_time = routes.real_time.map_or(0, |said| said.addresses.len());
+        routes.plain.len() + real_time
+    }
+
+    #[test]
+    fn only_the_first_of_many_addresses_are_used() {
+        let of = |count: u16| {
+            let others = (1..count).map(|port| alternate_address("127.0.0.2", port).unwrap());
+            used(&[IiopProfile {
+                components: others.collect(),
+                ..IiopProfile::new("127.0.0.1", 1, b"key")
+            }])
+        };
+        let max = u16::try_from(TARGETS_MAX).unwrap();
+        assert_eq!([of(max - 1), of(max)], [TARGETS_MAX - 1, TARGETS_MAX]);
+        assert_eq!(of(200), TARGETS_MAX);
+    }
+
+    #[test]
+    fn only_the_first_of_many_lanes_are_used() {
+        let profile = |count: u16| {
+            let lane = |number| LaneEndpoint {
+                host: "127.0.0.1".to_owned(),
+                port: number,
+                priority: number.cast_signed(),
+            };
+            let lanes: Vec<_> = (1..=count).map(lane).collect();
+            IiopProfile {
+                components: vec![LaneEndpoint::list_to_component(&lanes).unwrap()],
+                ..IiopProfile::new("127.0.0.1", 1, b"key")
+            }
+        };
+        let max = u16::try_from(LANE_TARGETS_MAX).unwrap();
+        assert_eq!(used(&[profile(max)]), LANE_TARGETS_MAX);
+        assert_eq!(used(&[profile(max), profile(1)]), LANE_TARGETS_MAX);
+        assert_eq!(used(&[profile(max - 2), profile(1)]), LANE_TARGETS_MAX - 1);
+    }
+}

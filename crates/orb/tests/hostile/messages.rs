@@ -5,8 +5,14 @@ use std::net::TcpStream;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use crate::around::Around;
 use crate::support::{Server, call, call_octets, client_of, request, request_of, wait_for};
-use deckwatch_orb::{Counter, ObjectRef, SystemExceptionKind as Kind};
+use deckwatch_orb::limits::START_AHEAD_MAX;
+use deckwatch_orb::transport::Transport as _;
+use deckwatch_orb::{
+    Completion, Counter, ObjectRef, Orb, Policy, SetOverrideType, SystemException,
+    SystemExceptionKind as Kind, UtcT, minor,
+};
 
 /// A GIOP 1.2 message with this type and any body.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -302,4 +308,29 @@ fn a_request_that_came_in_two_parts_and_is_served_for_long_is_not_taken_for_one_
     let mut answer = [0; 12];
     slow.read_exact(&mut answer).unwrap();
     assert_eq!(answer[7], 1);
+}
+
+#[test]
+fn request_that_may_start_too_late_is_refused_at_once_and_others_are_served() {
+    let server = Server::shaped(|builder| builder.clock_bound(Duration::ZERO));
+    // The caller does not wait: by its clock the start time has come.
+    let ahead = START_AHEAD_MAX * 2;
+    let hasty = Around::with_utc_ahead(i64::try_from(ahead.as_nanos()).unwrap());
+    let start = UtcT::from_unix_ns(hasty.utc_ns(), Duration::ZERO);
+    let stranger = Orb::builder().round_trip_timeout(Duration::from_secs(20));
+    let stranger = stranger.transport(Arc::new(hasty)).build().unwrap();
+    let late = stranger.string_to_object(&server.text).unwrap().unwrap();
+    let late = late
+        .set_policy_overrides(
+            &[Policy::RequestStartTime(start)],
+            SetOverrideType::AddOverride,
+        )
+        .unwrap();
+    let refused = SystemException::new(Kind::Transient, minor::REQUEST_DISCARDED, Completion::No);
+    assert_eq!(call(&late, "ping"), Err(refused));
+    let count = |counter| server.orb.counters().read(counter);
+    assert_eq!(count(Counter::RequestsDiscarded), 1);
+    assert_eq!(count(Counter::RequestsEarly), 0);
+    let (_orb, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
 }

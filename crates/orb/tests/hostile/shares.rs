@@ -4,15 +4,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::limits::{
-    GREETING_TIMEOUT, NEWCOMER_GRACE, SHARED_MEMORY_CONNECTIONS_MAX as SHARED_MAX,
+    GREETING_TIMEOUT, NEWCOMER_GRACE, REQUEST_QUEUE_MAX,
+    SHARED_MEMORY_CONNECTIONS_MAX as SHARED_MAX,
 };
 use deckwatch_orb::transport::{SocketTransport, Stream, StreamOptions, Transport};
-use deckwatch_orb::{AccessEvent, AccessLog, Counter, Orb};
+use deckwatch_orb::{AccessEvent, AccessLog, BidirectionalPolicyValue, Counter, Orb, Policies};
 use deckwatch_os::stream::StreamSocket;
 
 use crate::around::Around;
 use crate::support::{
-    Server, call, call_octets, client_of, request, request_of, socket_path, wait_for,
+    Server, call, call_octets, client_of, noted, request, request_of, request_saying, socket_path,
+    wait_for,
 };
 
 fn count(server: &Server, counter: Counter) -> u64 {
@@ -264,4 +266,33 @@ fn refused_connection_through_shared_memory_holds_no_place() {
         assert!(reasons.iter().all(|reason| reason == why), "{reasons:?}");
         assert_eq!(reasons.len(), SHARED_MAX / 2);
     });
+}
+
+#[test]
+fn requests_that_fill_the_queue_of_a_bidirectional_connection_leave_others_served() {
+    const BI_DIR_IIOP: u32 = 5;
+    /// No listen points, big-endian.
+    const POINTS: (u32, &[u8]) = (BI_DIR_IIOP, &[0; 8]);
+    let server = Server::start();
+    let both = Policies {
+        bidirectional: BidirectionalPolicyValue::Both,
+        ..Policies::root()
+    };
+    server.root.create_poa("both", None, &both).unwrap();
+    let (_orb, bench) = client_of(&server);
+    let stranger = from_elsewhere(&server);
+    let first = request_saying(&bench, (2, 3), "ping", Some(POINTS), &[]);
+    write(&stranger, &first);
+    assert_eq!(read_kind(&stranger), REPLY);
+    assert_eq!(count(&server, Counter::ConnectionsBidirectional), 1);
+    write(&stranger, &request_of(&bench, (4, 0), "meet", &[]));
+    server.bench.gate.wait_for_arrivals(1);
+    let sent = 2 * u32::try_from(REQUEST_QUEUE_MAX).unwrap();
+    let notes = (0..sent).map(|note| request_of(&bench, (6, 0), "note", &note.to_be_bytes()));
+    write(&stranger, &notes.collect::<Vec<_>>().concat());
+    wait_for(|| count(&server, Counter::RequestsBuffered) == REQUEST_QUEUE_MAX as u64);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    server.bench.gate.open();
+    wait_for(|| noted(&bench) == Ok(sent));
+    assert_eq!(count(&server, Counter::RequestsRefused), 0);
 }

@@ -75,6 +75,8 @@ pub(super) struct Clients {
     pub(super) suppliers: HashMap<u64, Arc<Supplier>>,
     /// What these clients hold of the shares of their peers, by the same numbers.
     places: HashMap<u64, Holding>,
+    /// What consumers that have disconnected hold until their farewell is said: their outlets are still there.
+    leaving: HashMap<u64, Holding>,
 }
 
 /// Gives a thread that has just started its priority, or the class of the thread that has made this.
@@ -462,9 +464,14 @@ impl Shared {
         }
     }
 
-    /// Removes the consumer of a proxy if it is one that `is_meant`: another may have connected in its place. Returns
-    /// false if none is removed.
-    fn remove_consumer(&self, number: u64, is_meant: impl Fn(&Consumer) -> bool) -> bool {
+    /// Removes the consumer of a proxy if it is one that `is_meant`: another may have connected in its place. With
+    /// `says_farewell` it holds its share until its outlet has ended. Returns false if none is removed.
+    fn remove_consumer(
+        &self,
+        number: u64,
+        says_farewell: bool,
+        is_meant: impl Fn(&Consumer) -> bool,
+    ) -> bool {
         let removed = {
             let mut clients = self.clients.lock("rt.clients");
             if !clients
@@ -474,7 +481,10 @@ impl Shared {
             {
                 return false;
             }
-            clients.places.remove(&number);
+            let holding = clients.places.remove(&number);
+            if let Some(holding) = holding.filter(|_| says_farewell) {
+                clients.leaving.insert(number, holding);
+            }
             clients.consumers.remove(&number)
         };
         let Some(consumer) = removed else {
@@ -496,8 +506,9 @@ impl Shared {
     }
 
     pub(super) fn disconnect_consumer(&self, consumer: &Consumer) {
-        if self.remove_consumer(consumer.number, |_| true) {
-            if self.options.disconnect_callbacks {
+        let says_farewell = self.options.disconnect_callbacks;
+        if self.remove_consumer(consumer.number, says_farewell, |_| true) {
+            if says_farewell {
                 consumer.outlet.close();
             } else {
                 consumer.outlet.leave();
@@ -557,9 +568,11 @@ impl Backlog for Shared {
 
 impl OutletOwner for Shared {
     fn outlet_ended(&self, outlet: &Arc<Outlet>, why: End) {
+        let number = outlet.number();
+        self.clients.lock("rt.clients").leaving.remove(&number);
         // A consumer that has connected again may have another outlet.
         let is_meant = |one: &Consumer| Arc::ptr_eq(&one.outlet, outlet);
-        if self.remove_consumer(outlet.number(), is_meant) && why != End::Closed {
+        if self.remove_consumer(number, false, is_meant) && why != End::Closed {
             self.counters.consumers_lost.fetch_add(1, Relaxed);
         }
     }

@@ -3,8 +3,7 @@
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
 use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
 use deckwatch_event::rtec_event_channel_admin::{
-    ConsumerQOS, EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
-    SupplierQOS,
+    ConsumerQOS, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError, SupplierQOS,
 };
 use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
 use deckwatch_orb::{
@@ -13,9 +12,10 @@ use deckwatch_orb::{
 };
 use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
 
+use super::shares::{channel_seen_by, connect};
 use super::{World, any_of, classes_of, event, next, publishing, real_time_as};
 use crate::shares::stranger;
-use crate::support::{seen_by, serving_orb, wait_for};
+use crate::support::{serving_orb, wait_for};
 
 const MS: u64 = 1_000_000;
 
@@ -287,30 +287,21 @@ fn stranger_that_takes_its_share_of_dependencies_leaves_others_served() {
         connected.expect("a place");
     }
     let stranger = stranger();
-    let channel = seen_by(&stranger, &world.server, world.served.reference().object());
-    let channel = EventChannelRef::unchecked_narrow(channel);
+    let channel = channel_seen_by(&stranger, &world);
     let (consumer, _sets) = world.consumer();
     let connect = || {
-        let admin = channel.for_consumers().unwrap().expect("an admin");
-        let proxy = admin.obtain_push_supplier().unwrap().expect("a proxy");
-        let connected = proxy.connect_push_consumer(Some(&consumer), &rated(&[(20, 2)]));
-        connected.map(|()| proxy)
+        let connected = connect(&channel, &consumer, &rated(&[(20, 2)]));
+        connected.map_err(|refused| (refused.kind, refused.minor))
     };
-    let full = |refused| match refused {
-        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => {
-            (refused.kind, refused.minor)
-        }
-        other => panic!("{other:?}"),
-    };
-    let no_room = (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL);
+    let no_room = Err((Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL));
     // Each consumer depends on all suppliers.
     let share = limits::ADMITTED_PAIRS_MAX / 100 / SUPPLIERS;
     let held: Vec<_> = (0..share).map(|_| connect().expect("room")).collect();
-    assert_eq!(full(connect()), no_room);
+    assert_eq!(connect().map(drop), no_room);
     // It connects again with what it has.
     let again = held[0].connect_push_consumer(Some(&consumer), &rated(&[(20, 2)]));
     again.expect("its own");
-    assert_eq!(full(connect()), no_room);
+    assert_eq!(connect().map(drop), no_room);
 
     let (other, _sets) = world.consumer();
     let others = world.proxy_supplier();

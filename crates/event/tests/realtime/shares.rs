@@ -1,5 +1,8 @@
 //! A peer that takes its whole share of a real-time channel, and suppliers whose process is gone.
 
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
 use super::{World, any_of, event, next, publishing};
 use crate::shares::stranger;
 use crate::support::{seen_by, serving_orb, wait_for};
@@ -24,31 +27,61 @@ fn world() -> World {
 }
 
 /// The channel from the view of another ORB.
-fn channel_seen_by(orb: &Orb, world: &World) -> EventChannelRef {
+pub(super) fn channel_seen_by(orb: &Orb, world: &World) -> EventChannelRef {
     let channel = seen_by(orb, &world.server, world.served.reference().object());
     EventChannelRef::unchecked_narrow(channel)
 }
 
-fn supply(channel: &EventChannelRef) -> Result<ProxyPushConsumerRef, SystemException> {
+/// Connects a supplier of these events. Returns its proxy.
+fn supply_with(
+    channel: &EventChannelRef,
+    events: &[(i32, i32)],
+) -> Result<ProxyPushConsumerRef, SystemException> {
     let admin = channel.for_suppliers()?.expect("an admin");
     let proxy = admin.obtain_push_consumer()?.expect("a proxy");
-    match proxy.connect_push_supplier(None, &publishing(&[])) {
+    match proxy.connect_push_supplier(None, &publishing(events)) {
         Ok(()) => Ok(proxy),
         Err(SupplierError::System(refused)) => Err(refused),
         Err(other) => panic!("a system exception, not {other:?}"),
     }
 }
 
-fn consume(orb: &Orb, channel: &EventChannelRef) -> Result<(), SystemException> {
+fn supply(channel: &EventChannelRef) -> Result<ProxyPushConsumerRef, SystemException> {
+    supply_with(channel, &[])
+}
+
+/// Connects a consumer with this filter. Returns its proxy.
+pub(super) fn connect(
+    channel: &EventChannelRef,
+    consumer: &PushConsumerRef,
+    qos: &ConsumerQOS,
+) -> Result<ProxyPushSupplierRef, SystemException> {
     let admin = channel.for_consumers()?.expect("an admin");
     let proxy = admin.obtain_push_supplier()?.expect("a proxy");
-    let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
-    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
-    match proxy.connect_push_consumer(Some(&nobody), &any_of(&[(1, 20)])) {
-        Ok(()) => Ok(()),
+    match proxy.connect_push_consumer(Some(consumer), qos) {
+        Ok(()) => Ok(proxy),
         Err(ConsumerError::System(refused)) => Err(refused),
         Err(other) => panic!("a system exception, not {other:?}"),
     }
+}
+
+/// A consumer at an address where there is none.
+fn nobody_at(orb: &Orb, address: &str) -> PushConsumerRef {
+    let url = format!("corbaloc::{address}/nobody");
+    let nobody = orb.string_to_object(&url).unwrap();
+    PushConsumerRef::unchecked_narrow(nobody.expect("not nil"))
+}
+
+fn consume_with(
+    orb: &Orb,
+    channel: &EventChannelRef,
+    qos: &ConsumerQOS,
+) -> Result<ProxyPushSupplierRef, SystemException> {
+    connect(channel, &nobody_at(orb, "127.0.0.1:1"), qos)
+}
+
+fn consume(orb: &Orb, channel: &EventChannelRef) -> Result<(), SystemException> {
+    consume_with(orb, channel, &any_of(&[(1, 20)])).map(drop)
 }
 
 #[test]
@@ -84,23 +117,6 @@ fn stranger_that_takes_its_share_of_a_channel_leaves_others_served() {
     supply(&channel).expect("the place that was given back");
     world.end();
     stranger.shutdown(true).expect("it ends");
-}
-
-/// Connects a consumer with this filter. Returns its proxy.
-fn consume_with(
-    orb: &Orb,
-    channel: &EventChannelRef,
-    qos: &ConsumerQOS,
-) -> Result<ProxyPushSupplierRef, SystemException> {
-    let admin = channel.for_consumers()?.expect("an admin");
-    let proxy = admin.obtain_push_supplier()?.expect("a proxy");
-    let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
-    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
-    match proxy.connect_push_consumer(Some(&nobody), qos) {
-        Ok(()) => Ok(proxy),
-        Err(ConsumerError::System(refused)) => Err(refused),
-        Err(other) => panic!("a system exception, not {other:?}"),
-    }
 }
 
 /// A filter of so many timeouts of a millisecond.
@@ -142,21 +158,13 @@ fn stranger_that_takes_its_share_of_filters_leaves_others_served() {
     let all: Vec<_> = (0..=published as i32)
         .map(|number| (1, 16 + number))
         .collect();
-    let publish = |events: &[(i32, i32)]| {
-        let admin = channel.for_suppliers().unwrap().expect("an admin");
-        let proxy = admin.obtain_push_consumer().unwrap().expect("a proxy");
-        match proxy.connect_push_supplier(None, &publishing(events)) {
-            Ok(()) => Ok(proxy),
-            Err(SupplierError::System(refused)) => Err(full(refused)),
-            Err(other) => panic!("a system exception, not {other:?}"),
-        }
-    };
+    let publish = |events| supply_with(&channel, events).map_err(full);
     let supplier = publish(&all[1..]).expect("its share");
     let no_room = (Kind::ImpLimit, own_minor::SUPPLIER_SHARE_FULL);
     assert_eq!(publish(&all[..1]).map(drop), Err(no_room));
     assert_eq!(world.served.counts().refused, 3);
 
-    // Others are served, and what is given back is free again.
+    // Others are served, and room that is released can be taken again.
     let (_proxy, sets) = world.connect(&any_of(&[(9, 20)]));
     world
         .supply(&[(9, 20)])
@@ -167,6 +175,47 @@ fn stranger_that_takes_its_share_of_filters_leaves_others_served() {
     consume_with(&stranger, &channel, &any_of(&events)).expect("room again");
     supplier.disconnect_push_consumer().unwrap();
     publish(&all[..1]).expect("room again");
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+/// An address where a connection is neither accepted nor refused, and what keeps it so.
+fn silent_address() -> (String, (TcpListener, Vec<TcpStream>)) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("a port");
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(100));
+    let waiting = std::iter::from_fn(|| connect().ok()).collect();
+    (address.to_string(), (listener, waiting))
+}
+
+#[test]
+fn consumers_that_leave_slowly_hold_their_places_until_their_farewell() {
+    let world = World::with(RtChannelOptions {
+        share_percent: SHARE,
+        disconnect_callbacks: true,
+        ..RtChannelOptions::default()
+    });
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let (address, silent) = silent_address();
+    let nobody = nobody_at(&stranger, &address);
+    let filter = any_of(&[(1, 20)]);
+    for _ in 0..limits::CONSUMERS_MAX * usize::from(SHARE) / 100 {
+        let proxy = connect(&channel, &nobody, &filter).expect("a place");
+        proxy.disconnect_push_supplier().expect("once");
+    }
+    let refused = connect(&channel, &nobody, &filter).expect_err("no place");
+    assert_eq!(
+        (refused.kind, refused.minor),
+        (Kind::ImpLimit, own_minor::CONSUMER_SHARE_FULL)
+    );
+
+    let (_proxy, sets) = world.connect(&any_of(&[(1, 20)]));
+    world.supply(&[]).push(&[event(1, 20, "it")]).unwrap();
+    assert_eq!(next(&sets), ["it"]);
+    // The connection is refused now: their farewell cannot be said.
+    drop(silent);
+    wait_for(|| connect(&channel, &nobody, &filter).is_ok());
     world.end();
     stranger.shutdown(true).expect("it ends");
 }

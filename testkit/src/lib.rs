@@ -1,9 +1,11 @@
-//! What tests share: processes of their own, skips that are counted, and foreign programs that may be absent.
+//! What tests share: processes of their own, skips that are counted, foreign programs that may be absent, and damage to
+//! files.
 
 #![forbid(unsafe_code)]
 
 mod alone;
 pub mod certificates;
+pub mod damage;
 
 pub use alone::{alone, alone_with};
 

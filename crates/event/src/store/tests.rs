@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deckwatch_store::redb::TableDefinition;
+use deckwatch_testkit::damage::{Random, damage};
 
 use super::rows::{FORMAT_NAME, NUMBERS, PROXIES};
 use super::*;
@@ -115,7 +116,7 @@ fn damaged_rows_are_named_and_left_out_and_their_numbers_are_not_given_again() {
     let store = ChannelStore::open(&path).unwrap();
     assert_eq!(store.damaged_proxies(), [0; 0], "they were told once");
     assert_eq!(store.proxies().unwrap(), whole);
-    // What was left out may come back, and the counts are right.
+    // A proxy that was left out can be written again, and the count of proxies stays exact.
     put(&store, &records([2]));
     store.put([(9, None)].into_iter()).unwrap();
     drop(store);
@@ -233,21 +234,6 @@ fn a_store_without_checksums_is_converted_and_a_damaged_one_is_not() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Random numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % below as u64) as usize
-    }
-}
-
-const PAGE: usize = 4_096;
-
 #[test]
 fn a_damaged_file_is_refused_or_has_each_proxy_as_it_was_written() {
     let path = file("damaged");
@@ -269,23 +255,8 @@ fn a_damaged_file_is_refused_or_has_each_proxy_as_it_was_written() {
     let whole = std::fs::read(&path).unwrap();
     let (mut refused, mut sound) = (0, 0);
     for seed in 0..40 {
-        let (mut octets, mut random) = (whole.clone(), Random(seed));
-        let page = random.next(octets.len() / PAGE) * PAGE;
-        match seed % 5 {
-            0 => {
-                let place = random.next(octets.len());
-                octets[place] ^= 1 << random.next(8);
-            }
-            1 => octets[random.next(320)] ^= 1 << random.next(8),
-            2 => octets[page..page + PAGE].fill(0),
-            3 => octets.truncate(random.next(whole.len())),
-            _ => {
-                let end = (page + PAGE).min(earlier.len());
-                if page < end {
-                    octets[page..end].copy_from_slice(&earlier[page..end]);
-                }
-            }
-        }
+        let mut octets = whole.clone();
+        let how = damage(&mut octets, &earlier, &mut Random(seed));
         std::fs::write(&path, &octets).unwrap();
         let Ok(store) = ChannelStore::open(&path) else {
             refused += 1;
@@ -294,9 +265,9 @@ fn a_damaged_file_is_refused_or_has_each_proxy_as_it_was_written() {
         sound += 1;
         let found = store.proxies().unwrap();
         let left_out = store.damaged_proxies();
-        assert_eq!(found.len() + left_out.len(), written.len(), "seed {seed}");
+        assert_eq!(found.len() + left_out.len(), written.len(), "{seed}: {how}");
         for record in found {
-            assert_eq!(written.get(&record.number), Some(&record), "seed {seed}");
+            assert_eq!(written.get(&record.number), Some(&record), "{seed}: {how}");
         }
     }
     assert!(

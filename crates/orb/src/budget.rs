@@ -1,4 +1,4 @@
-//! What is returned where a [`deckwatch_sync::Budget`] is exhausted.
+//! The error of a [`deckwatch_sync::Budget`] that is exhausted.
 
 /// The limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub enum Attack {
     SharedMemory,
     /// CancelRequests behind the first fragment of a request.
     Cancels,
-    /// Contexts of `deckwatch names serve` that are at a server that never answers are resolved.
+    /// Names that `deckwatch names serve` resolves through contexts of another service, which never answers.
     SilentContexts,
     /// Names of 64 components are resolved, each component a context that leads back to the service through a relay.
     CircularContexts,

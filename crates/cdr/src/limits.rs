@@ -11,6 +11,9 @@ pub const MESSAGE_SIZE_MAX: usize = 64 << 20;
 
 /// How deep sequences of constructed values, Any values and TypeCodes may nest. IDL written by hand stays under 20.
 /// Each level costs a few hundred octets of stack: the deepest hostile value costs well under 64 KiB.
+///
+/// Share: each value, Any and TypeCode | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::types_and_values_that_nest_too_deeply_are_refused
 pub const NESTING_MAX: u8 = 64;
 
 /// Octets by which a writer's window grows while a slice is written: large enough that growth is rare, small
@@ -24,17 +27,29 @@ pub const INLINE_STRING_MAX: usize = 255;
 pub const FIXED_DIGITS_MAX: u16 = 31;
 
 /// Most nodes of one TypeCode. The largest of the OMG's own interfaces has about two hundred.
+///
+/// Share: each TypeCode | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::type_code_of_too_many_nodes_is_refused
 pub const TYPE_CODE_NODES_MAX: usize = 4096;
 
 /// Most members, cases and enumerators in one TypeCode altogether: several times the largest mission type seen.
+///
+/// Share: each TypeCode | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::type_code_of_too_many_members_altogether_is_refused
 pub const TYPE_CODE_MEMBERS_MAX: usize = 16384;
 
 /// Most cases of a union in a TypeCode from a peer. Each value searches its case among them, so this bounds the cost of
 /// an octet in a hostile sequence of unions. Unions written by hand stay under a hundred.
+///
+/// Share: each union | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/dynamic.rs::a_union_with_more_cases_than_a_value_may_search_is_refused
 pub const UNION_CASES_MAX: usize = 1_024;
 
 /// Longest path of types within types in one TypeCode, indirections followed. Bounds the stack of walks over the
 /// TypeCode.
+///
+/// Share: each TypeCode | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::type_code_with_too_long_a_path_is_refused
 pub const TYPE_CODE_PATH_MAX: usize = 256;
 
 /// Most parts of one [`crate::value::Value`]: small parts on the wire must not become many times their size in memory.
@@ -83,13 +98,22 @@ pub const PLAN_DEPTH_MAX: u8 = 8;
 
 /// Most bases above one another of a value type in a TypeCode from a peer: each of its values walks over them all.
 /// Hierarchies written by hand stay under ten.
+///
+/// Share: each value type | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/values.rs::bases_above_one_another_end_at_the_limit
 pub const VALUE_BASES_MAX: usize = 32;
 
 /// How deep values may nest in one another when they are read into handles or written from them: a linked list has at
 /// most so many nodes behind one another. Each level costs up to a few kilobytes of stack.
+///
+/// Share: each value | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::values_in_one_another_beyond_the_limit_are_refused
 pub const VALUE_NESTING_MAX: u16 = 200;
 
 /// Most texts and octet sequences of one message that stand in several chunks: each is joined in memory.
+///
+/// Share: each message | seen: IMP_LIMIT with the minor code of the fact | test:
+/// crates/cdr/tests/bounds.rs::texts_in_several_chunks_beyond_the_limit_are_refused
 pub const VALUE_JOINS_MAX: usize = 4_096;
 
 /// Most repository ids of one value on the wire: its type and the bases that it may be read as.

@@ -256,7 +256,8 @@ pub const WATCH_PERIOD: Duration = Duration::from_millis(50);
 /// closed is replaced at once.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_secs(1);
 
-/// Time after which a primary with missing backups asks for a rival again, before it acknowledges a push. Below [`TAKE_OVER_AFTER`] minus [`WATCH_PERIOD`]: a primary that did not run for so long asks first.
+/// Time after which a primary with missing backups asks for a rival again, before it acknowledges a push. Below
+/// [`TAKE_OVER_AFTER`] minus [`WATCH_PERIOD`]: a primary that did not run for so long asks first.
 pub const LEASE: Duration = Duration::from_millis(800);
 
 /// How long a former primary still delivers what its consumers have not taken.
@@ -309,8 +310,8 @@ pub const MULTICAST_FRAGMENTS_MAX: u32 = 65_536;
 
 /// Senders to a multicast group that are told apart, by address and port. Each takes some 600 octets.
 ///
-/// Share: a quarter ([`MULTICAST_SENDERS_SHARE`]), by the address that its datagrams name | seen: its own sender that was
-/// quiet longest is forgotten | test:
+/// Share: a quarter ([`MULTICAST_SENDERS_SHARE`]), by the address that its datagrams name | seen: its own sender that
+/// was quiet longest is forgotten | test:
 /// crates/event/src/federation/reassembly/tests.rs::senders_of_one_address_leave_room_for_those_of_others
 pub const MULTICAST_SENDERS_MAX: usize = 256;
 
@@ -325,8 +326,9 @@ pub const MULTICAST_PENDING_MAX: usize = 16;
 
 /// Octets of all requests of which fragments are missing: four of the largest.
 ///
-/// Share: all that is free; at the bound the address that holds most gives up its oldest | seen: its own oldest request is
-/// given up | test: crates/event/src/federation/reassembly/tests.rs::senders_of_one_address_leave_room_for_those_of_others
+/// Share: as much as is free; at the bound the address with the most octets loses its oldest request | seen: its own
+/// oldest request is given up | test:
+/// crates/event/src/federation/reassembly/tests.rs::senders_of_one_address_leave_room_for_those_of_others
 pub const MULTICAST_PENDING_SIZE_MAX: usize = 64 << 20;
 
 /// Time after which a request is given up whose fragments have not all come.

@@ -68,7 +68,8 @@ pub const COMPONENTS_MAX: usize = 64;
 /// Bindings that one `list` or `next_n` returns; the iterator returns the others. At [`COMPONENT_SIZE_MAX`] they are
 /// two megabytes, the largest message that omniORB accepts by default.
 ///
-/// Share: each call | seen: an iterator for the others | test: crates/naming/tests/service.rs::long_listings_come_in_parts
+/// Share: each call | seen: an iterator for the others | test:
+/// crates/naming/tests/service.rs::long_listings_come_in_parts
 pub const LIST_MAX: usize = 1_000;
 
 /// Binding iterators open at a time; beyond it the oldest of the peer that has most is destroyed. A client that forgets

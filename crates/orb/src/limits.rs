@@ -95,8 +95,8 @@ pub const LISTEN_BACKLOG: i32 = 1_024;
 /// Shared-memory connections that may be open in one lane. Each holds a ring per direction, 128 MiB together. A client
 /// that is refused uses another address of the reference.
 ///
-/// Share: as much as is free, so a half for one user alone | seen: the end of its connection that has been idle longest;
-/// of the new one, if all are busy | test:
+/// Share: as much as is free, so a half for one user alone | seen: the end of its connection that has been idle
+/// longest; of the new one, if all are busy | test:
 /// crates/orb/tests/hostile/shares.rs::silent_connections_through_shared_memory_give_way
 pub const SHARED_MEMORY_CONNECTIONS_MAX: usize = 512;
 
@@ -232,7 +232,8 @@ pub(crate) const LAST_WORD_WAIT: Duration = Duration::from_millis(100);
 /// calls: one at a time to each supplier that it pulls from.
 ///
 /// Share: none directly, a sixteenth by its share of those suppliers | seen: IMP_LIMIT with the minor code
-/// SUPPLIER_SHARE_FULL | test: crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
+/// SUPPLIER_SHARE_FULL | test:
+/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
 pub const OUTSTANDING_MAX: u32 = 4_096;
 
 /// Deadlines of ended asynchronous calls that may be noted, beyond twice the number of calls under way. With this
@@ -261,8 +262,9 @@ pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Endpoints whose connections an ORB remembers. Beyond it the ORB forgets endpoints that no reference uses. Services
 /// bound how many references of one peer they keep.
 ///
-/// Share: as many as the service keeps references of it | seen: nothing, an idle connection that is forgotten is made
-/// again | test: crates/orb/src/client/bindings.rs::endpoints_without_a_reference_are_forgotten_at_the_limit_and_others_are_not
+/// Share: none directly, a service bounds the references that it keeps of one peer | seen: nothing, the next call opens
+/// a forgotten connection again | test:
+/// crates/orb/src/client/bindings.rs::endpoints_without_a_reference_are_forgotten_at_the_limit_and_others_are_not
 pub const ENDPOINTS_MAX: usize = 4_096;
 
 /// Initial references whose text names another one: a longer chain is treated as a cycle.
@@ -277,6 +279,9 @@ pub const ADDRESSINGS_MAX: usize = 3;
 pub const CONTEXTS_FEW: usize = 8;
 
 /// Calls that may wait for replies over one bidirectional connection. Beyond it NO_RESOURCES is raised.
+///
+/// Share: each connection | seen: nothing, further calls to it over the connection raise NO_RESOURCES | test:
+/// crates/orb/src/connection/bidirectional.rs::calls_that_a_peer_does_not_answer_leave_room_for_those_to_others
 pub const BIDIRECTIONAL_CALLS_MAX: usize = 1_024;
 
 /// Location forwards followed by one invocation: a longer chain is treated as a cycle.
@@ -286,6 +291,9 @@ pub const BIDIRECTIONAL_CALLS_MAX: usize = 1_024;
 pub const FORWARDS_MAX: usize = 8;
 
 /// Addresses of a reference that are used: a hostile reference can contain thousands.
+///
+/// Share: each reference | seen: nothing, further addresses are not used | test:
+/// crates/orb/src/reference/routes.rs::only_the_first_of_many_addresses_are_used
 pub const TARGETS_MAX: usize = 16;
 
 /// Longest name of an adapter path: every persistent object key contains it.
@@ -322,21 +330,24 @@ pub const POLICY_LISTS_MAX: usize = 256;
 
 /// How far in the future the start time of a request or reply may be. A caller waits for it, and a lane keeps the
 /// message.
+///
+/// Share: each request | seen: TRANSIENT with the standard's minor code for a request that is discarded | test:
+/// crates/orb/tests/hostile/messages.rs::request_that_may_start_too_late_is_refused_at_once_and_others_are_served
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Requests of a lane that wait for their start time. This suffices for callers whose clocks are ahead within their
 /// stated error; the lane is not a store of requests. Beyond it TRANSIENT is raised. A sealed lane that knows the bound
 /// of its clock has a buffer for each.
 ///
-/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a request
-/// that is discarded | test:
+/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a
+/// request that is discarded | test:
 /// crates/orb/src/lane/waiting/start_time.rs::early_requests_of_one_peer_leave_room_for_those_of_others
 pub const EARLY_REQUESTS_MAX: usize = 256;
 
 /// Octets of the messages of requests that wait for their start time: two of the largest.
 ///
-/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a request
-/// that is discarded | test:
+/// Share: as much as is free, so a half for one peer alone | seen: TRANSIENT with the standard's minor code for a
+/// request that is discarded | test:
 /// crates/orb/src/lane/waiting/start_time.rs::early_requests_of_one_peer_leave_room_for_those_of_others
 pub const EARLY_REQUESTS_SIZE_MAX: usize = 2 * MESSAGE_SIZE_MAX;
 
@@ -354,6 +365,9 @@ pub const POOL_THREADS_MAX: usize = 1_024;
 pub const OBJECT_PRIORITIES_MAX: usize = 16_384;
 
 /// Addresses of a reference with lanes that are used: its lanes, each at some addresses.
+///
+/// Share: each reference | seen: nothing, further addresses are not used | test:
+/// crates/orb/src/reference/routes.rs::only_the_first_of_many_lanes_are_used
 pub const LANE_TARGETS_MAX: usize = 256;
 
 /// Routes of the calls through one reference, by lane, band, protocols and network priority: a lane and a codepoint for
@@ -366,22 +380,25 @@ pub const NAMED_MUTEXES_MAX: usize = 1_024;
 /// Requests that wait for threads of one threadpool. This is the default and the largest limit of a pool: as many as
 /// connections that may wait to be accepted.
 ///
-/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen: TRANSIENT
-/// with the minor code LANE_FULL | test:
+/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen:
+/// TRANSIENT with the minor code LANE_FULL | test:
 /// crates/orb/src/lane/waiting/room.rs::requests_of_one_peer_leave_room_for_those_of_others
 pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
 
 /// Octets of the messages of requests that wait for threads of one threadpool. This is the default and the largest limit
 /// of a pool: four of the largest messages.
 ///
-/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen: TRANSIENT
-/// with the minor code LANE_FULL | test:
+/// Share: as much as is free, so a half for one peer alone; a limit that the program sets is not shared | seen:
+/// TRANSIENT with the minor code LANE_FULL | test:
 /// crates/orb/src/lane/waiting/room.rs::requests_of_one_peer_leave_room_for_those_of_others
 pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 
 /// Requests queued behind one another on one bidirectional connection, if the threadpool sets no limit: as many as may
 /// wait for its threads. Beyond it the ORB stops reading the connection; if it awaits a reply over the connection, it
 /// refuses further requests.
+///
+/// Share: each connection | seen: its connection is not read; TRANSIENT while this ORB awaits a reply over it | test:
+/// crates/orb/tests/hostile/shares.rs::requests_that_fill_the_queue_of_a_bidirectional_connection_leave_others_served
 pub const REQUEST_QUEUE_MAX: usize = 1_024;
 
 /// Octets of the requests queued on one bidirectional connection, unless a single one is larger: a part of
@@ -427,6 +444,10 @@ pub const DELIVERY_BODIES_KEPT: usize = 64;
 
 /// Outlets of one delivery engine, counted over all its connections: 16,384 consumers of one channel, and as many that
 /// are about to end.
+///
+/// Share: none directly, about an eighth by its share of the consumers of a channel | seen: IMP_LIMIT with the minor code
+/// CONSUMER_SHARE_FULL | test:
+/// crates/event/tests/realtime/shares.rs::consumers_that_leave_slowly_hold_their_places_until_their_farewell
 pub const OUTLETS_MAX: usize = 32_768;
 
 /// The longest time between two checks of a delivery engine for requests without a reply and connections that are not
@@ -444,7 +465,8 @@ pub const DELIVERY_SIZE_MAX: usize = 256 << 20;
 /// holds a descriptor and some kilobytes, 64 KiB at most.
 ///
 /// Share: [`HANDSHAKES_PER_PEER_MAX`] of one address | seen: a further connection is closed at once; at the total the
-/// oldest handshake is dropped for the next | test: crates/orb/tests/tls/hostile.rs::silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more
+/// oldest handshake is dropped for the next | test:
+/// crates/orb/tests/tls/hostile.rs::silent_peers_are_closed_in_time_and_one_address_holds_its_share_and_no_more
 pub const HANDSHAKES_MAX: usize = 512;
 
 /// Of these, those of one address.
@@ -466,7 +488,8 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines of an access log in a second about handshakes of TLS that failed; further ones are counted, and their count is
 /// a line. Each costs the stranger a connection alone, and would push older lines out of the log.
 ///
-/// Share: all, the count of the others is told | seen: nothing | test: crates/orb/src/tls/refused.rs::so_many_handshakes_are_told_in_a_second_and_the_others_are_counted
+/// Share: all, the count of the others is told | seen: nothing | test:
+/// crates/orb/src/tls/refused.rs::so_many_handshakes_are_told_in_a_second_and_the_others_are_counted
 pub const HANDSHAKES_TOLD_MAX: u32 = 16;
 
 /// Octets of ciphertext that a thread reads at once: one record. The buffer is the thread's, not the connection's.

@@ -31,7 +31,9 @@ is the name in a certificate over TLS, else an IPv4 address, an IPv6 network of 
 whatever the number of its processes and connections. At its share a peer is refused, and all others are served as
 before.
 
-Each row names the test that takes the whole share as one peer and is served as another.
+Each row names the test that takes the whole share as one peer and is served as another. A bound of one message, such as
+the profiles of a reference, is the same for each peer: its test reads a message at the bound and has one beyond it
+refused.
 ";
 
 /// The bounds of strangers, as far as their form is right; a breach for each other one, and for a page that is stale.

@@ -4,9 +4,10 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, mkfifoat};
+
+use crate::faults::end_of;
 
 /// Command lines. `FILE` is the file that is read, or `FOLDER` holds it under the name beside the line.
 const COMMANDS: &[(&str, &str)] = &[
@@ -48,7 +49,7 @@ const MAKERS: &[&str] = &[
 /// Runs a command, and returns its exit status and all that it wrote. Fails if it does not end.
 fn run(words: &[&str]) -> (Option<i32>, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+    let process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .args(words)
         .current_dir(root)
         .env("NO_COLOR", "1")
@@ -57,20 +58,7 @@ fn run(words: &[&str]) -> (Option<i32>, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let begun = Instant::now();
-    while process.try_wait().expect("its status").is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
-            let _ = process.kill(); // It may have ended.
-            panic!("{words:?} did not end");
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let output = process.wait_with_output().expect("its output");
-    let said = [output.stdout, output.stderr].concat();
-    (
-        output.status.code(),
-        String::from_utf8(said).expect("UTF-8"),
-    )
+    end_of(process)
 }
 
 /// What stands in the place of a file, and a word for it in the error.

@@ -13,7 +13,8 @@ use deckwatch_event::cos_event_channel_admin as cos;
 use deckwatch_naming::user;
 use deckwatch_orb::Orb;
 use deckwatch_orb::cos_naming::NamingContextRef;
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::watched::signal;
 
@@ -82,14 +83,13 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Waits until a program ends. Returns its exit status and what it printed.
-fn end_of(mut process: Child) -> (Option<i32>, String) {
-    let begun = Instant::now();
-    while process.try_wait().expect("it is ours").is_none() {
-        if begun.elapsed() >= PATIENCE {
-            process.kill().expect("it is ours");
-            panic!("it does not end");
-        }
-        std::thread::yield_now();
+pub(crate) fn end_of(mut process: Child) -> (Option<i32>, String) {
+    let end = pidfd_open(Pid::from_child(&process), PidfdFlags::empty()).expect("it is ours");
+    let patience = Timespec::try_from(PATIENCE).expect("a minute");
+    let ended = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&patience));
+    if ended != Ok(1) {
+        process.kill().expect("it is ours");
+        panic!("it does not end: {ended:?}");
     }
     let output = process.wait_with_output().expect("it has ended");
     let both = [&output.stdout[..], &output.stderr[..]].concat();

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::RtecEventData;
+use deckwatch_event::client::Connected;
 use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
 use deckwatch_event::rtec_event_channel_admin::{
-    ConsumerQOS, Dependency, EventChannelRef, Publication, SupplierQOS,
+    ConsumerQOS, Dependency, EventChannelRef, Publication, SupplierAdminRef, SupplierQOS,
 };
 use deckwatch_event::rtec_event_comm::{
     Event, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
@@ -102,11 +103,9 @@ fn consume(orb: &Orb, channel_reference: &str) -> Receiver<Event> {
 /// Pushes the events by a supplier of ours.
 fn supply(orb: &Orb, channel_reference: &str) {
     let admin = channel_of(orb, channel_reference).for_suppliers();
-    let proxy = admin
-        .expect("an answer")
-        .expect("not nil")
-        .obtain_push_consumer();
-    let proxy = proxy.expect("an answer").expect("not nil");
+    // Dropped, it waits until the channel has taken the one-ways, and disconnects.
+    let proxy = Connected::obtain(admin, SupplierAdminRef::obtain_push_consumer, PATIENCE);
+    let proxy = proxy.expect("a proxy");
     let qos = SupplierQOS {
         publications: vec![Publication {
             event: event(0),
@@ -118,16 +117,28 @@ fn supply(orb: &Orb, channel_reference: &str) {
     for number in 0..COUNT {
         proxy.push(&[event(number)]).expect("sent");
     }
-    proxy.disconnect_push_consumer().expect("disconnected");
 }
 
 #[track_caller]
 fn assert_all_come(events: &Receiver<Event>) {
-    for number in 0..COUNT {
-        let (came, sent) = (
-            events.recv_timeout(PATIENCE).expect("an event"),
-            event(number),
-        );
+    let came = (0..COUNT).map(|_| events.recv_timeout(PATIENCE).expect("an event"));
+    assert_are_those_sent(&came.collect::<Vec<_>>());
+}
+
+/// TAO's channel connects to a consumer at its first push to it, and serves the pushes of suppliers meanwhile: those
+/// overtake the first.
+#[track_caller]
+fn assert_all_come_by_taos_channel(events: &Receiver<Event>) {
+    let came = (0..COUNT).map(|_| events.recv_timeout(PATIENCE).expect("an event"));
+    let mut came: Vec<_> = came.collect();
+    came.sort_by_key(|event| event.header.creation_time);
+    assert_are_those_sent(&came);
+}
+
+#[track_caller]
+fn assert_are_those_sent(all: &[Event]) {
+    for (number, came) in (0..COUNT).zip(all) {
+        let sent = event(number);
         assert_eq!(came.header, sent.header);
         assert_eq!(came.data.payload, sent.data.payload);
         assert_eq!(came.data.any_value, sent.data.any_value);
@@ -209,7 +220,7 @@ fn our_supplier_and_our_consumer_use_taos_channel() {
     let user = orb();
     let ours = consume(&user, &reference);
     supply(&user, &reference);
-    assert_all_come(&ours);
+    assert_all_come_by_taos_channel(&ours);
 }
 
 #[test]
@@ -220,5 +231,5 @@ fn our_consumer_gets_a_tao_suppliers_events_by_taos_channel() {
     let user = orb();
     let ours = consume(&user, &reference);
     tao_supplies(&program, &reference);
-    assert_all_come(&ours);
+    assert_all_come_by_taos_channel(&ours);
 }

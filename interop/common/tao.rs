@@ -151,6 +151,8 @@ impl Tao {
             .arg("-L")
             .arg(self.libraries())
             .arg(format!("-Wl,-rpath,{}", self.libraries().display()))
+            // TAO's libraries name each other without a path: this one holds for them too.
+            .arg("-Wl,--disable-new-dtags")
             .args(libraries.map(|library| format!("-l{library}")));
         command
     }

@@ -55,6 +55,9 @@ static int supply(RtecEventChannelAdmin::EventChannel_ptr channel, int count) {
         events[0].header.source = SOURCE;
         events[0].header.ttl = 1;
         events[0].header.creation_time = 1000 + i;
+        // TAO leaves the members of a new event as the memory was.
+        events[0].header.ec_recv_time = 0;
+        events[0].header.ec_send_time = 0;
         events[0].data.payload.length(i);
         for (int at = 0; at < i; ++at) events[0].data.payload[at] = CORBA::Octet(at);
         events[0].data.any_value <<= CORBA::ULong(i);

@@ -16,7 +16,7 @@ use crate::dispatch::{LaneOptions, QueueOptions, QueueOrder};
 use crate::raise::{raise, refuse, refused_because};
 use crate::rtec_base::DependencyTypeT;
 use crate::rtec_scheduler::{
-    AnomalySeverity, DispatchingTypeT, SchedulerAddDependencyError,
+    AnomalySeverity, ConfigInfo, DispatchingTypeT, SchedulerAddDependencyError,
     SchedulerComputeSchedulingError, SchedulerRef,
 };
 use crate::scheduler::{Failure, SchedulingService, Service, mirrored};
@@ -221,8 +221,10 @@ impl Scheduling {
                 let there = scheduler.get_dependency_set().map_err(|_| unexpected())?;
                 let mut added = Vec::new();
                 for &edge in edges {
+                    // TAO's service answers with the two ends exchanged. Both ways at once would be a circle.
+                    let exchanged = (edge.1, edge.0);
                     let is_it = |one: &crate::rtec_base::DependencyInfo| {
-                        (one.rt_info, one.rt_info_depended_on) == edge
+                        [edge, exchanged].contains(&(one.rt_info, one.rt_info_depended_on))
                             && one.dependency_type == DependencyTypeT::OneWayCall
                     };
                     if there.iter().any(is_it) {
@@ -346,6 +348,7 @@ fn other_table(
     mapping: &dyn PriorityMapping,
 ) -> Result<Table, SchedulingError> {
     let (infos, dependencies, configs, anomalies) = scheduler.compute_scheduling(least, most)?;
+    let natives = Natives::of(&configs, (least, most))?;
     let mut table = Table::default();
     for config in &configs {
         let order = match config.dispatching_type {
@@ -353,7 +356,10 @@ fn other_table(
             DispatchingTypeT::DeadlineDispatching => QueueOrder::Deadline,
             DispatchingTypeT::LaxityDispatching => QueueOrder::Laxity,
         };
-        let lane = (corba(mapping, config.thread_priority)?, order);
+        let lane = (
+            corba(mapping, natives.of_reported(config.thread_priority))?,
+            order,
+        );
         table.lanes.push(lane);
     }
     table.lanes.sort_by_key(|lane| std::cmp::Reverse(lane.0));
@@ -364,7 +370,7 @@ fn other_table(
         table.declared.push(wire.handle);
         if let Some(period_ns) = *period_ns {
             let info = RtInfo {
-                priority: corba(mapping, wire.priority)?,
+                priority: corba(mapping, natives.of_reported(wire.priority))?,
                 deadline: Duration::from_nanos(period_ns),
                 worst_case: Duration::from_nanos(declared.worst_case_ns),
             };
@@ -394,6 +400,36 @@ fn other_table(
     // An operation without a rate waits for a supplier.
     table.faults = faults.filter(|words| !unrated.contains(words)).collect();
     Ok(table)
+}
+
+/// The native priorities of a foreign schedule. TAO's scheduler takes a range and computes without it, from the most
+/// urgent priority of its host downwards: then its levels get the range from its upper end.
+struct Natives {
+    /// Those that were reported, the most urgent first; empty if all are in the range.
+    reported: Vec<i32>,
+    most: i32,
+}
+
+impl Natives {
+    fn of(configs: &[ConfigInfo], (least, most): (i32, i32)) -> Result<Self, SchedulingError> {
+        let mut reported: Vec<i32> = configs.iter().map(|one| one.thread_priority).collect();
+        if reported.iter().all(|one| (least..=most).contains(one)) {
+            reported.clear();
+        }
+        reported.sort_unstable_by_key(|one| std::cmp::Reverse(*one));
+        reported.dedup();
+        let places = i32::try_from(reported.len()).unwrap_or(i32::MAX);
+        if places > most.saturating_sub(least).saturating_add(1) {
+            return Err(SchedulingError::TooFewPriorities);
+        }
+        Ok(Self { reported, most })
+    }
+
+    fn of_reported(&self, native: i32) -> i32 {
+        let place = self.reported.iter().position(|one| *one == native);
+        let place = place.and_then(|place| i32::try_from(place).ok());
+        place.map_or(native, |place| self.most.saturating_sub(place))
+    }
 }
 
 fn corba(mapping: &dyn PriorityMapping, native: i32) -> Result<Priority, SchedulingError> {
@@ -448,5 +484,37 @@ fn system(failure: Failure) -> SystemException {
         Failure::System(exception) => exception,
         Failure::UnknownTask => raise(Kind::BadParam),
         _ => unexpected(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configs(natives: &[i32]) -> Vec<ConfigInfo> {
+        let config = |&thread_priority: &i32| ConfigInfo {
+            preemption_priority: 0,
+            thread_priority,
+            dispatching_type: DispatchingTypeT::StaticDispatching,
+            timer_periods: Vec::new(),
+        };
+        natives.iter().map(config).collect()
+    }
+
+    #[test]
+    fn priorities_outside_of_the_range_get_it_from_its_upper_end() {
+        let told = |natives: &[i32], range| {
+            let found = Natives::of(&configs(natives), range)?;
+            let all = natives.iter().map(|one| found.of_reported(*one));
+            Ok::<_, SchedulingError>(all.collect::<Vec<_>>())
+        };
+        assert_eq!(told(&[1, 2], (1, 2)).expect("they are in it"), [1, 2]);
+        assert_eq!(
+            told(&[98, 99, 98], (1, 2)).expect("it has places"),
+            [1, 2, 1]
+        );
+        assert_eq!(told(&[99, 2], (1, 2)).expect("it has places"), [2, 1]);
+        let refused = told(&[97, 98, 99], (1, 2));
+        assert!(matches!(refused, Err(SchedulingError::TooFewPriorities)));
     }
 }

@@ -381,6 +381,43 @@ fn profile_of_tao(name: &str) -> IiopProfile {
     ior.iiop_profiles().next().unwrap().unwrap()
 }
 
+/// Recorded of TAO 2.2.2 with its SSLIOP. TLS has the port behind the plain one: 7401 and 7402, a second endpoint has 7403
+/// and 7404, the first lane of the real-time server 7411 and 7412. TAO leaves octets of padding as the memory was.
+#[test]
+fn references_of_taos_ssliop_offer_tls_at_its_port() {
+    let path = format!("{}/tests/data/tao-ssliop.txt", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut names = Vec::new();
+    for line in text.lines() {
+        let (name, ior) = line.split_once(' ').unwrap();
+        let ior: Ior = ior.parse().unwrap();
+        let profiles: Vec<IiopProfile> = ior.iiop_profiles().map(Result::unwrap).collect();
+        assert_eq!(profiles.len(), if name == "two-endpoints" { 2 } else { 1 });
+        let first = if name == "real-time" { 7_411 } else { 7_401 };
+        for (profile, port) in profiles.iter().zip([first, 7_403]) {
+            assert_eq!(profile.port, port, "{name}");
+            assert_eq!(
+                profile.tls_addresses(),
+                [("127.0.0.1".to_owned(), port + 1)],
+                "{name}"
+            );
+            // With `-SSLNoProtection` the server takes plain requests too.
+            assert_eq!(profile.requires_tls(), name != "no-protection", "{name}");
+        }
+        names.push(name);
+    }
+    assert_eq!(
+        names,
+        [
+            "default",
+            "no-protection",
+            "two-endpoints",
+            "iiop-1.1",
+            "real-time"
+        ]
+    );
+}
+
 #[test]
 fn lanes_that_tao_tells_are_read_and_written_again() {
     let port_of_second = [("lanes", 38_171), ("bands", 35_343)];

@@ -298,7 +298,9 @@ impl IiopProfile {
         found
     }
 
-    /// Whether the server requires TLS: the plain address of the profile, if it has one, is not to be used.
+    /// Whether the server requires TLS: the plain address of the profile, if it has one, is not to be used. An SSL
+    /// component that supports requests without protection requires none: TAO's `-SSLNoProtection` adds that bit and
+    /// leaves the ones that it requires as they are.
     #[must_use]
     pub fn requires_tls(&self) -> bool {
         let of_ssl = self.component(component_tag::SSL_SEC_TRANS);
@@ -309,7 +311,11 @@ impl IiopProfile {
             MechanismTransport::Tls(tls) => tls.requires & association::PROTECTED != 0,
             MechanismTransport::Plain | MechanismTransport::Other(_) => false,
         };
-        of_ssl.is_some_and(|ssl| ssl.requires & association::PROTECTED != 0)
+        let ssl_requires = |ssl: SslTransport| {
+            ssl.requires & association::PROTECTED != 0
+                && ssl.supports & association::NO_PROTECTION == 0
+        };
+        of_ssl.is_some_and(ssl_requires)
             || of_csi.is_some_and(|all| !all.is_empty() && all.iter().all(transport))
     }
 }
@@ -485,9 +491,27 @@ mod tests {
     }
 
     #[test]
+    fn a_tao_that_takes_requests_without_protection_too_requires_no_tls() {
+        // Recorded of TAO 2.2.2: `-SSLNoProtection`, and without it; the second octet is padding.
+        let of = |supports: u8| {
+            let data = vec![1, 0xaf, supports, 0, 0x86, 0, 0xea, 0x1c];
+            let mut profile = IiopProfile::new("127.0.0.1", 7401, b"k");
+            profile.components.push(TaggedComponent {
+                tag: component_tag::SSL_SEC_TRANS,
+                data,
+            });
+            profile
+        };
+        assert!(of(0xa6).requires_tls());
+        assert!(!of(0xa7).requires_tls());
+        assert_eq!(of(0xa7).tls_addresses(), [("127.0.0.1".to_owned(), 7402)]);
+    }
+
+    #[test]
     fn a_reference_laid_out_as_the_sources_of_tao_write_it_offers_tls() {
-        // Constructed, not recorded from a TAO: the order and the values of the components are those in its sources
-        // (`SSLIOP_Acceptor.cpp`, with both ports and the default protection), little-endian.
+        // Two endpoints in one profile: the order and the values of the components are those in TAO's sources
+        // (`SSLIOP_Acceptor.cpp`, with both ports and the default protection), little-endian. The same layout without
+        // the second endpoint is recorded in `tests/data/tao-ssliop.txt`.
         let profile = [
             &[1, 1, 2, 0][..], // byte order, IIOP 1.2
             &[9, 0, 0, 0],

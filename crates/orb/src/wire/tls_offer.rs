@@ -21,9 +21,11 @@ impl TlsOffer {
             association::INTEGRITY | association::CONFIDENTIALITY,
         );
         if has_plain {
+            // Nothing is required. NoProtection among what is required means to TAO that TLS is forbidden: a client of
+            // its that protects calls raises NO_PERMISSION.
             Self {
                 supports: supports | plain,
-                requires: plain,
+                requires: 0,
             }
         } else {
             Self {

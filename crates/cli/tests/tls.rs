@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use deckwatch_audit::{Event, Record};
 use deckwatch_testkit::certificates::{Authority, Issued};
@@ -133,6 +134,54 @@ fn names_are_served_over_tls_and_a_client_is_refused_once_its_revocation_is_read
         told.contains("TLS alone") && told.contains("--tls-authorities"),
         "{told}"
     );
+}
+
+#[test]
+fn events_of_a_channel_over_tls_alone_are_printed_by_a_consumer_with_a_certificate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority = Authority::new(folder.path(), "fleet");
+    // The channel calls the consumer, so that both names are checked.
+    let [nav, display] = ["nav", "display"].map(|name| authority.issue(name, &["127.0.0.1"]));
+    let start = |own: &Issued, arguments: &[&str]| {
+        let mut command = deckwatch(arguments);
+        with_own(command.arg("--tls-require"), own, &authority.file());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        Started(command.spawn().expect("the program starts"))
+    };
+    let mut channel = start(&nav, &["channel", "--listen", "127.0.0.1:0"]);
+    let ior = channel.line();
+    let mut echo = start(&display, &["events", "echo", "--ior", &ior, "--count", "1"]);
+    // What is published before the consumer is connected does not reach it.
+    let begun = Instant::now();
+    while echo.0.try_wait().expect("a child").is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no event came");
+        let mut publish = start(&display, &["events", "publish", "--ior", &ior, EVENT]);
+        let status = publish.0.wait().expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+    assert!(echo.line().contains('7'));
+}
+
+const EVENT: &str = "{type: \"unsigned long\", value: 7}";
+
+/// A program whose standard output is read, killed when this is dropped.
+struct Started(Child);
+
+impl Started {
+    fn line(&mut self) -> String {
+        let output = self.0.stdout.as_mut().expect("a pipe");
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("UTF-8");
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

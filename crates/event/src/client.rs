@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
 use std::ops::Deref;
 use std::time::Duration;
 
+use deckwatch_giop::ior::IiopProfile;
 use deckwatch_orb::{ObjectRef, Policy, SetOverrideType, SyncScope, SystemException};
 
 use crate::{cos_event_channel_admin as cos, rtec_event_channel_admin as rtec};
@@ -117,9 +118,12 @@ impl std::error::Error for NoProxy {}
 #[must_use]
 pub fn address_towards(object: &ObjectRef) -> IpAddr {
     let profile = object.ior().iiop_profiles().flatten().next();
+    // A server over TLS alone has port 0 in its profile.
+    let plain =
+        |profile: &IiopProfile| (profile.port != 0).then(|| (profile.host.clone(), profile.port));
     let towards = profile
-        .filter(|profile| profile.port != 0)
-        .and_then(|profile| (profile.host.as_str(), profile.port).to_socket_addrs().ok())
+        .and_then(|profile| plain(&profile).or_else(|| profile.tls_addresses().into_iter().next()))
+        .and_then(|address| address.to_socket_addrs().ok())
         .and_then(|mut addresses| addresses.next());
     let own = towards.and_then(|towards| {
         let any: IpAddr = if towards.is_ipv4() {

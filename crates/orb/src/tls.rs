@@ -127,7 +127,9 @@ impl Tls {
         Arc::clone(&self.0.current.lock("tls.current"))
     }
 
-    pub(crate) fn can_serve(&self) -> bool {
+    /// Whether it has a certificate, so that an ORB can listen over TLS.
+    #[must_use]
+    pub fn can_serve(&self) -> bool {
         self.0.options.certificate.is_some()
     }
 

@@ -142,6 +142,7 @@ impl ConsumerArgs {
             &found.object,
             self.listen.as_deref(),
             wanted,
+            self.channel.at.tls.load()?.as_ref(),
         )?)
     }
 }

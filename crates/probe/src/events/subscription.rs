@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use deckwatch_event::client::address_towards;
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::transport::Endpoint;
+use deckwatch_orb::{ObjectRef, Orb, Tls};
 use deckwatch_os::clock::monotonic_ns;
 use serde::Serialize;
 
@@ -53,7 +54,8 @@ pub enum Next {
 
 impl Subscription {
     /// Connects a consumer to a channel. The channel pushes to `listen`, or else to a free port at the address of this
-    /// host that leads to the channel.
+    /// host that leads to the channel. With `tls` the consumer calls over TLS; it listens over TLS too if `tls` has a
+    /// certificate, and over TLS alone if `tls` requires it.
     ///
     /// # Errors
     /// [`EventsError`] if this host cannot listen, or the channel does not answer or refuses.
@@ -61,6 +63,7 @@ impl Subscription {
         channel: &ObjectRef,
         listen: Option<&str>,
         wanted: Selection,
+        tls: Option<&Tls>,
     ) -> Result<Self, EventsError> {
         let at = listen.map_or_else(
             || SocketAddr::new(address_towards(channel), 0).to_string(),
@@ -70,7 +73,13 @@ impl Subscription {
             at: at.clone(),
             reason: error.to_string(),
         };
-        let builder = Orb::builder().listen(&at).map_err(cannot_listen)?;
+        let mut builder = Orb::builder();
+        if let Some(tls) = tls {
+            builder = builder.tls(tls);
+        }
+        for endpoint in endpoints(&at, listen.is_none(), tls) {
+            builder = builder.listen(&endpoint).map_err(cannot_listen)?;
+        }
         let orb = builder
             .connect_timeout(CHANNEL_CONNECT_TIMEOUT)
             .round_trip_timeout(CHANNEL_CALL_TIMEOUT)
@@ -156,6 +165,20 @@ impl Subscription {
     #[must_use]
     pub fn counts(&self) -> InboxCounts {
         self.outbox.counts()
+    }
+}
+
+/// Where a consumer listens: at an address that the user names, over TLS if TLS is required; at the one that was found
+/// for it, over TLS too if there is a certificate.
+fn endpoints(at: &str, is_found: bool, tls: Option<&Tls>) -> Vec<String> {
+    let over_tls = format!("tls:{at}");
+    let is_plain = matches!(at.parse(), Ok(Endpoint::Tcp { .. }));
+    if is_plain && tls.is_some_and(Tls::is_required) {
+        vec![over_tls]
+    } else if is_found && tls.is_some_and(Tls::can_serve) {
+        vec![at.to_owned(), over_tls]
+    } else {
+        vec![at.to_owned()]
     }
 }
 

@@ -258,7 +258,7 @@ fn consume(scene: &Scene, server: &Server, accounts: &Accounts) {
     while !is_drained() {
         let connected = server.call("connect a consumer", || {
             let client = Client::new(server)?;
-            let connected = Subscription::connect(&client.object, None, Selection::default());
+            let connected = Subscription::connect(&client.object, None, Selection::default(), None);
             let subscription = connected.map_err(|error| error.to_string())?;
             Ok::<_, String>((subscription, client))
         });

@@ -161,7 +161,7 @@ fn events_of_a_real_time_channel_are_chosen_by_header_and_no_proxy_stays() {
         types: vec![TypeTerm::Header(17), TypeTerm::Header(18)],
         sources: vec![3],
     };
-    let mut subscription = Subscription::connect(&whole, None, wanted).expect("connected");
+    let mut subscription = Subscription::connect(&whole, None, wanted, None).expect("connected");
     {
         let consumers = shared.consumers.lock().expect("sound");
         let headers = consumers[0].1.dependencies.iter().map(|one| {

@@ -72,7 +72,10 @@ fn with_path(aliases: usize) -> TypeCode {
     let content = |code: TypeCode, _| code.content_type().expect("an alias");
     let end = |len: usize| (len..aliases).fold(path.clone(), content);
     let parts: Vec<_> = (PART..aliases).step_by(PART).map(end).collect();
-    let parts = structure("IDL:P:1.0", &[&parts[..], &[path.clone()]].concat());
+    let parts = structure(
+        "IDL:P:1.0",
+        &[&parts[..], std::slice::from_ref(&path)].concat(),
+    );
     let sequence = TypeCode::sequence(&parts, 0);
     let parts = sequence.content_type().expect("a sequence");
     let path = parts.member_type(parts.member_count() - 1).expect("it");

@@ -29,7 +29,7 @@ use crate::text::source::{Sources, Span};
 /// Checks the definitions of a compilation. Errors go to the reporter; the result is then partial.
 pub(crate) fn check(
     sources: &Sources,
-    items: &[Item],
+    items: Vec<Item>,
     reporter: &mut Reporter,
 ) -> (Vec<Definition>, Vec<DefId>) {
     let mut checker = Checker {
@@ -86,19 +86,22 @@ impl Checker<'_> {
         &mut self.definitions[id.0 as usize].kind
     }
 
-    fn items(&mut self, items: &[Item]) {
+    /// Checks definitions, and drops the syntax of each before the next: the model takes its room.
+    fn items(&mut self, items: Vec<Item>) {
         for item in items {
             if self.reporter.is_full() || self.taken.is_over {
                 return;
             }
-            self.item(item);
+            match item.kind {
+                ItemKind::Module { name, items } => self.module(&name, item.span, items),
+                _ => self.item(&item),
+            }
         }
     }
 
     /// Checks one definition outside of interfaces, or a type inside of one.
     pub(crate) fn item(&mut self, item: &Item) {
         match &item.kind {
-            ItemKind::Module { name, items } => self.module(name, item.span, items),
             ItemKind::Interface {
                 name,
                 flavour,
@@ -142,7 +145,9 @@ impl Checker<'_> {
             ItemKind::TypeId { name, id } => self.set_id(name, id.clone()),
             ItemKind::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
             ItemKind::Import { name } => self.import(name),
-            ItemKind::Operation(_)
+            // The grammar has modules only where `items` finds them.
+            ItemKind::Module { .. }
+            | ItemKind::Operation(_)
             | ItemKind::Factory(_)
             | ItemKind::Attribute(_)
             | ItemKind::State { .. } => {}
@@ -217,7 +222,7 @@ impl Checker<'_> {
         }
     }
 
-    fn module(&mut self, name: &Name, whole: Span, items: &[Item]) {
+    fn module(&mut self, name: &Name, whole: Span, items: Vec<Item>) {
         let known = self
             .own(name)
             .filter(|&id| matches!(self.definition(id).kind, DefinitionKind::Module(_)));

@@ -59,7 +59,8 @@ impl Model {
         let mut reporter = Reporter::default();
         let (sources, tokens) = Preprocessor::new(options, disk, &mut reporter).run(path, text);
         let items = Parser::new(&sources, &tokens, &mut reporter).specification();
-        let (definitions, roots) = check(&sources, &items, &mut reporter);
+        drop(tokens);
+        let (definitions, roots) = check(&sources, items, &mut reporter);
         reporter.finish(&sources)?;
         Ok(Self::new(definitions, roots, sources))
     }

@@ -5,6 +5,7 @@ mod bound;
 mod data;
 mod docs;
 mod enumeration;
+mod flat;
 mod interface;
 mod names;
 mod output;
@@ -31,6 +32,7 @@ use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
 use crate::text::source::{FileId, Span};
 use names::{Names, ident, inside};
 use output::{Module, Part, Piece};
+use path::{KnownPath, Paths};
 use print::Printer;
 use traits::Traits;
 pub(crate) use union::label_number;
@@ -155,19 +157,8 @@ fn file_of(
     let mut generator = Generator {
         model,
         handlers,
-        names: Names::new(model),
-        paths: Paths {
-            cdr: config.cdr_path.clone(),
-            orb: config.orb_path.clone(),
-            dynamic: config.dynamic_path.clone(),
-            arc: "::std::sync::Arc".into(),
-            cow: "::std::borrow::Cow".into(),
-            write: format!("{}::generated::write", config.cdr_path),
-            parse: format!("{}::generated::parse", config.cdr_path),
-            reply: format!("{}::AsynchronousReply", config.orb_path),
-            served: format!("{}::generated::Served", config.orb_path),
-            request: format!("{}::ServerRequest", config.orb_path),
-        },
+        names: Names::new(model, config.ami),
+        paths: Paths::outside(config),
         has_pollers: config.ami,
         zerocopy: format!("{}::zerocopy", config.cdr_path),
         extern_modules: &config.extern_modules,
@@ -182,9 +173,10 @@ fn file_of(
         module: Module::default(),
         reporter: &mut reporter,
     };
-    generator.check_paths(config);
-    generator.scope(model.roots(), &[]);
-    generator.flush();
+    if generator.check_paths(config) {
+        generator.scope(model.roots(), &[]);
+        generator.flush();
+    }
     let (text, pieces) = (generator.out.finish(), generator.module.body);
     reporter.finish(model.sources())?;
     Ok((text, pieces))
@@ -271,21 +263,6 @@ pub(crate) struct Generator<'a> {
     pub(crate) reporter: &'a mut Reporter,
 }
 
-/// The paths that generated code uses for frequent crates and types.
-#[derive(Clone, Debug)]
-pub(crate) struct Paths {
-    pub(crate) cdr: String,
-    pub(crate) orb: String,
-    pub(crate) dynamic: String,
-    pub(crate) arc: String,
-    pub(crate) cow: String,
-    pub(crate) write: String,
-    pub(crate) parse: String,
-    pub(crate) reply: String,
-    pub(crate) served: String,
-    pub(crate) request: String,
-}
-
 /// The generator refused a definition and reported the reason.
 #[derive(Debug)]
 pub(crate) struct Refused;
@@ -312,19 +289,22 @@ fn is_path(text: &str) -> bool {
 }
 
 impl Generator<'_> {
-    /// Checks the paths in the configuration, which are the user's text.
-    fn check_paths(&mut self, config: &Config) {
+    /// Checks the paths in the configuration, which are the user's text. Returns false if one of them is no path.
+    fn check_paths(&mut self, config: &Config) -> bool {
+        let mut are_paths = true;
         let externs = config.extern_modules.iter().map(|(_, path)| path);
         for path in [&config.cdr_path, &config.orb_path, &config.dynamic_path]
             .into_iter()
             .chain(externs)
         {
             if !is_path(path) {
+                are_paths = false;
                 self.reporter.report(Diagnostic::without_place(format!(
                     "`{path}` is not a path of Rust"
                 )));
             }
         }
+        are_paths
     }
 
     pub(crate) fn prelude(&self, name: &'static str) -> String {
@@ -431,14 +411,14 @@ impl Generator<'_> {
     /// Writes their `use` items, and returns the paths that are valid outside of the module.
     fn enter_module(&mut self) -> Paths {
         let pollers = self.has_pollers;
-        let uses = if self.paths.cdr == "_cdr" {
+        let uses = if self.paths.are_short {
             let pollers = pollers.then(|| quote! { , _dynamic });
             vec![
                 quote! { use super::{_Arc, _Cow, _Reply, _Request, _Served, _cdr, _orb, _parse, _write #pollers}; },
             ]
         } else {
             let paths = [&self.paths.cdr, &self.paths.orb, &self.paths.dynamic];
-            let [cdr, orb, dynamic] = paths.map(|path| tokens(path));
+            let [cdr, orb, dynamic] = paths.map(KnownPath::tokens);
             let mut uses = vec![quote! { use #cdr as _cdr; }, quote! { use #orb as _orb; }];
             uses.extend(pollers.then(|| quote! { use #dynamic as _dynamic; }));
             uses.extend([
@@ -453,19 +433,7 @@ impl Generator<'_> {
             let part = self.part();
             self.module.body.push(Piece::Use(part));
         }
-        let inside = Paths {
-            cdr: "_cdr".into(),
-            orb: "_orb".into(),
-            dynamic: "_dynamic".into(),
-            arc: "_Arc".into(),
-            cow: "_Cow".into(),
-            write: "_write".into(),
-            parse: "_parse".into(),
-            reply: "_Reply".into(),
-            served: "_Served".into(),
-            request: "_Request".into(),
-        };
-        std::mem::replace(&mut self.paths, inside)
+        std::mem::replace(&mut self.paths, Paths::inside())
     }
 
     /// Whether code is generated for a definition: the main file contains it, or for a module a definition inside it.

@@ -131,8 +131,8 @@ pub enum DefinitionKind {
     Constant(Type, Value),
     /// `native`.
     Native,
-    /// `valuetype`.
-    Value(Valuetype),
+    /// `valuetype`. It is the largest kind and a rare one: in a box it does not add to the room of all others.
+    Value(Box<Valuetype>),
 }
 
 /// A valuetype.

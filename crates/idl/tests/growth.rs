@@ -48,7 +48,6 @@ fn texts(count: usize) -> Vec<String> {
         each(count, "typedef long T@; "),
         each(count, "exception E@ { long a; }; "),
         each(count, "interface I@; "),
-        each(count, "interface I@ { void f(); }; "),
         format!("interface I {{ {} }};", each(count, "void f@(); ")),
         format!("interface I {{ {} }};", each(count, "attribute long a@; ")),
         format!(
@@ -58,12 +57,46 @@ fn texts(count: usize) -> Vec<String> {
         each(count, "valuetype V@ { public long a; }; "),
         format!("valuetype V {{ {} }};", each(count, "public long a@; ")),
         each(count, "valuetype V@ long; "),
+        each(
+            count,
+            "valuetype V@ { public long a; long f(in V@ b); factory g(in long a); }; ",
+        ),
         each(count, "#pragma prefix \"a@\"\n"),
         "struct S { long a; };\n".to_owned() + &each(count, "#pragma version S 1.0\n"),
         each(count, "#define A@ @\n"),
         each(count, "#ifdef A@\n#endif\n"),
         each(count, "/* @ */\n"),
         each(count, "// @\nstruct S@ { long a; };\n"),
+    ]
+}
+
+/// Texts of that many interfaces with few operations each.
+fn interfaces(count: usize) -> Vec<String> {
+    vec![
+        each(count, "interface I@ { void f(); }; "),
+        each(count, "interface I@ { void f(); };\n"),
+        format!(
+            "module M {{ {} }};",
+            each(count, "interface I@ { void f(); }; ")
+        ),
+        each(count, "module M@ { interface I { void f(); }; }; "),
+        each(
+            count,
+            "interface I@ { long f(in string a, inout sequence<long> b, out I@ c); }; ",
+        ),
+        "exception E { long a; }; ".to_owned()
+            + &each(
+                count,
+                "interface I@ { oneway void f(); void g() raises (E); }; ",
+            ),
+        each(
+            count,
+            "interface I@ { attribute long a; readonly attribute string b; }; ",
+        ),
+        each(count, "interface I@; ") + &each(count, "interface I@ { I@ f(); }; "),
+        "interface I { void f(); }; ".to_owned() + &each(count, "interface I@ : I { void g(); }; "),
+        each(count, "abstract interface I@ { void f(); }; "),
+        each(count, "local interface I@ { void f(); }; "),
     ]
 }
 
@@ -77,12 +110,12 @@ struct Cost {
     held: usize,
 }
 
-fn cost(text: &str) -> Cost {
+fn cost(text: &str, config: &Config) -> Cost {
     let held = THREAD_HELD.get();
     THREAD_HELD_MAX.set(held);
     let (allocations, allocated) = (THREAD_ALLOCATIONS.get(), THREAD_ALLOCATED.get());
     let model = Model::parse("t.idl", text).unwrap_or_else(|errors| panic!("{errors}"));
-    generate(&model, &Config::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    generate(&model, config).unwrap_or_else(|errors| panic!("{errors}"));
     Cost {
         allocations: THREAD_ALLOCATIONS.get() - allocations,
         allocated: THREAD_ALLOCATED.get() - allocated,
@@ -90,18 +123,33 @@ fn cost(text: &str) -> Cost {
     }
 }
 
-#[test]
-fn four_times_the_text_costs_about_four_times_the_work() {
+/// Compares the costs of texts of 100 and of 400 parts each.
+fn compare(texts: fn(usize) -> Vec<String>, config: &Config) {
     // What is made once is made before.
-    cost("struct S { long a; }; interface I { void f(); };");
+    cost("struct S { long a; }; interface I { void f(); };", config);
     for (few, many) in texts(100).iter().zip(&texts(400)) {
-        let (one, four) = (cost(few), cost(many));
+        let (one, four) = (cost(few, config), cost(many, config));
         // Lists and strings double their room, so that octets grow in steps.
         let is_linear = four.allocations < one.allocations * 5
             && four.allocated < one.allocated * 8
             && four.held < one.held * 8;
         assert!(is_linear, "{one:?} became {four:?}: {}", &many[..60]);
     }
+}
+
+#[test]
+fn four_times_the_text_costs_about_four_times_the_work() {
+    compare(texts, &Config::default());
+}
+
+#[test]
+fn four_times_the_interfaces_cost_about_four_times_the_work() {
+    compare(interfaces, &Config::default());
+    let asynchronous = Config {
+        ami: true,
+        ..Config::default()
+    };
+    compare(interfaces, &asynchronous);
 }
 
 #[test]

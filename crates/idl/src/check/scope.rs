@@ -35,6 +35,13 @@ struct Scope {
     owner: Option<DefId>,
     /// The names in lower case: names that differ only in case clash.
     entries: HashMap<String, Entry>,
+    /// `None` for most scopes: a scope with operations of basic types alone needs none of it.
+    outside: Option<Box<Outside>>,
+}
+
+/// What a scope knows of others.
+#[derive(Debug, Default)]
+struct Outside {
     /// Names of outer scopes that were used in this scope, and cannot be redefined in it.
     used: HashMap<String, (String, Span)>,
     /// The scopes of all ancestors of an interface or valuetype.
@@ -95,10 +102,12 @@ impl Scopes {
     }
 
     pub(crate) fn inherit(&mut self, scope: ScopeId, ancestors: &[DefId]) {
-        self.scopes[scope].inherited = ancestors
-            .iter()
-            .filter_map(|id| self.of.get(id).copied())
-            .collect();
+        if ancestors.is_empty() {
+            return;
+        }
+        let inherited = ancestors.iter().filter_map(|id| self.of.get(id).copied());
+        let inherited = inherited.collect();
+        self.scopes[scope].outside.get_or_insert_default().inherited = inherited;
     }
 
     /// Returns the meaning of the name in this scope itself, if the spelling is the same.
@@ -124,7 +133,8 @@ impl Scopes {
             return Err(clash(name, &entry.name)
                 .note(entry.span, format!("`{}` is defined here", entry.name)));
         }
-        if let Some((used, span)) = here.used.get(&key)
+        let outside = here.outside.as_ref();
+        if let Some((used, span)) = outside.and_then(|outside| outside.used.get(&key))
             && !(name.escaped && *used != name.text)
         {
             let text = format!(
@@ -213,7 +223,9 @@ impl Scopes {
                 let here = &mut self.scopes[from];
                 let key = name.text.to_lowercase();
                 if !here.entries.contains_key(&key) {
-                    here.used
+                    let outside = here.outside.get_or_insert_default();
+                    outside
+                        .used
                         .entry(key)
                         .or_insert_with(|| (name.text.clone(), name.span));
                 }
@@ -239,15 +251,20 @@ impl Scopes {
         if let Some(entry) = own.filter(|entry| !entry.escaped || entry.name == name.text) {
             return spelt(name, entry).map(Some);
         }
-        if here.inherited.is_empty() {
-            return Ok(None);
-        }
-        if !here.found.contains_key(&key) {
-            let found = self.inherited(scope, &key, name, definitions)?.cloned();
-            self.scopes[scope].found.insert(key.clone(), found);
-        }
-        let found = self.scopes[scope].found.get(&key).and_then(Option::as_ref);
-        found.map(|entry| spelt(name, entry)).transpose()
+        let known = match &here.outside {
+            Some(outside) if !outside.inherited.is_empty() => outside.found.get(&key).cloned(),
+            _ => return Ok(None),
+        };
+        let found = match known {
+            Some(found) => found,
+            None => {
+                let found = self.inherited(scope, &key, name, definitions)?.cloned();
+                let outside = self.scopes[scope].outside.get_or_insert_default();
+                outside.found.insert(key, found.clone());
+                found
+            }
+        };
+        found.map(|entry| spelt(name, &entry)).transpose()
     }
 
     /// Searches the scopes that a scope inherits from.
@@ -259,7 +276,8 @@ impl Scopes {
         definitions: &[Definition],
     ) -> Result<Option<&Entry>, Diagnostic> {
         let mut found: Option<(ScopeId, &Entry)> = None;
-        for &base in &self.scopes[scope].inherited {
+        let outside = self.scopes[scope].outside.iter();
+        for &base in outside.flat_map(|outside| &outside.inherited) {
             let Some(entry) = self.scopes[base].entries.get(key) else {
                 continue;
             };

@@ -27,7 +27,7 @@ impl Checker<'_> {
             return id;
         }
         let value = Valuetype::declared(form.clone());
-        self.define(name, whole, DefinitionKind::Value(value))
+        self.define(name, whole, DefinitionKind::Value(Box::new(value)))
     }
 
     fn value_of(&self, id: DefId) -> Option<&Valuetype> {

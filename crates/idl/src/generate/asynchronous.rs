@@ -67,9 +67,9 @@ impl<'m> Generator<'m> {
         taken: &mut HashSet<String>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, arc) = (tokens(&self.paths.orb), tokens(&self.paths.arc));
-        let served = tokens(&self.paths.served);
-        let (dynamic, option) = (tokens(&self.paths.dynamic), tokens(&self.prelude("Option")));
+        let (orb, arc) = (self.paths.orb.tokens(), self.paths.arc.tokens());
+        let served = self.paths.served.tokens();
+        let (dynamic, option) = (self.paths.dynamic.tokens(), tokens(&self.prelude("Option")));
         let operation = declared.operation;
         let Some(handler) = self.handler_type(declared.interface, at, declared)? else {
             return Ok(TokenStream::new());
@@ -93,7 +93,7 @@ impl<'m> Generator<'m> {
         let by = quote! { #reference::#deliver };
         let arguments = self.written_arguments(operation, false);
         let wire_name = &operation.wire_name;
-        let poller = ident(&self.names.interface(id).poller.clone());
+        let poller = ident(&self.names.asynchronous(id).poller);
         let doc = format!(
             " Calls `{}` and returns once the request has been sent; the handler is called with the reply.",
             reply_name(operation)
@@ -121,7 +121,7 @@ impl<'m> Generator<'m> {
 
     /// Generates the function that delivers a reply to a reply handler.
     fn delivery(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
-        let (reply, served) = (tokens(&self.paths.reply), tokens(&self.paths.served));
+        let (reply, served) = (self.paths.reply.tokens(), self.paths.served.tokens());
         let operation = declared.operation;
         let Some(id) = self.handlers.of(declared.interface) else {
             return Ok(TokenStream::new());
@@ -171,12 +171,12 @@ impl<'m> Generator<'m> {
     }
 
     fn delivery_name(&self, declared: Declared<'_>) -> Ident {
-        ident(&self.names.interface(declared.interface).deliveries[declared.index])
+        ident(&self.names.asynchronous(declared.interface).deliveries[declared.index])
     }
 
     /// Returns the operation's method name in pollers.
     fn polled_name(&self, declared: Declared<'_>) -> &str {
-        &self.names.interface(declared.interface).replies[declared.index]
+        &self.names.asynchronous(declared.interface).replies[declared.index]
     }
 
     /// Returns the number of earlier operations of the interface that have replies.
@@ -217,9 +217,9 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, option) = (tokens(&self.paths.orb), tokens(&self.prelude("Option")));
-        let dynamic = tokens(&self.paths.dynamic);
-        let name = ident(&self.names.interface(id).poller.clone());
+        let (orb, option) = (self.paths.orb.tokens(), tokens(&self.prelude("Option")));
+        let dynamic = self.paths.dynamic.tokens();
+        let name = ident(&self.names.asynchronous(id).poller);
         let doc = format!(
             " The reply of an asynchronous call of IDL interface `{}`, for whoever asks for it.",
             definition.scoped_name
@@ -242,7 +242,7 @@ impl<'m> Generator<'m> {
                 quote! { #wire_name => |handler, reply| #reference::#deliver(handler, reply) }
             });
         }
-        let arc = tokens(&self.paths.arc);
+        let arc = self.paths.arc.tokens();
         let views = self.views_of_poller(&name);
         Ok(quote! {
             #[doc = #doc]
@@ -283,7 +283,7 @@ impl<'m> Generator<'m> {
 
     /// Generates the trait implementations that every poller has.
     fn views_of_poller(&self, name: &Ident) -> TokenStream {
-        let (dynamic, name_text) = (tokens(&self.paths.dynamic), name.to_string());
+        let (dynamic, name_text) = (self.paths.dynamic.tokens(), name.to_string());
         quote! {
             impl ::std::ops::Deref for #name {
                 type Target = #dynamic::Poller;
@@ -331,8 +331,8 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.paths.orb);
-        let name = ident(&self.names.interface(id).holder.clone());
+        let orb = self.paths.orb.tokens();
+        let name = ident(&self.names.asynchronous(id).holder);
         let doc = format!(
             " What the exceptions of IDL interface `{}` are, out of their holders.",
             definition.scoped_name
@@ -374,7 +374,7 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, served) = (tokens(&self.paths.orb), tokens(&self.paths.served));
+        let (orb, served) = (self.paths.orb.tokens(), self.paths.served.tokens());
         let reference = ident(&self.names.interface(id).reference.clone());
         let plain = |id: &DefId| self.model.flavour(*id) == Some(Flavour::Plain);
         let ancestors = interface.ancestors.iter().copied().filter(plain);

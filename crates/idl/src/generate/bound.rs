@@ -1,7 +1,7 @@
 //! Generates checks of string and sequence bounds that the Rust types do not enforce.
 
 use super::Generator;
-use super::tokens;
+
 use super::types::INLINE_STRING_MAX;
 use crate::model::Type;
 use proc_macro2::{Literal, TokenStream};
@@ -50,13 +50,13 @@ impl Generator<'_> {
         ty: &Type,
         owned: bool,
     ) -> Option<TokenStream> {
-        let (cdr, exceeds) = (tokens(&self.paths.cdr), self.exceeds(value, ty, owned)?);
+        let (cdr, exceeds) = (self.paths.cdr.tokens(), self.exceeds(value, ty, owned)?);
         Some(quote! { if #exceeds { return Err(#cdr::EncodeError::BoundExceeded); } })
     }
 
     /// Generates code that refuses a read value above its bound.
     pub(super) fn check_read(&self, value: &TokenStream, ty: &Type) -> Option<TokenStream> {
-        let (cdr, exceeds) = (tokens(&self.paths.cdr), self.exceeds(value, ty, true)?);
+        let (cdr, exceeds) = (self.paths.cdr.tokens(), self.exceeds(value, ty, true)?);
         Some(quote! { if #exceeds { return Err(r.error(#cdr::DecodeFact::BoundExceeded)); } })
     }
 }

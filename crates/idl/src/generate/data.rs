@@ -53,7 +53,7 @@ impl Generator<'_> {
         let doc = self.doc("IDL exception", definition);
         self.record(id, &doc, structure, at)?;
         let name = ident(self.names.name(id));
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let repository_id = &definition.repository_id;
         let text = format!("{} was raised", definition.scoped_name);
         self.put(quote! {
@@ -175,7 +175,7 @@ impl Generator<'_> {
             self.write_record(name, fields);
             return self.parse_record(name, fields);
         }
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let kind = match () {
             () if is_plain => quote! { plain },
             () if self.may_stand_within(fields) => quote! { fixed },
@@ -193,7 +193,7 @@ impl Generator<'_> {
 
     /// Generates the lines that write the members.
     fn write_lines(&mut self, fields: &[Field<'_>]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         for (member, field, _) in fields {
             let check = self.check_written(&quote! { self.#field }, &member.ty, true);
             self.out
@@ -202,7 +202,7 @@ impl Generator<'_> {
     }
 
     fn write_record(&mut self, name: &Ident, fields: &[Field<'_>]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         self.out.open(quote! { impl #cdr::Write for #name });
         if self.may_stand_within(fields) {
             self.write_within(fields);
@@ -227,7 +227,7 @@ impl Generator<'_> {
         if !self.may_leave(&member.ty) {
             return;
         }
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         self.out.open(quote! {
             fn write_last(
                 &self,
@@ -243,7 +243,7 @@ impl Generator<'_> {
     /// Generates `write_within`, which writes the struct in a write window, if no member's type uses the heap.
     /// `SIZE_MAX` is the sum of the members' sizes; the compiler evaluates whether it is small enough for a window.
     fn write_within(&mut self, fields: &[Field<'_>]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let size = |ty: &TokenStream| quote! { <#ty as #cdr::Write>::SIZE_MAX, };
         self.sizes("SIZE_MAX", fields, size);
         self.out.open(quote! {
@@ -264,7 +264,7 @@ impl Generator<'_> {
         fields: &[Field<'_>],
         size: impl Fn(&TokenStream) -> TokenStream,
     ) {
-        let (cdr, name) = (tokens(&self.paths.cdr), ident(name));
+        let (cdr, name) = (self.paths.cdr.tokens(), ident(name));
         self.out
             .enter(quote! { const #name: usize = #cdr::generated::sum }, "(&[");
         for (_, _, ty) in fields {
@@ -275,7 +275,7 @@ impl Generator<'_> {
 
     /// Generates `parse_within`, as [`Self::write_within`] does for writing.
     fn parse_within(&mut self, fields: &[Field<'_>]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let size = |ty: &TokenStream| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MAX, };
         self.sizes("SIZE_MAX", fields, size);
         self.out.open(quote! {
@@ -299,7 +299,7 @@ impl Generator<'_> {
     }
 
     fn parse_record(&mut self, name: &Ident, fields: &[Field<'_>]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         self.out.open(quote! { impl<'a> #cdr::Parse<'a> for #name });
         let size = |ty: &TokenStream| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MIN, };
         self.sizes("SIZE_MIN", fields, size);
@@ -327,7 +327,7 @@ impl Generator<'_> {
 
     /// Generates `Typed`, whose TypeCode is built once.
     pub(crate) fn typed(&mut self, id: DefId, name: &Ident, at: &[String]) -> Result<(), Refused> {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let code = self.described(id, at, &mut Vec::new())?;
         self.out.open(quote! { #cdr::typed! });
         let Described::List { head, parts } = code else {

@@ -15,10 +15,9 @@ pub(crate) fn comment(sources: &Sources, whole: Span) -> Option<String> {
 }
 
 fn above(before: &str) -> Option<String> {
-    let (lines, last) = before.rsplit_once('\n').unwrap_or(("", before));
-    if !last.trim().is_empty() {
-        return None;
-    }
+    // A text in one line is not searched for the line's start: nothing but space stands before what has a comment.
+    let space = &before[before.trim_end().len()..];
+    let lines = &before[..before.len() - space.len() + space.rfind('\n')?];
     let lines = lines.trim_end_matches('\r');
     if let Some(block) = lines.strip_suffix("*/") {
         let start = block.rfind("/*")?;
@@ -37,11 +36,9 @@ fn above(before: &str) -> Option<String> {
 }
 
 fn behind(after: &str) -> Option<String> {
-    let line = after.lines().next()?;
-    let line = line.trim_start_matches([';', ',', ' ', '\t']);
-    finished(vec![
-        line.strip_prefix("//")?.trim_start_matches('/').trim(),
-    ])
+    let line = after.trim_start_matches([';', ',', ' ', '\t']);
+    let line = line.strip_prefix("//")?.lines().next()?;
+    finished(vec![line.trim_start_matches('/').trim()])
 }
 
 /// Returns the comment's text, escaped for documentation.

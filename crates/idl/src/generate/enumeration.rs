@@ -23,7 +23,7 @@ impl Generator<'_> {
             .iter()
             .map(|name| ident(name))
             .collect();
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let zerocopy = &self.zerocopy;
         self.out.open(quote! {
             #doc
@@ -58,7 +58,7 @@ impl Generator<'_> {
 
     /// Generates the code that writes and reads an enum.
     fn marshal_enumeration(&mut self, name: &Ident, variants: &[Ident]) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let (result, vec) = (
             quote! { ::std::result::Result },
             tokens(&self.prelude("Vec")),

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::flat::template;
 use super::names::{ident, snake_case};
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
@@ -116,20 +117,23 @@ impl<'m> Generator<'m> {
                 at,
                 declared.operation.span,
             )?)),
-            None => Ok(tokens(&format!("{}::SystemException", self.paths.orb))),
+            None => {
+                let orb = self.paths.orb.tokens();
+                Ok(template!(self, [orb], quote! { #orb::SystemException }))
+            }
         }
     }
 
     /// Returns the result type of an operation.
     pub(super) fn result(
-        &self,
+        &mut self,
         reply: &TokenStream,
         declared: Declared<'_>,
         error: &TokenStream,
     ) -> TokenStream {
         if self.names.interface(declared.interface).errors[declared.index].is_none() {
-            let orb = tokens(&self.paths.orb);
-            return quote! { #orb::Result<#reply> };
+            let orb = self.paths.orb.tokens();
+            return template!(self, [orb, reply], quote! { #orb::Result<#reply> });
         }
         let result = tokens(&self.prelude("Result"));
         quote! { #result<#reply, #error> }
@@ -161,7 +165,7 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.paths.orb);
+        let orb = self.paths.orb.tokens();
         let name = self.error_type(declared, at)?;
         let mut variants = Vec::new();
         for &raised in &declared.operation.raises {
@@ -232,23 +236,29 @@ impl<'m> Generator<'m> {
             let signature = self.service_signature(declared, at)?;
             let heading = self.operation_heading(declared.operation);
             let doc = self.part_doc(&heading, declared.operation.whole);
-            methods.push(quote! {
-                #doc
-                #signature;
-            });
             forwards.push(quote! { #signature; });
+            methods.push(template!(
+                self,
+                [doc, signature],
+                quote! { #doc #signature; }
+            ));
         }
-        let (orb, arc) = (tokens(&self.paths.orb), tokens(&self.paths.arc));
-        Ok(quote! {
-            #doc
-            pub trait #name: #bounds {
-                #(#methods)*
-            }
+        let (methods, forwards) = (joined(methods), joined(forwards));
+        let (orb, arc) = (self.paths.orb.tokens(), self.paths.arc.tokens());
+        Ok(template!(
+            self,
+            [doc, name, bounds, methods, orb, arc, forwards],
+            quote! {
+                #doc
+                pub trait #name: #bounds {
+                    #methods
+                }
 
-            impl<T: #name + ?Sized> #name for #arc<T> {
-                #orb::forward! { arc #(#forwards)* }
+                impl<T: #name + ?Sized> #name for #arc<T> {
+                    #orb::forward! { arc #forwards }
+                }
             }
-        })
+        ))
     }
 
     fn bounds(
@@ -258,11 +268,8 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         if interface.bases.is_empty() {
-            return Ok(tokens(&format!(
-                "{} + {} + 'static",
-                self.prelude("Send"),
-                self.prelude("Sync")
-            )));
+            let [send, sync] = ["Send", "Sync"].map(|name| tokens(&self.prelude(name)));
+            return Ok(quote! { #send + #sync + 'static });
         }
         let mut bases = Vec::new();
         for &base in &interface.bases {
@@ -307,8 +314,18 @@ impl<'m> Generator<'m> {
             (quote! {}, quote! { &self })
         };
         let result = self.result(&reply, declared, &error);
-        Ok(quote! { fn #method #generics (#receiver, #(#parameters),*) -> #result })
+        let parameters = quote! { #(#parameters),* };
+        Ok(template!(
+            self,
+            [method, generics, receiver, parameters, result],
+            quote! { fn #method #generics (#receiver, #parameters) -> #result }
+        ))
     }
+}
+
+/// Returns tokens behind each other.
+pub(super) fn joined(parts: Vec<TokenStream>) -> TokenStream {
+    parts.into_iter().collect()
 }
 
 /// Returns the parameters that are sent with the request.

@@ -16,6 +16,8 @@ use crate::model::{Access, DefId, DefinitionKind, Interface, Member, Model, Valu
 pub(crate) struct Names {
     definitions: HashMap<DefId, Place>,
     interfaces: HashMap<DefId, InterfaceNames>,
+    /// `None` if asynchronous calls are not generated.
+    asynchronous: Option<HashMap<DefId, AsynchronousNames>>,
     values: HashMap<DefId, ValueNames>,
     enumerators: HashMap<DefId, Vec<String>>,
 }
@@ -25,8 +27,8 @@ pub(crate) struct Names {
 struct Place {
     modules: Rc<[String]>,
     name: String,
-    /// The module for the definitions inside; equals the name if the definition is a module.
-    inner: String,
+    /// The module for the definitions inside; `None` if it equals the name, as that of a module does.
+    inner: Option<String>,
 }
 
 /// The names generated for an interface.
@@ -36,18 +38,23 @@ pub(crate) struct InterfaceNames {
     pub(crate) reference: String,
     /// `ISkeleton`.
     pub(crate) skeleton: String,
-    /// The poller for asynchronous calls.
+    /// The methods, in the order of the interface's operations.
+    pub(crate) methods: Vec<String>,
+    /// The error enums, in the same order; `None` for an operation without a `raises` clause.
+    pub(crate) errors: Vec<Option<String>>,
+}
+
+/// The names generated for the asynchronous calls of an interface.
+#[derive(Debug)]
+pub(crate) struct AsynchronousNames {
+    /// The poller.
     pub(crate) poller: String,
     /// The trait that raises exceptions from exception holders.
     pub(crate) holder: String,
-    /// The methods, in the order of the interface's operations.
-    pub(crate) methods: Vec<String>,
-    /// The functions that deliver replies to reply handlers, in the same order.
+    /// The functions that deliver replies to reply handlers, in the order of the interface's operations.
     pub(crate) deliveries: Vec<String>,
     /// The poller's methods, in the same order.
     pub(crate) replies: Vec<String>,
-    /// The error enums, in the same order; `None` for an operation without a `raises` clause.
-    pub(crate) errors: Vec<Option<String>>,
 }
 
 /// The names generated for a valuetype.
@@ -64,8 +71,12 @@ pub(crate) struct ValueNames {
 }
 
 impl Names {
-    pub(crate) fn new(model: &Model) -> Self {
-        let mut names = Self::default();
+    /// Names the definitions of a model, and if `ami` its asynchronous calls.
+    pub(crate) fn new(model: &Model, ami: bool) -> Self {
+        let mut names = Self {
+            asynchronous: ami.then(HashMap::new),
+            ..Self::default()
+        };
         names.scope(model, model.roots(), &Rc::from([]));
         names
     }
@@ -81,7 +92,8 @@ impl Names {
 
     /// Returns the module for the definitions inside a definition.
     pub(crate) fn inner(&self, id: DefId) -> &str {
-        &self.definitions[&id].inner
+        let place = &self.definitions[&id];
+        place.inner.as_ref().unwrap_or(&place.name)
     }
 
     /// Returns the enumerators of an enum.
@@ -91,6 +103,16 @@ impl Names {
 
     pub(crate) fn interface(&self, id: DefId) -> &InterfaceNames {
         &self.interfaces[&id]
+    }
+
+    /// Returns the names of an interface's asynchronous calls.
+    ///
+    /// # Panics
+    /// If asynchronous calls are not generated.
+    pub(crate) fn asynchronous(&self, id: DefId) -> &AsynchronousNames {
+        let all = self.asynchronous.as_ref();
+        all.and_then(|all| all.get(&id))
+            .unwrap_or_else(|| unreachable!("asynchronous calls are not generated"))
     }
 
     fn scope(&mut self, model: &Model, members: &[DefId], modules: &Rc<[String]>) {
@@ -119,7 +141,7 @@ impl Names {
             };
             let place = Place {
                 modules: Rc::clone(modules),
-                inner: name.clone(),
+                inner: None,
                 name,
             };
             self.definitions.insert(id, place);
@@ -129,7 +151,7 @@ impl Names {
             let inside = inside(model, id);
             if !inside.is_empty() {
                 let mut modules = modules.to_vec();
-                modules.push(self.definitions[&id].inner.clone());
+                modules.push(self.inner(id).to_owned());
                 self.scope(model, inside, &modules.into());
             }
         }
@@ -141,7 +163,7 @@ impl Names {
         if !matches!(kind, DefinitionKind::Module(_)) && !inside(model, id).is_empty() {
             let inner = unique(snake_case(&model.definition(id).name), taken);
             if let Some(place) = self.definitions.get_mut(&id) {
-                place.inner = inner;
+                place.inner = Some(inner);
             }
         }
         if let DefinitionKind::Enum(enumerators) = kind {
@@ -153,27 +175,42 @@ impl Names {
         if let DefinitionKind::Interface(interface) = kind {
             let name = self.name(id).to_owned();
             let methods = self.methods(interface);
-            let deliveries = self.deliveries(interface, &methods);
-            let replies = self.replies(interface);
             let errors = errors(&name, interface, &methods, taken);
             let reference = unique(format!("{name}Ref"), taken);
             let skeleton = unique(format!("{name}Skeleton"), taken);
-            let poller = unique(format!("AMI{name}Poller"), taken);
-            let holder = unique(format!("AMI{name}ExceptionHolder"), taken);
-            self.interfaces.insert(
-                id,
-                InterfaceNames {
-                    reference,
-                    skeleton,
-                    poller,
-                    holder,
-                    methods,
-                    deliveries,
-                    replies,
-                    errors,
-                },
-            );
+            self.asynchronous_companions(id, interface, &methods, taken);
+            let names = InterfaceNames {
+                reference,
+                skeleton,
+                methods,
+                errors,
+            };
+            self.interfaces.insert(id, names);
         }
+    }
+
+    /// Adds the names that are generated for an interface's asynchronous calls. Those beside the interface are taken
+    /// even if none are generated: the names of other definitions are the same then.
+    fn asynchronous_companions(
+        &mut self,
+        id: DefId,
+        interface: &Interface,
+        methods: &[String],
+        taken: &mut Taken,
+    ) {
+        let name = self.name(id);
+        let poller = unique(format!("AMI{name}Poller"), taken);
+        let holder = unique(format!("AMI{name}ExceptionHolder"), taken);
+        if self.asynchronous.is_none() {
+            return;
+        }
+        let names = AsynchronousNames {
+            poller,
+            holder,
+            deliveries: self.deliveries(interface, methods),
+            replies: self.replies(interface),
+        };
+        self.asynchronous.get_or_insert_default().insert(id, names);
     }
 
     /// Adds the names that are generated beside a valuetype.
@@ -211,23 +248,16 @@ impl Names {
         &self.values[&id]
     }
 
-    /// Returns the names that an interface inherits from its ancestors, and the names in `all`.
-    fn inherited<const N: usize>(
-        &self,
-        interface: &Interface,
-        all: [&str; N],
-        of: impl Fn(&InterfaceNames) -> &Vec<String>,
-    ) -> Taken {
+    /// Returns the names of methods that an interface inherits from its ancestors, and the names in `all`.
+    fn inherited<const N: usize>(&self, interface: &Interface, all: [&'static str; N]) -> Taken {
         let ancestors = interface.ancestors.iter();
         let names = ancestors.filter_map(|ancestor| self.interfaces.get(ancestor));
-        let names = names.flat_map(|names| of(names).iter().cloned());
-        let all = names.chain(all.map(str::to_owned));
-        all.map(|name| (name, 0)).collect()
+        taken_by(names.flat_map(|names| &names.methods), all)
     }
 
     /// Returns the names of the functions that deliver replies to reply handlers.
     fn deliveries(&self, interface: &Interface, methods: &[String]) -> Vec<String> {
-        let mut taken = self.inherited(interface, [], |names| &names.methods);
+        let mut taken = self.inherited(interface, []);
         taken.extend(methods.iter().map(|name| (name.clone(), 0)));
         let names = methods.iter().map(|method| format!("deliver_{method}"));
         names.map(|name| unique(name, &mut taken)).collect()
@@ -236,7 +266,9 @@ impl Names {
     /// Returns the method names of an interface's poller, distinct from those of every poller and of the ancestors.
     fn replies(&self, interface: &Interface) -> Vec<String> {
         let every = ["new", "associated_handler", "set_associated_handler"];
-        let mut taken = self.inherited(interface, every, |names| &names.replies);
+        let ancestors = interface.ancestors.iter();
+        let names = ancestors.filter_map(|ancestor| self.asynchronous.as_ref()?.get(ancestor));
+        let mut taken = taken_by(names.flat_map(|names| &names.replies), every);
         let names = interface.operations.iter().map(reply_name);
         names
             .map(|name| unique(snake_case(&name), &mut taken))
@@ -247,7 +279,7 @@ impl Names {
     /// references.
     fn methods(&self, interface: &Interface) -> Vec<String> {
         let every = ["object", "narrow", "unchecked_narrow"];
-        let mut taken = self.inherited(interface, every, |names| &names.methods);
+        let mut taken = self.inherited(interface, every);
         (interface.operations.iter())
             .map(|operation| {
                 let name = snake_case(&operation.name);
@@ -256,6 +288,14 @@ impl Names {
             })
             .collect()
     }
+}
+
+fn taken_by<'n>(
+    names: impl Iterator<Item = &'n String>,
+    all: impl IntoIterator<Item = &'static str>,
+) -> Taken {
+    let all = all.into_iter().map(str::to_owned);
+    names.cloned().chain(all).map(|name| (name, 0)).collect()
 }
 
 /// Returns the error enums of operations with a `raises` clause.
@@ -285,38 +325,94 @@ pub(crate) type Taken = HashMap<String, u32>;
 /// Returns the name, with an underscore appended if it is taken, and with a number too from the third name on. Each
 /// number is tried once, so that many names of one form take no more time than others.
 pub(crate) fn unique(name: String, taken: &mut Taken) -> String {
-    let mut unique = name.clone();
-    loop {
-        if !taken.contains_key(&unique) {
-            taken.insert(unique.clone(), 0);
-            return unique;
-        }
-        let count = taken.entry(name.clone()).or_default();
-        *count += 1;
-        unique = match *count {
+    let Some(count) = taken.get_mut(&name) else {
+        taken.insert(name.clone(), 0);
+        return name;
+    };
+    let mut count = std::mem::take(count);
+    let unique = loop {
+        count += 1;
+        let unique = match count {
             1 => format!("{name}_"),
             count => format!("{name}_{count}"),
         };
-    }
+        if !taken.contains_key(&unique) {
+            break unique;
+        }
+    };
+    taken.insert(name, count);
+    taken.insert(unique.clone(), 0);
+    unique
 }
 
 /// Returns a Rust identifier with this name, raw if it is a keyword.
 pub(crate) fn ident(name: &str) -> Ident {
-    if KEYWORDS.contains(&name) {
+    if is_keyword(name) {
         Ident::new_raw(name, Span::call_site())
     } else {
         Ident::new(name, Span::call_site())
     }
 }
 
-/// The keywords of Rust, the reserved ones too.
-const KEYWORDS: &[&str] = &[
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
-    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
-    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
-    "return", "Self", "self", "static", "struct", "super", "trait", "true", "try", "type",
-    "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-];
+/// Whether a name is a keyword of Rust, or a reserved one.
+pub(crate) fn is_keyword(name: &str) -> bool {
+    // Each comparison has a constant length: faster than the search of a list.
+    matches!(
+        name,
+        "abstract"
+            | "as"
+            | "async"
+            | "await"
+            | "become"
+            | "box"
+            | "break"
+            | "const"
+            | "continue"
+            | "crate"
+            | "do"
+            | "dyn"
+            | "else"
+            | "enum"
+            | "extern"
+            | "false"
+            | "final"
+            | "fn"
+            | "for"
+            | "gen"
+            | "if"
+            | "impl"
+            | "in"
+            | "let"
+            | "loop"
+            | "macro"
+            | "match"
+            | "mod"
+            | "move"
+            | "mut"
+            | "override"
+            | "priv"
+            | "pub"
+            | "ref"
+            | "return"
+            | "Self"
+            | "self"
+            | "static"
+            | "struct"
+            | "super"
+            | "trait"
+            | "true"
+            | "try"
+            | "type"
+            | "typeof"
+            | "unsafe"
+            | "unsized"
+            | "use"
+            | "virtual"
+            | "where"
+            | "while"
+            | "yield"
+    )
+}
 
 /// Converts to `NotFoundReason`. A name in that form is unchanged; words in capitals stay in capitals.
 pub(crate) fn camel_case(name: &str) -> String {

@@ -1,10 +1,97 @@
 //! The paths of generated items, as other generated code refers to them.
 
-use super::names::ident;
-use super::{Generator, Refused};
+use std::fmt;
+
+use proc_macro2::TokenStream;
+
+use super::names::is_keyword;
+use super::{Config, Generator, Refused};
 use crate::model::DefId;
 use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
+
+/// The paths that generated code uses for frequent crates and types.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub(crate) cdr: KnownPath,
+    pub(crate) orb: KnownPath,
+    pub(crate) dynamic: KnownPath,
+    pub(crate) arc: KnownPath,
+    pub(crate) cow: KnownPath,
+    pub(crate) write: KnownPath,
+    pub(crate) parse: KnownPath,
+    pub(crate) reply: KnownPath,
+    pub(crate) served: KnownPath,
+    pub(crate) request: KnownPath,
+    /// Whether these are the names that each module has in `use` items.
+    pub(super) are_short: bool,
+}
+
+impl Paths {
+    /// Returns the paths outside of all modules.
+    pub(super) fn outside(config: &Config) -> Self {
+        let of = |path: &str, item: &str| KnownPath::new(format!("{path}::{item}"));
+        let (cdr, orb) = (&config.cdr_path, &config.orb_path);
+        Self {
+            cdr: KnownPath::new(cdr.clone()),
+            orb: KnownPath::new(orb.clone()),
+            dynamic: KnownPath::new(config.dynamic_path.clone()),
+            arc: KnownPath::new("::std::sync::Arc".into()),
+            cow: KnownPath::new("::std::borrow::Cow".into()),
+            write: of(cdr, "generated::write"),
+            parse: of(cdr, "generated::parse"),
+            reply: of(orb, "AsynchronousReply"),
+            served: of(orb, "generated::Served"),
+            request: of(orb, "ServerRequest"),
+            are_short: false,
+        }
+    }
+
+    /// Returns the names that each module has in `use` items.
+    pub(super) fn inside() -> Self {
+        let of = |name: &str| KnownPath::new(name.to_owned());
+        Self {
+            cdr: of("_cdr"),
+            orb: of("_orb"),
+            dynamic: of("_dynamic"),
+            arc: of("_Arc"),
+            cow: of("_Cow"),
+            write: of("_write"),
+            parse: of("_parse"),
+            reply: of("_Reply"),
+            served: of("_Served"),
+            request: of("_Request"),
+            are_short: true,
+        }
+    }
+}
+
+/// A path, and its tokens: they are parsed once for all definitions.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownPath {
+    text: String,
+    tokens: TokenStream,
+}
+
+impl KnownPath {
+    /// Knows a path. What is no path in the configuration is refused before anything is generated.
+    fn new(text: String) -> Self {
+        Self {
+            tokens: text.parse().unwrap_or_default(),
+            text,
+        }
+    }
+
+    pub(super) fn tokens(&self) -> TokenStream {
+        self.tokens.clone()
+    }
+}
+
+impl fmt::Display for KnownPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 impl Generator<'_> {
     /// Whether generated code has a path to the definition: it is generated from this file or a sibling, or an extern
@@ -50,27 +137,25 @@ impl Generator<'_> {
         } else {
             self.extern_module(id)
         };
-        let (ups, covered) = match external {
-            Some((covered, path)) => (vec![path.to_owned()], covered),
-            None => {
-                let common = modules
-                    .iter()
-                    .zip(at)
-                    .take_while(|(one, other)| one == other)
-                    .count();
-                (vec!["super".to_owned(); at.len() - common], common)
-            }
-        };
         if external.is_some() || self.is_generated(id) || self.is_beside(id) {
-            let downs = modules[covered..]
-                .iter()
-                .map(|module| ident(module).to_string());
-            let parts: Vec<String> = ups
-                .into_iter()
-                .chain(downs)
-                .chain([ident(&name).to_string()])
-                .collect();
-            return Ok(parts.join("::"));
+            let (mut path, covered) = match external {
+                Some((covered, path)) => (path.to_owned(), covered),
+                None => {
+                    let both = modules.iter().zip(at);
+                    let common = both.take_while(|(one, other)| one == other).count();
+                    (["super"].repeat(at.len() - common).join("::"), common)
+                }
+            };
+            for part in modules[covered..].iter().chain([&name]) {
+                if !path.is_empty() {
+                    path.push_str("::");
+                }
+                if is_keyword(part) {
+                    path.push_str("r#");
+                }
+                path.push_str(part);
+            }
+            return Ok(path);
         }
         let definition = self.model.definition(id);
         let module = definition

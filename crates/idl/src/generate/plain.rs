@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Generator, tokens};
+use super::Generator;
 use crate::model::{Basic, DefId, DefinitionKind, Type};
 
 impl Generator<'_> {
@@ -20,7 +20,7 @@ impl Generator<'_> {
 
     /// Returns the attributes of such a struct.
     pub(super) fn plain_attributes(&self) -> TokenStream {
-        let (cdr, zerocopy) = (tokens(&self.paths.cdr), &self.zerocopy);
+        let (cdr, zerocopy) = (self.paths.cdr.tokens(), &self.zerocopy);
         quote! {
             #[derive(#cdr::zerocopy::FromBytes, #cdr::zerocopy::IntoBytes)]
             #[derive(#cdr::zerocopy::Immutable, #cdr::zerocopy::KnownLayout)]

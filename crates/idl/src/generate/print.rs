@@ -4,12 +4,16 @@
 //! Lines end after `;`, `{`, `}`, after the commas of a block, and after attributes. What stands in brackets is broken
 //! at its commas if it does not fit its line.
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Spacing, TokenStream};
+
+use super::flat::{Flat, Site, Slice, Tree};
 
 /// The text so far, and the state at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Printer {
     text: String,
+    /// The tokens that are being printed; kept for its room.
+    flat: Flat,
     /// The levels of indentation.
     indent: usize,
     /// Octets of the last line.
@@ -78,9 +82,19 @@ impl Printer {
         self.text.len()
     }
 
+    /// Returns the number of a template that is known already.
+    pub(super) fn template(&self, site: Site) -> Option<usize> {
+        self.flat.template(site)
+    }
+
+    /// Adds a template. Returns its number.
+    pub(super) fn add_template(&mut self, site: Site, tokens: TokenStream) -> usize {
+        self.flat.add_template(site, tokens)
+    }
+
     /// Prints whole items, fields or arms.
     pub(super) fn put(&mut self, tokens: TokenStream) {
-        self.list(&trees(tokens), Form::Block);
+        self.block(tokens);
         if self.last != Last::Line {
             self.end_line();
         }
@@ -104,7 +118,7 @@ impl Printer {
 
     /// Prints the start of a line, and then the opening bracket of a list that is divided into lines.
     pub(super) fn enter(&mut self, head: TokenStream, bracket: &str) {
-        self.list(&trees(head), Form::Block);
+        self.block(head);
         if bracket == "{" {
             self.space();
         }
@@ -118,6 +132,14 @@ impl Printer {
         self.indent -= 1;
         self.word(bracket, Last::Close);
         self.end_line();
+    }
+
+    fn block(&mut self, tokens: TokenStream) {
+        let mut flat = std::mem::take(&mut self.flat);
+        flat.add(tokens);
+        self.list(flat.all(), Form::Block);
+        flat.clear();
+        self.flat = flat;
     }
 
     fn end_line(&mut self) {
@@ -135,22 +157,20 @@ impl Printer {
 
     fn word(&mut self, text: &str, last: Last) {
         if self.last == Last::Line {
-            let spaces = self.indent * 4;
-            self.text.extend(std::iter::repeat_n(' ', spaces));
-            self.column = spaces;
+            self.column = self.indent * 4;
+            indent(&mut self.text, self.column);
         }
         self.text.push_str(text);
         self.column += text.len();
         self.last = last;
     }
 
-    fn list(&mut self, tokens: &[Tree], form: Form) {
+    fn list(&mut self, mut rest: Slice<'_>, form: Form) {
         let outer = (
             std::mem::take(&mut self.angles),
             std::mem::take(&mut self.in_closure),
         );
-        let mut rest = tokens.iter().peekable();
-        while let Some(token) = rest.next() {
+        while let Some(token) = rest.take_first() {
             match token {
                 Tree::Ident(ident) => self.ident(ident),
                 Tree::Literal(literal) => {
@@ -159,29 +179,23 @@ impl Printer {
                     }
                     self.word(literal, Last::Word);
                 }
-                Tree::Punct('#', _) if form != Form::Flat => match rest.next() {
-                    Some(Tree::Group(_, attribute)) => self.attribute(attribute),
-                    Some(other) => self.list(std::slice::from_ref(other), Form::Flat),
-                    None => {}
-                },
-                Tree::Punct(first, spacing) => {
-                    let pair = match rest.peek() {
-                        Some(Tree::Punct(next, _)) if *spacing == Spacing::Joint => {
-                            joined(*first, *next)
-                        }
-                        _ => None,
-                    };
-                    if let Some(pair) = pair {
-                        rest.next();
-                        self.operator(pair, form);
-                    } else {
-                        self.operator(first.encode_utf8(&mut [0; 4]), form);
+                Tree::Punct(first, spacing) => match rest.first() {
+                    Some(Tree::Group(_, inside)) if first == '#' && form != Form::Flat => {
+                        rest.take_first();
+                        self.attribute(inside);
                     }
-                }
-                Tree::Group(delimiter, inner) => {
-                    let next = rest.peek();
-                    let ends = form == Form::Block && !next.is_some_and(|next| continues(next));
-                    self.group(*delimiter, inner, ends, form);
+                    Some(Tree::Punct(next, _))
+                        if spacing == Spacing::Joint
+                            && let Some(pair) = joined(first, next) =>
+                    {
+                        rest.take_first();
+                        self.operator(pair, form);
+                    }
+                    _ => self.operator(first.encode_utf8(&mut [0; 4]), form),
+                },
+                Tree::Group(delimiter, inside) => {
+                    let ends = form == Form::Block && !rest.first().is_some_and(continues);
+                    self.group(delimiter, inside, ends, form);
                 }
             }
         }
@@ -189,12 +203,14 @@ impl Printer {
     }
 
     /// Prints an attribute in a line of its own; documentation as `///`.
-    fn attribute(&mut self, tokens: &[Tree]) {
-        if let [Tree::Ident(name), _, Tree::Literal(text), ..] = tokens
-            && name == "doc"
-            && let Some(text) = line_of(text)
+    fn attribute(&mut self, tokens: Slice<'_>) {
+        let mut parts = tokens;
+        if let (Some(Tree::Ident("doc")), Some(_), Some(Tree::Literal(text))) =
+            (parts.take_first(), parts.take_first(), parts.take_first())
+            && is_line(text)
         {
-            self.word(&format!("///{text}"), Last::Close);
+            self.word("///", Last::Close);
+            push_line(&mut self.text, text);
             return self.end_line();
         }
         self.word("#[", Last::Adjoins);
@@ -215,7 +231,7 @@ impl Printer {
             self.space();
         }
         // What follows a lifetime stands apart, as after a keyword.
-        let last = if KEYWORDS.contains(&text) || self.text.ends_with('\'') {
+        let last = if is_keyword(text) || self.text.ends_with('\'') {
             Last::Keyword
         } else {
             Last::Word
@@ -288,7 +304,7 @@ impl Printer {
         self.word(operator, Last::Adjoins);
     }
 
-    fn group(&mut self, delimiter: Delimiter, tokens: &[Tree], ends: bool, form: Form) {
+    fn group(&mut self, delimiter: Delimiter, tokens: Slice<'_>, ends: bool, form: Form) {
         let (open, close) = match delimiter {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
@@ -309,7 +325,7 @@ impl Printer {
                 || tokens.is_empty()
                 || fits_block(tokens, WIDTH.saturating_sub(self.column))
         } else {
-            form == Form::Flat || fits(tokens, WIDTH.saturating_sub(self.column).max(SHORT))
+            form == Form::Flat || tokens.fit(WIDTH.saturating_sub(self.column).max(SHORT))
         };
         self.word(open, Last::Adjoins);
         if is_one_line {
@@ -338,31 +354,8 @@ impl Printer {
     }
 }
 
-/// A token to be printed. The size of a group is looked at from outside: a list of this kind need not be copied for it.
-enum Tree {
-    Ident(String),
-    Literal(String),
-    Punct(char, Spacing),
-    Group(Delimiter, Vec<Tree>),
-}
-
-fn trees(tokens: TokenStream) -> Vec<Tree> {
-    let tree = |token| match token {
-        TokenTree::Ident(ident) => Tree::Ident(ident.to_string()),
-        TokenTree::Literal(literal) => Tree::Literal(literal.to_string()),
-        TokenTree::Punct(punct) => Tree::Punct(punct.as_char(), punct.spacing()),
-        TokenTree::Group(group) => {
-            let (delimiter, tokens) = (group.delimiter(), group.stream());
-            // A list that nothing else holds is not copied.
-            drop(group);
-            Tree::Group(delimiter, trees(tokens))
-        }
-    };
-    tokens.into_iter().map(tree).collect()
-}
-
 /// Whether a token continues the statement or item whose block ends before it.
-fn continues(token: &Tree) -> bool {
+fn continues(token: Tree<'_>) -> bool {
     match token {
         Tree::Punct(punct, _) => matches!(punct, '.' | '?' | ';' | ',' | '=' | '-'),
         Tree::Ident(ident) => ident == "else",
@@ -384,55 +377,69 @@ fn joined(first: char, next: char) -> Option<&'static str> {
     })
 }
 
-/// Whether the tokens fit into a line with that many columns left.
-fn fits(tokens: &[Tree], columns: usize) -> bool {
-    let mut left = columns;
-    takes(tokens, &mut left)
-}
-
-/// Reduces `left` by the columns of the tokens; returns false if they are too few.
-fn takes(tokens: &[Tree], left: &mut usize) -> bool {
-    tokens.iter().all(|token| {
-        let size = match token {
-            Tree::Group(_, inner) => {
-                return left.checked_sub(2).is_some_and(|rest| {
-                    *left = rest;
-                    takes(inner, left)
-                });
-            }
-            Tree::Ident(text) | Tree::Literal(text) => text.len() + 1,
-            Tree::Punct(..) => 1,
-        };
-        left.checked_sub(size).is_some_and(|rest| {
-            *left = rest;
-            true
-        })
-    })
-}
-
 /// Whether a block is short, and an expression alone.
-fn fits_block(tokens: &[Tree], columns: usize) -> bool {
-    let is_statement = |token: &Tree| match token {
-        Tree::Punct(punct, _) => matches!(punct, ';' | '#'),
-        Tree::Ident(ident) => ident == "pub" || ident == "fn" || ident == "match",
-        Tree::Group(delimiter, _) => *delimiter == Delimiter::Brace,
-        Tree::Literal(_) => false,
-    };
-    fits(tokens, columns.min(BLOCK_WIDTH)) && !tokens.iter().any(is_statement)
-}
-
-/// Returns the text of a string literal, if it stands in one line and needs no escapes but those of quotes.
-fn line_of(literal: &str) -> Option<String> {
-    let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-    let mut text = String::with_capacity(inner.len());
-    let mut rest = inner.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => text.push(rest.next().filter(|c| matches!(c, '\\' | '"' | '\''))?),
-            _ => text.push(c),
+fn fits_block(mut tokens: Slice<'_>, columns: usize) -> bool {
+    if !tokens.fit(columns.min(BLOCK_WIDTH)) {
+        return false;
+    }
+    while let Some(token) = tokens.take_first() {
+        let is_statement = match token {
+            Tree::Punct(punct, _) => matches!(punct, ';' | '#'),
+            Tree::Ident(ident) => matches!(ident, "pub" | "fn" | "match"),
+            Tree::Group(delimiter, _) => delimiter == Delimiter::Brace,
+            Tree::Literal(_) => false,
+        };
+        if is_statement {
+            return false;
         }
     }
-    Some(text)
+    true
+}
+
+/// Returns what stands between the quotes of a string literal.
+fn quoted(literal: &str) -> Option<&str> {
+    literal.strip_prefix('"')?.strip_suffix('"')
+}
+
+/// Whether the text of a string literal stands in one line and needs no escapes but those of quotes.
+fn is_line(literal: &str) -> bool {
+    let Some(inner) = quoted(literal) else {
+        return false;
+    };
+    let mut parts = inner.split('\\').skip(1);
+    while let Some(part) = parts.next() {
+        let is_plain = match part.chars().next() {
+            // The second of two backslashes divides the text once more.
+            None => parts.next().is_some(),
+            Some(c) => matches!(c, '"' | '\''),
+        };
+        if !is_plain {
+            return false;
+        }
+    }
+    true
+}
+
+/// Appends the text of such a literal.
+fn push_line(out: &mut String, literal: &str) {
+    let mut rest = quoted(literal).unwrap_or_default();
+    while let Some((before, escaped)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut characters = escaped.chars();
+        out.extend(characters.next());
+        rest = characters.as_str();
+    }
+    out.push_str(rest);
+}
+
+/// Appends spaces.
+fn indent(out: &mut String, mut count: usize) {
+    const SPACES: &str = "                                ";
+    while count > 0 {
+        let some = count.min(SPACES.len());
+        out.push_str(&SPACES[..some]);
+        count -= some;
+    }
 }
 
 /// The lints that generated code may violate.
@@ -441,6 +448,21 @@ const ALLOW: &str =
 #[allow(clippy::all, clippy::pedantic)]
 ";
 
-const KEYWORDS: &[&str] = &[
-    "as", "dyn", "else", "for", "if", "in", "let", "match", "move", "mut", "return", "use", "where",
-];
+/// Whether a name is a keyword that a type or an expression follows.
+fn is_keyword(name: &str) -> bool {
+    matches!(
+        name,
+        "as" | "dyn"
+            | "else"
+            | "for"
+            | "if"
+            | "in"
+            | "let"
+            | "match"
+            | "move"
+            | "mut"
+            | "return"
+            | "use"
+            | "where"
+    )
+}

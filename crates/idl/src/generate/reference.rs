@@ -3,7 +3,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::interface::{Declared, inputs, parameter_ident, results, strip_reference, tuple};
+use super::flat::template;
+use super::interface::{
+    Declared, inputs, joined, parameter_ident, results, strip_reference, tuple,
+};
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
@@ -18,7 +21,7 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.paths.orb);
+        let orb = self.paths.orb.tokens();
         let name = ident(&self.names.interface(id).reference.clone());
         let doc = format!(
             " A reference to an object of IDL interface `{}`.",
@@ -30,20 +33,25 @@ impl<'m> Generator<'m> {
             methods.push(self.stub(declared, at)?);
         }
         methods.extend(self.asynchronous_methods(id, all, at)?);
-        let widenings = self.widenings(&name, definition, interface, at)?;
-        Ok(quote! {
-            #[doc = #doc]
-            #[derive(Clone, Debug, PartialEq)]
-            pub struct #name(#orb::ObjectRef);
+        let widenings = joined(self.widenings(&name, definition, interface, at)?);
+        let methods = joined(methods);
+        Ok(template!(
+            self,
+            [doc, name, orb, methods, repository_id, idl_name, widenings],
+            quote! {
+                #[doc = #doc]
+                #[derive(Clone, Debug, PartialEq)]
+                pub struct #name(#orb::ObjectRef);
 
-            impl #name {
-                #(#methods)*
+                impl #name {
+                    #methods
+                }
+
+                #orb::reference! { #name, #repository_id, #idl_name }
+
+                #widenings
             }
-
-            #orb::reference! { #name, #repository_id, #idl_name }
-
-            #(#widenings)*
-        })
+        ))
     }
 
     /// Generates the conversions from a reference to a reference of each ancestor.
@@ -100,14 +108,23 @@ impl<'m> Generator<'m> {
         } else {
             let results = self.parsed_results(operation, &owned, true);
             let exceptions = self.parsed_exceptions(declared, at)?;
-            quote! { self.0.invoke(#wire_name, #arguments, #results, #exceptions) }
+            template!(
+                self,
+                [wire_name, arguments, results, exceptions],
+                quote! { self.0.invoke(#wire_name, #arguments, #results, #exceptions) }
+            )
         };
-        Ok(quote! {
-            #doc
-            pub fn #method(&self, #(#parameters),*) -> #result {
-                #call
+        let parameters = quote! { #(#parameters),* };
+        Ok(template!(
+            self,
+            [doc, method, parameters, result, call],
+            quote! {
+                #doc
+                pub fn #method(&self, #parameters) -> #result {
+                    #call
+                }
             }
-        })
+        ))
     }
 
     /// Generates the closure that writes the arguments. If `may_be_left`, the last argument's octets can stay
@@ -138,7 +155,7 @@ impl<'m> Generator<'m> {
         let may_be_left = may_be_left && operation.contexts.is_empty() && !is_shared;
         let lines = self.writes(&values, may_be_left);
         if is_shared {
-            let cdr = tokens(&self.paths.cdr);
+            let cdr = self.paths.cdr.tokens();
             let context = (!operation.contexts.is_empty()).then(|| quote! { ?; w.write_u32(0) });
             return quote! { |w| #cdr::generated::share_write(w, |w| { #lines #context }) };
         }
@@ -166,7 +183,7 @@ impl<'m> Generator<'m> {
 
     /// Generates code that writes values to `w`. Its result is that of the last write.
     pub(super) fn writes(&self, values: &[(&Type, TokenStream)], may_be_left: bool) -> TokenStream {
-        let (cdr, write) = (tokens(&self.paths.cdr), tokens(&self.paths.write));
+        let (cdr, write) = (self.paths.cdr.tokens(), self.paths.write.tokens());
         let mut lines = TokenStream::new();
         for (index, (ty, value)) in values.iter().enumerate() {
             lines.extend(self.check_written(&strip_reference(value), ty, false));
@@ -189,7 +206,7 @@ impl<'m> Generator<'m> {
         owned: &[String],
         known: bool,
     ) -> TokenStream {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let types: Vec<&Type> = results(operation).collect();
         if types.is_empty() {
             return quote! { |_| Ok(()) };
@@ -203,7 +220,7 @@ impl<'m> Generator<'m> {
 
     /// Generates the closure of [`Generator::parsed_results`], in which values are not shared.
     fn parsed_each(&self, types: &[&Type], owned: &[String], known: bool) -> TokenStream {
-        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
+        let (cdr, parse) = (self.paths.cdr.tokens(), self.paths.parse.tokens());
         let checked = types
             .iter()
             .any(|ty| self.exceeds(&quote! { result }, ty, true).is_some());
@@ -246,7 +263,7 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let parse = tokens(&self.paths.parse);
+        let parse = self.paths.parse.tokens();
         if declared.operation.raises.is_empty() {
             return Ok(quote! { |_, _| Ok(None) });
         }
@@ -255,7 +272,7 @@ impl<'m> Generator<'m> {
         for &raised in &declared.operation.raises {
             let id = &self.model.definition(raised).repository_id;
             let variant = self.variant(raised, &declared.operation.raises);
-            let cdr = tokens(&self.paths.cdr);
+            let cdr = self.paths.cdr.tokens();
             let parsed = if self.may_share(&Type::Named(raised)) {
                 quote! { #cdr::generated::share_read(r, |r| #parse(r)) }
             } else {

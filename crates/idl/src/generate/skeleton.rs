@@ -3,7 +3,8 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::interface::{Declared, inputs, parameter_ident, results};
+use super::flat::template;
+use super::interface::{Declared, inputs, joined, parameter_ident, results};
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
@@ -19,25 +20,15 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.paths.orb);
-        let (request, served) = (tokens(&self.paths.request), tokens(&self.paths.served));
+        let orb = self.paths.orb.tokens();
+        let (request, served) = (self.paths.request.tokens(), self.paths.served.tokens());
         let service = ident(self.names.name(id));
         let name = ident(&self.names.interface(id).skeleton.clone());
         let doc = format!(
             " Makes a [`{service}`] a servant of IDL interface `{}`.",
             definition.scoped_name
         );
-        let ancestors = interface
-            .ancestors
-            .iter()
-            .map(|&ancestor| &self.model.definition(ancestor).repository_id);
-        let is_handler = self.handlers.contain(id);
-        let ids: Vec<&str> = [&definition.repository_id]
-            .into_iter()
-            .chain(ancestors)
-            .map(String::as_str)
-            .chain(is_handler.then_some(REPLY_HANDLER))
-            .collect();
+        let ids = self.repository_ids(id, definition, interface);
         let (mut arms, mut methods) = (Vec::new(), Vec::new());
         for &declared in all {
             let serve = ident(&format!(
@@ -45,10 +36,18 @@ impl<'m> Generator<'m> {
                 self.names.interface(declared.interface).methods[declared.index]
             ));
             let wire_name = Literal::byte_string(declared.operation.wire_name.as_bytes());
-            arms.push(quote! { #wire_name => self.#serve(request) });
+            arms.push(template!(
+                self,
+                [wire_name, serve],
+                quote! { #wire_name => self.#serve(request), }
+            ));
             methods.push(self.serve(&serve, declared, at)?);
         }
-        Ok(quote! {
+        let (arms, methods) = (joined(arms), joined(methods));
+        Ok(template!(
+            self,
+            [doc, name, service, methods, orb, ids, request, served, arms],
+            quote! {
             #[doc = #doc]
             #[derive(Clone, Debug)]
             pub struct #name<S: #service>(S);
@@ -66,22 +65,42 @@ impl<'m> Generator<'m> {
                     &self.0
                 }
 
-                #(#methods)*
+                #methods
             }
 
             impl<S: #service> #orb::Servant for #name<S> {
                 fn repository_ids(&self) -> &'static [&'static str] {
-                    &[#(#ids),*]
+                    &[#ids]
                 }
 
                 fn dispatch(&self, request: &mut #request) -> #served {
                     match request.operation() {
-                        #(#arms,)*
+                        #arms
                         _ => Err(#orb::generated::unknown_operation()),
                     }
                 }
             }
-        })
+            }
+        ))
+    }
+
+    /// The ids of all interfaces that the servant has, its own first.
+    fn repository_ids(
+        &self,
+        id: DefId,
+        definition: &Definition,
+        interface: &Interface,
+    ) -> TokenStream {
+        let ancestors = interface
+            .ancestors
+            .iter()
+            .map(|&ancestor| &self.model.definition(ancestor).repository_id);
+        let ids = [&definition.repository_id]
+            .into_iter()
+            .chain(ancestors)
+            .map(String::as_str)
+            .chain(self.handlers.contain(id).then_some(REPLY_HANDLER));
+        quote! { #(#ids),* }
     }
 
     /// Generates the method that reads an operation's arguments, calls the servant and writes the results.
@@ -91,8 +110,8 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
-        let (request, served) = (tokens(&self.paths.request), tokens(&self.paths.served));
+        let (cdr, parse) = (self.paths.cdr.tokens(), self.paths.parse.tokens());
+        let (request, served) = (self.paths.request.tokens(), self.paths.served.tokens());
         let operation = declared.operation;
         let is_shared = inputs(operation).any(|parameter| self.may_share(&parameter.ty));
         let reader = (inputs(operation).next().is_some()).then(|| match is_shared {
@@ -129,15 +148,25 @@ impl<'m> Generator<'m> {
             operation.span,
         )?);
         let method = self.method(declared);
-        let call = quote! { <S as #service>::#method(&self.0, #(#passed),*) };
+        let passed = quote! { #(#passed),* };
+        let call = template!(
+            self,
+            [service, method, passed],
+            quote! { <S as #service>::#method(&self.0, #passed) }
+        );
         let body = self.answer(declared, &call, at)?;
-        Ok(quote! {
-            fn #serve(&self, request: &mut #request) -> #served {
-                #reader
-                #(#reads)*
-                #body
+        let reads = joined(reads);
+        Ok(template!(
+            self,
+            [serve, request, served, reader, reads, body],
+            quote! {
+                fn #serve(&self, request: &mut #request) -> #served {
+                    #reader
+                    #reads
+                    #body
+                }
             }
-        })
+        ))
     }
 
     /// Generates code that calls the servant, and writes its results or exception.
@@ -165,7 +194,7 @@ impl<'m> Generator<'m> {
         } else {
             let lines = self.writes(&values, false);
             if values.iter().any(|(ty, _)| self.may_share(ty)) {
-                let cdr = tokens(&self.paths.cdr);
+                let cdr = self.paths.cdr.tokens();
                 quote! { request.reply_with(|w| #cdr::generated::share_write(w, |w| { #lines })) }
             } else if self.are_one_expression(&values) {
                 quote! { request.reply_with(|w| #lines) }
@@ -187,7 +216,7 @@ impl<'m> Generator<'m> {
             .iter()
             .map(|&raised| self.variant(raised, &declared.operation.raises))
             .collect();
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let raises = declared.operation.raises.iter().map(|&raised| {
             if self.may_share(&Type::Named(raised)) {
                 quote! { request.raise_with(|w| #cdr::generated::share_exception(&exception, w)) }

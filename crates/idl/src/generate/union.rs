@@ -118,7 +118,7 @@ impl Generator<'_> {
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
     ) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         let labelled: Vec<&TokenStream> = variants
             .iter()
             .filter_map(|variant| variant.labels.as_ref())
@@ -178,7 +178,7 @@ impl Generator<'_> {
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
     ) {
-        let cdr = tokens(&self.paths.cdr);
+        let cdr = self.paths.cdr.tokens();
         self.out.open(quote! { impl<'a> #cdr::Parse<'a> for #name });
         self.put(quote! {
             const SIZE_MIN: usize = <#switch as #cdr::Parse<'a>>::SIZE_MIN;

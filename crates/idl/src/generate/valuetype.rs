@@ -84,7 +84,7 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let doc = self.doc("IDL value box", definition);
-        let (name, cdr) = (ident(self.names.name(id)), tokens(&self.paths.cdr));
+        let (name, cdr) = (ident(self.names.name(id)), self.paths.cdr.tokens());
         let derives = self.state_derives(&[boxed]);
         let ty = tokens(&self.owned(boxed, at, definition.span)?);
         let code = tokens(&self.described(id, at, &mut Vec::new())?.whole());
@@ -106,7 +106,7 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let doc = self.doc("State of IDL valuetype", definition);
-        let (name, cdr) = (ident(self.names.name(id)), tokens(&self.paths.cdr));
+        let (name, cdr) = (ident(self.names.name(id)), self.paths.cdr.tokens());
         let fields: Vec<_> = self
             .names
             .value(id)
@@ -247,7 +247,7 @@ impl<'m> Generator<'m> {
         value: &Valuetype,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (held, cdr) = (ident(&self.names.value(id).held), tokens(&self.paths.cdr));
+        let (held, cdr) = (ident(&self.names.value(id).held), self.paths.cdr.tokens());
         let doc = format!(
             " A value of IDL valuetype `{}`, or of one derived from it.",
             definition.scoped_name

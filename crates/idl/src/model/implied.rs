@@ -62,10 +62,10 @@ pub(crate) fn with_handlers(model: &Model) -> (Model, Handlers) {
         }
         let made = handler(&model, &definition, interface, &handlers, holder);
         let handler = add(&mut model, made);
-        stand_beside(&mut model, &definition, id, handler);
         handlers.by_interface.insert(id, handler);
         handlers.all.insert(handler);
     }
+    stand_beside(&mut model, &handlers);
     (model, handlers)
 }
 
@@ -76,16 +76,19 @@ fn add(model: &mut Model, definition: Definition) -> DefId {
     id
 }
 
-fn stand_beside(model: &mut Model, definition: &Definition, id: DefId, handler: DefId) {
-    let scope = match definition.parent {
-        None => &mut model.roots,
-        Some(parent) => match &mut model.definitions[parent.0 as usize].kind {
-            DefinitionKind::Module(members) => members,
-            _ => return,
-        },
+/// Puts each handler behind its interface, in one pass over each scope.
+fn stand_beside(model: &mut Model, handlers: &Handlers) {
+    let both = |members: &[DefId]| -> Vec<DefId> {
+        let members = members.iter();
+        let both = members.flat_map(|&id| [Some(id), handlers.of(id)]);
+        both.flatten().collect()
     };
-    let place = scope.iter().position(|&member| member == id);
-    scope.insert(place.map_or(scope.len(), |place| place + 1), handler);
+    model.roots = both(&model.roots);
+    for definition in &mut model.definitions {
+        if let DefinitionKind::Module(members) = &mut definition.kind {
+            *members = both(members);
+        }
+    }
 }
 
 fn handler(
@@ -231,6 +234,6 @@ fn exception_holder() -> Definition {
         parent: None,
         span: nothing,
         whole: nothing,
-        kind: DefinitionKind::Value(Valuetype::declared(ValueForm::Plain)),
+        kind: DefinitionKind::Value(Box::new(Valuetype::declared(ValueForm::Plain))),
     }
 }

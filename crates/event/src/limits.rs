@@ -77,6 +77,13 @@ pub const CHANNEL_SIZE_MIN: usize = 1 << 20;
 /// the other.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Suppliers of one real-time channel that are called back at the same time because they disconnect, each by a thread.
+/// One beyond it is not called back: it has left by itself.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: nothing, its suppliers are not called back | test:
+/// crates/event/tests/realtime/shares.rs::suppliers_that_leave_slowly_hold_few_threads
+pub const FAREWELLS_MAX: usize = 16;
+
 /// Default number of events queued for one consumer: 12 s of a 20 Hz flow. Beyond it the oldest is dropped. All queues
 /// share the octets of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
 pub const QUEUE_LEN_DEFAULT: usize = 256;

@@ -27,6 +27,8 @@ pub(crate) struct Shares {
     pub(crate) observers: Arc<Places>,
     /// Pairs of a consumer and a supplier whose RT_Infos depend on each other.
     pub(crate) pairs: Arc<Places>,
+    /// Suppliers that are called back.
+    pub(crate) farewells: Arc<Places>,
     /// Entries of filters.
     entries: Arc<Places>,
     /// Timeouts of filters in a second.
@@ -85,6 +87,7 @@ impl Shares {
             sources: places(limits::SOURCES_MAX, suppliers),
             observers: places(limits::OBSERVERS_MAX, consumers),
             pairs: places(limits::ADMITTED_PAIRS_MAX, consumers),
+            farewells: within(limits::FAREWELLS_MAX, suppliers),
             entries: within(limits::CHANNEL_ENTRIES_MAX, consumers),
             timeouts: within(limits::CHANNEL_TIMEOUT_RATE_MAX, consumers),
             publications: within(limits::CHANNEL_PUBLICATIONS_MAX, suppliers),

@@ -3,9 +3,9 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::{World, any_of, event, next, publishing};
+use super::{World, any_of, event, giver, next, publishing};
 use crate::shares::stranger;
-use crate::support::{seen_by, serving_orb, wait_for};
+use crate::support::{PATIENCE, seen_by, serving_orb, wait_for};
 use deckwatch_event::filter::designator::INTERVAL_TIMEOUT;
 use deckwatch_event::limits;
 use deckwatch_event::rt::RtChannelOptions;
@@ -14,7 +14,7 @@ use deckwatch_event::rtec_event_channel_admin::{
     ProxyPushConsumerConnectPushSupplierError as SupplierError, ProxyPushConsumerRef,
     ProxyPushSupplierConnectPushConsumerError as ConsumerError, ProxyPushSupplierRef,
 };
-use deckwatch_event::rtec_event_comm::PushConsumerRef;
+use deckwatch_event::rtec_event_comm::{PushConsumerRef, PushSupplierRef};
 use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
 
 const SHARE: u8 = 1;
@@ -216,6 +216,53 @@ fn consumers_that_leave_slowly_hold_their_places_until_their_farewell() {
     // The connection is refused now: their farewell cannot be said.
     drop(silent);
     wait_for(|| connect(&channel, &nobody, &filter).is_ok());
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+/// The threads of this process that call suppliers back.
+fn farewells() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("the kernel lists them");
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "rt-farewell").count()
+}
+
+#[test]
+fn suppliers_that_leave_slowly_hold_few_threads() {
+    const SUPPLIERS: usize = 4 * limits::FAREWELLS_MAX;
+    let world = World::with(RtChannelOptions {
+        disconnect_callbacks: true,
+        ..RtChannelOptions::default()
+    });
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let (address, silent) = silent_address();
+    let nobody = nobody_at(&stranger, &address).object().clone();
+    let nobody = PushSupplierRef::unchecked_narrow(nobody);
+    for _ in 0..SUPPLIERS {
+        let admin = channel
+            .for_suppliers()
+            .expect("an answer")
+            .expect("an admin");
+        let proxy = admin.obtain_push_consumer().expect("an answer");
+        let proxy = proxy.expect("a proxy");
+        let connected = proxy.connect_push_supplier(Some(&nobody), &publishing(&[]));
+        connected.expect("a place");
+        proxy.disconnect_push_consumer().expect("once");
+    }
+    // Other tests of this process may have some.
+    let found = farewells();
+    assert!(found < SUPPLIERS / 2, "{found}");
+
+    // A supplier of another peer is called back meanwhile.
+    let (reference, end) = giver(&world);
+    let proxy = world.proxy_consumer();
+    let connected = proxy.connect_push_supplier(Some(&reference), &publishing(&[]));
+    connected.expect("a place");
+    proxy.disconnect_push_consumer().expect("once");
+    assert_eq!(end.recv_timeout(PATIENCE), Ok(None));
+    drop(silent);
     world.end();
     stranger.shutdown(true).expect("it ends");
 }

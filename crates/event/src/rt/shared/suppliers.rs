@@ -96,11 +96,11 @@ impl Shared {
     }
 
     pub(in crate::rt) fn disconnect_supplier(&self, number: u64, supplier: Option<&Supplier>) {
-        {
+        let place = {
             let mut clients = self.clients.lock("rt.clients");
             clients.suppliers.remove(&number);
-            clients.places.remove(&number);
-        }
+            clients.places.remove(&number)
+        };
         self.objects.retire(number);
         let Some(supplier) = supplier else {
             return;
@@ -110,9 +110,15 @@ impl Shared {
             self.observers.note(Change::Suppliers);
         }
         if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
-            // Without a thread the supplier is not called back; it has left by itself.
-            let suppliers = vec![reference.clone()];
-            let _ = in_thread(move || Self::say_farewell(suppliers));
+            let peer = place.map_or(Peer::Unknown, |place| place.peer());
+            // Without room or a thread the supplier is not called back; it has left by itself.
+            if let Ok(farewell) = self.shares.farewells.take(peer) {
+                let suppliers = vec![reference.clone()];
+                let _ = in_thread(move || {
+                    Self::say_farewell(suppliers);
+                    drop(farewell);
+                });
+            }
         }
     }
 }

@@ -5,22 +5,24 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use deckwatch_orb::{OrbBuilder, Tls, TlsOptions};
 
+/// A heading of its own for each option: one for the whole would be that of the options behind it, too.
+const HEADING: &str = "TLS";
+
 /// Certificates and authorities.
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArgs {
     /// Show this certificate (PEM; those of intermediate authorities behind it)
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
     /// The private key of the certificate (PEM, without a password)
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
     /// Trust what the authorities in this file or folder have signed and its revocation lists do not name (PEM); may be
     /// given several times
-    #[arg(long, value_name = "FILE|FOLDER")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE|FOLDER")]
     tls_authorities: Vec<PathBuf>,
     /// Use no TCP without TLS; a server demands a certificate of each client over TLS
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     tls_require: bool,
 }
 

@@ -14,6 +14,8 @@ mod convert;
 mod measured;
 mod servant;
 
+#[cfg(test)]
+pub(crate) use convert::described;
 pub(crate) use convert::{UNIT_NS, handle, mirrored};
 
 use std::sync::Arc;

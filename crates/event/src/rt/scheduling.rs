@@ -9,14 +9,16 @@ use deckwatch_orb::{
     NativePriority, ObjectRef, Orb, Priority, PriorityMapping, SystemException,
     SystemExceptionKind as Kind, own_minor,
 };
-use deckwatch_sched::{Anomaly, AnomalyFact, CallKind, Dependency, Dispatch, Enabled, Severity};
+use deckwatch_sched::{
+    Anomaly, AnomalyFact, CallKind, Dependency, Dispatch, Enabled, Operations, Severity,
+};
 
 use super::qos::RtInfo;
 use crate::dispatch::{LaneOptions, QueueOptions, QueueOrder};
 use crate::raise::{raise, refuse, refused_because};
-use crate::rtec_base::DependencyTypeT;
+use crate::rtec_base::{DependencyInfo, DependencyTypeT};
 use crate::rtec_scheduler::{
-    AnomalySeverity, ConfigInfo, DispatchingTypeT, SchedulerAddDependencyError,
+    AnomalySeverity, ConfigInfo, DispatchingTypeT, RTInfo, SchedulerAddDependencyError,
     SchedulerComputeSchedulingError, SchedulerRef,
 };
 use crate::scheduler::{Failure, SchedulingService, Service, mirrored};
@@ -364,8 +366,7 @@ fn other_table(
     }
     table.lanes.sort_by_key(|lane| std::cmp::Reverse(lane.0));
     // The wire has the declared period alone; a consumer has its suppliers'.
-    let mirror = mirrored(&infos, &dependencies)?;
-    let periods = deckwatch_sched::periods(&mirror).map_err(Failure::from)?;
+    let (mirror, periods) = read_back(&infos, dependencies, &configs)?;
     for ((wire, declared), period_ns) in infos.iter().zip(mirror.infos()).zip(&periods) {
         table.declared.push(wire.handle);
         if let Some(period_ns) = *period_ns {
@@ -400,6 +401,38 @@ fn other_table(
     // An operation without a rate waits for a supplier.
     table.faults = faults.filter(|words| !unrated.contains(words)).collect();
     Ok(table)
+}
+
+/// Returns the operations of another scheduler, with the period of each. TAO's service exchanges the two ends of each
+/// dependency in its answer. Nothing says so, but the priorities tell: an operation has one where it has a rate.
+fn read_back(
+    infos: &[RTInfo],
+    mut dependencies: Vec<DependencyInfo>,
+    configs: &[ConfigInfo],
+) -> Result<(Operations, Vec<Option<u64>>), SchedulingError> {
+    let read = |dependencies: &[DependencyInfo]| {
+        let mirror = mirrored(infos, dependencies)?;
+        let periods = deckwatch_sched::periods(&mirror).map_err(Failure::from)?;
+        Ok::<_, SchedulingError>((mirror, periods))
+    };
+    let contradictions = |periods: &[Option<u64>]| {
+        let has_priority =
+            |info: &RTInfo| (configs.iter()).any(|one| one.thread_priority == info.priority);
+        let pairs = infos.iter().zip(periods);
+        let of = pairs.filter(|(info, period)| has_priority(info) != period.is_some());
+        of.count()
+    };
+    let told = read(&dependencies)?;
+    if contradictions(&told.1) == 0 {
+        return Ok(told);
+    }
+    for one in &mut dependencies {
+        std::mem::swap(&mut one.rt_info, &mut one.rt_info_depended_on);
+    }
+    match read(&dependencies) {
+        Ok(exchanged) if contradictions(&exchanged.1) < contradictions(&told.1) => Ok(exchanged),
+        _ => Ok(told),
+    }
 }
 
 /// The native priorities of a foreign schedule. TAO's scheduler takes a range and computes without it, from the most
@@ -490,6 +523,52 @@ fn system(failure: Failure) -> SystemException {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rtec_base::DependencyEnabledTypeT;
+
+    fn info(handle: i32, period_ns: u64, priority: i32) -> RTInfo {
+        let mut operations = Operations::default();
+        let of = operations.create(&handle.to_string()).expect("a name");
+        let change = operations.change(of, |there| there.period_ns = period_ns);
+        change.expect("it is there");
+        let told = crate::scheduler::described(&operations, of, None).expect("it is there");
+        RTInfo {
+            handle,
+            priority,
+            ..told
+        }
+    }
+
+    #[test]
+    fn exchanged_dependencies_are_read_as_the_priorities_say() {
+        let dependency = |rt_info, rt_info_depended_on| DependencyInfo {
+            dependency_type: DependencyTypeT::OneWayCall,
+            number_of_calls: 1,
+            rt_info,
+            rt_info_depended_on,
+            enabled: DependencyEnabledTypeT::DependencyEnabled,
+        };
+        let periods = |infos: &[RTInfo], dependencies: &[DependencyInfo]| {
+            let read = read_back(infos, dependencies.to_vec(), &configs(&[10, 11]));
+            read.expect("a schedule").1
+        };
+        let rated = Some(50_000_000);
+        // A consumer has the rate of its supplier, whichever way the dependency is told.
+        let chain = [info(1, 50_000_000, 11), info(2, 0, 10), info(3, 0, 10)];
+        let due = [dependency(2, 1), dependency(3, 2)];
+        assert_eq!(periods(&chain, &due), [rated; 3]);
+        let exchanged = [dependency(1, 2), dependency(2, 3)];
+        assert_eq!(periods(&chain, &exchanged), [rated; 3]);
+        // A consumer that waits for a supplier without a rate has no priority, and gives no rate to the supplier.
+        let waits = [
+            info(1, 0, 0),
+            info(2, 50_000_000, 0),
+            info(3, 50_000_000, 11),
+        ];
+        assert_eq!(periods(&waits, &[dependency(2, 1)]), [None, None, rated]);
+        // The priorities contradict both ways: it stays as it was told.
+        let unclear = [info(1, 0, 11), info(2, 50_000_000, 0)];
+        assert_eq!(periods(&unclear, &[dependency(1, 2)]), [rated; 2]);
+    }
 
     fn configs(natives: &[i32]) -> Vec<ConfigInfo> {
         let config = |&thread_priority: &i32| ConfigInfo {

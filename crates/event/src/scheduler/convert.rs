@@ -70,7 +70,7 @@ pub(super) fn declare(info: &mut RtInfo, wire: &RTInfo) -> Result<(), Failure> {
 }
 
 /// Returns a declaration as the wire has it, with what the schedule gave it.
-pub(super) fn described(
+pub(crate) fn described(
     operations: &Operations,
     of: Handle,
     scheduled: Option<&Scheduled>,

@@ -192,8 +192,9 @@ fn residual_error(segments: &[Vec<Block>], slope: f64, freedom: f64) -> f64 {
     }
     let found = (products / neighbours) / (squares / count);
     // A level for each segment and one slope were taken from the same blocks, so that the correlation is found too small.
+    // Of at least eight blocks, and three of each segment, the share is at least 0.375.
     let segments = segments.len() as f64;
-    let share = (1.0 - (3.0 + segments) / count).max(CORRELATION_SHARE_MIN);
+    let share = 1.0 - (3.0 + segments) / count;
     let correlation = ((found + (1.0 + segments) / count) / share).clamp(0.0, CORRELATION_MAX);
     (squares / freedom * (1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
@@ -224,9 +225,6 @@ const SEGMENT_BLOCKS_MIN: usize = 3;
 
 /// The largest correlation that is corrected for: beyond it the blocks are one value.
 const CORRELATION_MAX: f64 = 0.95;
-
-/// The bias of a correlation from many short segments is corrected at most by this.
-const CORRELATION_SHARE_MIN: f64 = 0.2;
 
 #[cfg(test)]
 mod tests;

@@ -202,3 +202,45 @@ fn the_ends_are_as_far_below_the_slope_as_above_it() {
     assert!(low < trend.slope() && trend.slope() < high, "{low} {high}");
     assert!((f64::midpoint(low, high) - trend.slope()).abs() < 1e-12);
 }
+
+/// A segment that begins at a time, with a wave of that length.
+fn wave((from, count): (i32, i32), length: i32, more: impl Fn(i32) -> i32) -> Vec<(f64, f64)> {
+    let value = |n: i32| 20 - (n % length - length / 2).abs() + more(n);
+    let points = (0..count).map(|n| (f64::from(from + n), f64::from(value(n))));
+    points.collect()
+}
+
+/// The figures of a second program, written in Python from the description at the top of this module.
+#[test]
+fn slopes_and_their_errors_are_those_of_a_second_program() {
+    let one = |length| vec![wave((0, 67), length, |n| n * 5 % 13)];
+    let two = vec![
+        wave((0, 43), 24, |n| n * 3 % 7 + n / 4),
+        wave((50, 31), 21, |n| 90 + n * 5 % 7),
+        // One block is no segment.
+        wave((90, 5), 3, |n| n),
+    ];
+    for (segments, [level, slope, error]) in [
+        // Neighbours are correlated by 0.67, and by more than is corrected for.
+        (
+            one(28),
+            [19.0, -0.035_164_835_164_835_16, 0.128_254_502_779_496_3],
+        ),
+        (
+            one(40),
+            [17.0, 0.035_164_835_164_835_165, 0.558_014_380_211_572_5],
+        ),
+        // Of two segments by 0.82.
+        (
+            two,
+            [27.0, 0.198_319_327_731_092_43, 0.301_301_735_416_350_9],
+        ),
+    ] {
+        let trend = Trend::of(&segments).expect("enough points");
+        let found = [trend.level, trend.slope, trend.error];
+        for (found, due) in found.into_iter().zip([level, slope, error]) {
+            assert!((found - due).abs() < 1e-12 * due.abs(), "{trend:?}");
+        }
+        assert_eq!(trend.freedom, 11.0);
+    }
+}

@@ -13,7 +13,7 @@ use crate::sweep::{Method, sizes};
 #[command(after_help = "\
 The states are those of Pallack's thesis: the processor of the client and that of the server are used 0-33, 34-66 or \
 67-100% each, by everything. A load holds 50% and 83.5% there; in the first state there is none. Each end runs on a \
-processor of its own, time sharing, and a transaction begins every 4 ms at most, so that the transactions themselves take \
+processor of its own, time sharing; with --hosts all processors of its host have the state; and a transaction begins every 4 ms at most, so that the transactions themselves take \
 little of a processor. Each state is a sweep of all sizes. The tables have average and maximum by size, as appendix A of \
 the thesis. The report has the distributions in bins of 1 ms; grid.csv in the result folder has all of it. A load that \
 missed its state is a warning. Ctrl-C keeps what was measured; --resume goes on behind the last finished size.
@@ -22,6 +22,7 @@ Examples:
   deckwatch grid
   deckwatch grid --carriers tcp,corba --sizes 64,256,8192 --iterations 5 --messages 500
   deckwatch grid --network fast-ethernet --from RTS --to SONAR
+  deckwatch grid --hosts ship.toml --from RTS --to SONAR
   deckwatch grid --resume results/grid-1")]
 pub(crate) struct Args {
     /// Carriers that take turns at each size, as for `sweep`

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod far_ends;
 mod guarded;
 mod idl_args;
 mod laboratory;

@@ -14,6 +14,9 @@ pub(crate) struct Args {
     /// The coordinator is on another machine: make a folder for the part, and write its files back
     #[arg(long)]
     far: bool,
+    /// A load writes a line a second
+    #[arg(long, conflicts_with = "far")]
+    seconds: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -22,7 +25,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.far {
         reach::run_far(&BUILD.in_words(), input, stdout())?;
     } else {
-        part::run(input, stdout())?;
+        part::run(input, stdout(), args.seconds)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,5 @@
 //! `deckwatch sweep`: transactions, latency and throughput over message sizes and carriers.
 
-mod ends;
-
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +20,7 @@ use deckwatch_probe::sweep::{
 use deckwatch_scenario::run::ResultFolder;
 use deckwatch_testbed::NetworkSpec;
 
+use crate::far_ends::far_ends;
 use crate::laboratory::{Destination, Where, version};
 use crate::mission_args::{ALL, duration, left_out, network};
 
@@ -238,7 +237,7 @@ impl Method {
         let (Some(from), Some(to)) = (&self.from, &self.to) else {
             anyhow::bail!("Name two hosts of {} with --from and --to.", file.display());
         };
-        ends::far_ends(file, [from, to], self.install).map(Some)
+        far_ends(file, [from, to], self.install).map(Some)
     }
 
     /// The hosts that pass messages on. Those of a network file are named by the user alone.

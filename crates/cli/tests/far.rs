@@ -4,6 +4,7 @@
 mod adapters;
 mod hosts;
 mod installed;
+mod loads;
 mod measured;
 mod sshd;
 

@@ -13,6 +13,7 @@ mod error;
 pub(crate) mod examined;
 pub(crate) mod foreign;
 mod inserted;
+mod load_end;
 pub(crate) mod payload;
 pub(crate) mod process;
 pub(crate) mod program;
@@ -27,6 +28,7 @@ pub use end::{EndPlan, Role, run_end};
 pub use error::LaboratoryError;
 pub use foreign::PEERS;
 pub use inserted::Inserted;
+pub use load_end::{LOAD_WORDS, LoadEnd};
 pub use session::{Progress, Setup};
 pub use variant::Variant;
 

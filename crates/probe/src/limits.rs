@@ -49,6 +49,9 @@ pub const END_PATIENCE: Duration = Duration::from_secs(20);
 /// Octets of a line of an end. The longest has the stamps of [`SWEEP_MESSAGES_MAX`] messages, of 60 octets each.
 pub const END_LINE_SIZE_MAX: u64 = 16 << 20;
 
+/// Processors or links of which the load of a far host may tell: no machine here has more processors.
+pub const LOAD_HELD_MAX: usize = 1024;
+
 /// Answers of an end that are read ahead. It gives one to each order; a hostile one waits at its pipe.
 pub const END_OUTPUTS_MAX: usize = 4;
 

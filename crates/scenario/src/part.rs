@@ -5,7 +5,7 @@ use std::io::{BufRead, Read as _, Write};
 use deckwatch_carrier::error::PartError;
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
 use deckwatch_carrier::plan::PartPlan;
-use deckwatch_load::{LoadError, LoadPlan, Stop};
+use deckwatch_load::{LoadError, LoadPlan, Second, Stop};
 use serde::{Deserialize, Serialize};
 
 /// The plan of a process, as JSON in the first line of its standard input.
@@ -54,13 +54,15 @@ pub enum ProcessError {
     Report(std::io::Error),
 }
 
-/// Runs one process of a run to its end. Reads the plan and commands from `input`, and writes events to `output`.
+/// Runs one process of a run to its end. Reads the plan and commands from `input`, and writes events to `output`. Where
+/// `tells_seconds`, a load also writes each second as a line, before its report.
 ///
 /// # Errors
 /// [`ProcessError`].
 pub fn run(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
+    tells_seconds: bool,
 ) -> Result<(), ProcessError> {
     let mut line = String::new();
     (&mut input)
@@ -70,10 +72,20 @@ pub fn run(
     match serde_json::from_str(&line).map_err(|error| ProcessError::Plan(error.to_string()))? {
         ProcessPlan::Part(plan) => Ok(deckwatch_carrier::part::run(&plan, input, output)?),
         ProcessPlan::Load(plan) => {
-            let report = deckwatch_load::run(&plan, &Stop::when_ended(input), &mut |_| ())?;
-            let line = serde_json::to_string(&report)
-                .map_err(|error| ProcessError::Report(error.into()))?;
-            writeln!(output, "{line}").map_err(ProcessError::Report)
+            let mut tell = |second: &Second| {
+                if tells_seconds {
+                    // Where nobody reads, its input ends too.
+                    let _ = write_line(&mut output, second);
+                }
+            };
+            let report = deckwatch_load::run(&plan, &Stop::when_ended(input), &mut tell)?;
+            write_line(&mut output, &report).map_err(ProcessError::Report)
         }
     }
+}
+
+fn write_line(output: &mut impl Write, said: &impl Serialize) -> std::io::Result<()> {
+    let line = serde_json::to_string(said)?;
+    writeln!(output, "{line}")?;
+    output.flush()
 }

@@ -1,12 +1,13 @@
 //! `deckwatch load net`: messages on a link, and their sink.
 
-mod emulated;
+mod ends;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use deckwatch_load::{Buffer, NetPlan, Pace, Pattern, Protocol, SinkPlan, Work};
 use deckwatch_testbed::{LinkSpec, NetworkSpec};
 
@@ -17,7 +18,7 @@ use crate::mission_args::network;
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub(super) struct Args {
-    /// Address and port of the sink; with --network the name of its host
+    /// Address and port of the sink; with --network or --hosts the name of its host [default for --network: SERVER]
     #[arg(long, value_name = "SINK", required_unless_present_any = ["serve", "network"])]
     to: Option<String>,
     /// Take messages of both protocols at this address and port
@@ -50,20 +51,24 @@ pub(super) struct Args {
     /// Send buffer of the socket: octets, `max` for the system's largest, or `default` [default: max for a flood]
     #[arg(long, value_name = "SIZE", value_parser = buffer)]
     buffer: Option<Buffer>,
-    /// The interface whose counters are read [default: the one that leads to the sink]
+    /// The sender's interface whose counters are read [default: the one that leads to the sink]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Emulate this network between the two ends, which are hosts then. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     network: Option<NetworkSpec>,
-    /// Name of the emulated host that sends
-    #[arg(
-        long,
-        value_name = "HOST",
-        default_value = "CLIENT",
-        requires = "network"
-    )]
-    from: String,
+    /// Send between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to
+    #[arg(long, value_name = "FILE", requires_all = ["from", "to"], conflicts_with_all = ["network", "serve"])]
+    hosts: Option<PathBuf>,
+    /// Copy this program to the hosts of --hosts that lack it, into the folder .deckwatch there
+    #[arg(long, requires = "hosts")]
+    install: bool,
+    /// The host that sends: of --hosts, or the name of the emulated one [default there: CLIENT]
+    #[arg(long, value_name = "HOST")]
+    from: Option<String>,
+    /// Port of the sink on its host of --network or --hosts
+    #[arg(long, value_name = "PORT", default_value_t = 7007, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
     #[command(flatten)]
     common: Common,
 }
@@ -84,7 +89,8 @@ Examples:
   deckwatch load net --to 10.0.0.2:7007 --rate 10Mb/s --arrivals poisson
   deckwatch load net --to 10.0.0.2:7007 --share 0.9 --link gigabit-ethernet --size 1472
   deckwatch load net --to 10.0.0.2:7007 --over tcp --flood
-  deckwatch load net --network fast-ethernet --share 50% --arrivals bursts:8 --for 5s";
+  deckwatch load net --network fast-ethernet --share 50% --arrivals bursts:8 --for 5s
+  deckwatch load net --hosts ship.toml --from RTS --to SONAR --share 50% --link gigabit-ethernet --for 1min";
 
 /// Protocols.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -175,20 +181,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return args.common.carry_out(Work::Sink(SinkPlan { at }));
     }
     if let Some(network) = &args.network {
-        return emulated::run(args, network);
+        return ends::emulated(args, network);
     }
-    let to = args.to.as_deref().unwrap_or_default();
-    let Ok(to) = to.parse() else {
-        bail!(
-            "`{to}` is no address of a sink. Write an IP address and a port, such as 10.0.0.2:7007."
-        );
-    };
     let link = match &args.link {
         Some(link) => Some(
             link.link()
                 .context("loopback has no rate, so that no share of it can be held")?,
         ),
         None => None,
+    };
+    if let Some(file) = &args.hosts {
+        return ends::far(args, file, link);
+    }
+    ensure!(
+        args.from.is_none(),
+        "--from names a host of --network or of --hosts: give one of these."
+    );
+    let to = args.to.as_deref().unwrap_or_default();
+    let Ok(to) = to.parse() else {
+        bail!(
+            "`{to}` is no address of a sink. Write an IP address and a port, such as 10.0.0.2:7007."
+        );
     };
     args.common.carry_out(Work::Net(args.plan(to, link)))
 }

@@ -136,6 +136,16 @@ impl End {
         }
     }
 
+    /// Its next line, if one comes within [`POLL_INTERVAL`].
+    pub(crate) fn next_line(&mut self) -> Result<Option<String>, LaboratoryError> {
+        match self.output.recv_timeout(POLL_INTERVAL) {
+            Ok(Output::Line(line)) => Ok(Some(line)),
+            Ok(Output::RoundTrips(_)) => Err(self.failed("it answered without a command")),
+            Err(RecvTimeoutError::Disconnected) => Err(self.exit_error()),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+        }
+    }
+
     pub(crate) fn send_line(&mut self, line: &str) -> Result<(), LaboratoryError> {
         let input = self.input.as_mut();
         match input.map(|input| writeln!(input, "{line}")) {
@@ -175,10 +185,15 @@ impl End {
     ) -> Result<T, LaboratoryError> {
         result.map_err(|error| match error {
             LaboratoryError::Interrupted(_) => error,
-            // Its connections close a moment before its exit is visible.
-            _ if self.await_exit(EXIT_LOOKS_BLAME).is_some() => self.exit_error(),
-            _ => error,
+            _ => self.died().unwrap_or(error),
         })
+    }
+
+    /// How it has ended, if it has.
+    pub(crate) fn died(&mut self) -> Option<LaboratoryError> {
+        // Its connections close a moment before its exit is visible.
+        let exit = self.await_exit(EXIT_LOOKS_BLAME);
+        exit.map(|_| self.exit_error())
     }
 
     /// Its exit status, if it ends within `looks` intervals.

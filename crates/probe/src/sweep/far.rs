@@ -7,7 +7,7 @@ use deckwatch_carrier::host_clock::{Exchange, HostClock};
 
 use super::talk::{Answer, Arrived};
 use super::way::{Answered, Streams};
-use crate::laboratory::Role;
+use crate::laboratory::{LOAD_WORDS, Role};
 
 /// One end on a host of its own, in place of a process of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +23,19 @@ pub struct FarEnd {
 impl FarEnd {
     /// The command that plays an end there.
     pub(super) fn start(&self) -> Command {
+        self.program(["laboratory-end", Role::Sweep.word()])
+    }
+
+    /// Returns the command that carries out a load there.
+    #[must_use]
+    pub fn load(&self) -> Command {
+        self.program(LOAD_WORDS)
+    }
+
+    fn program(&self, words: [&str; 2]) -> Command {
         let (first, more) = (self.command.split_first()).unwrap_or((&self.name, &[]));
         let mut command = Command::new(first);
-        command.args(more);
-        command.args(["laboratory-end", Role::Sweep.word()]);
+        command.args(more).args(words);
         command
     }
 }

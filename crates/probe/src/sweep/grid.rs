@@ -15,9 +15,9 @@ use deckwatch_meter::result::Warning;
 use deckwatch_os::schedule::{affinity, set_affinity};
 
 use super::journal::Journal;
-use super::{SIZE, Sweep, sweep};
+use super::{FarEnd, SIZE, Sweep, sweep};
 use crate::laboratory::session::Session;
-use crate::laboratory::{BROKEN_OFF, Condition, ENDED_EARLY, LaboratoryError, Progress};
+use crate::laboratory::{BROKEN_OFF, Condition, ENDED_EARLY, LaboratoryError, LoadEnd, Progress};
 use crate::limits::GRID_BINS;
 
 /// The states of a processor, in words.
@@ -44,7 +44,7 @@ pub fn grid(
     asked: &Sweep,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<ExperimentDocument, LaboratoryError> {
-    let asked = of_grid(asked)?;
+    let asked = of_grid(asked);
     let system = |doing| move |source| LaboratoryError::System { doing, source };
     let all = affinity().map_err(system("The processors of this process cannot be read"))?;
     let places = asked.condition.places()?;
@@ -59,7 +59,7 @@ pub fn grid(
         }
         // The sweep keeps this thread off the processors of the ends, and a load begins where its thread may run.
         set_affinity(&all).map_err(system("The processors of this process cannot be chosen"))?;
-        let loads = Loads::start(ends, state)?;
+        let loads = Loads::start(asked.far.as_ref(), ends, state)?;
         let left = states.len() - number - 1;
         let mut told = |progress: &Progress| tell(&of_all(progress, state, left));
         let of_state = Sweep {
@@ -104,22 +104,17 @@ pub fn grid(
 }
 
 /// Returns the sweep of each state: paced, with a processor for each end.
-fn of_grid(asked: &Sweep) -> Result<Sweep, LaboratoryError> {
-    if asked.far.is_some() {
-        return Err(LaboratoryError::System {
-            doing: "A grid holds the processors of this machine only. Leave --hosts out",
-            source: std::io::ErrorKind::Unsupported.into(),
-        });
-    }
-    Ok(Sweep {
+fn of_grid(asked: &Sweep) -> Sweep {
+    Sweep {
         every: EVERY,
-        // A state is that of a processor: each end has its own.
+        // A state is that of a processor: each end has its own. A far kernel chooses among those of its machine.
         condition: match asked.condition {
+            condition if asked.far.is_some() => condition,
             Condition::TwoCores => Condition::TwoCores,
             _ => Condition::Apart,
         },
         ..asked.clone()
-    })
+    }
 }
 
 /// Keeps the states before an error or a signal, with a warning.
@@ -172,24 +167,38 @@ fn of_all(progress: &Progress, state: (usize, usize), states_left: usize) -> Pro
     }
 }
 
-/// The loads of one state, in threads of this process.
+/// The loads of one state, the client's first.
 struct Loads {
     stop: Stop,
-    threads: Vec<JoinHandle<Result<LoadReport, LoadError>>>,
+    running: Vec<Running>,
+}
+
+/// One load.
+enum Running {
+    /// On a processor of this machine.
+    Here(JoinHandle<Result<LoadReport, LoadError>>),
+    /// On all processors of the host of this name.
+    Far(String, LoadEnd),
 }
 
 impl Loads {
-    fn start(ends: [Option<u32>; 2], state: (usize, usize)) -> Result<Self, LaboratoryError> {
-        let stop = Stop::default();
+    fn start(
+        far: Option<&[FarEnd; 2]>,
+        processors: [Option<u32>; 2],
+        state: (usize, usize),
+    ) -> Result<Self, LaboratoryError> {
         let mut loads = Self {
-            stop,
-            threads: Vec::new(),
+            stop: Stop::default(),
+            running: Vec::new(),
         };
-        for (processor, state) in ends.into_iter().zip([state.0, state.1]) {
+        let ends = processors.into_iter().zip([state.0, state.1]);
+        for (end, (processor, state)) in ends.enumerate() {
             let work = match TARGETS[state] {
                 Some(share) => CpuWork::Share { share },
                 None => CpuWork::Nothing,
             };
+            let far = far.map(|ends| &ends[end]);
+            let processor = processor.filter(|_| far.is_none());
             let plan = LoadPlan {
                 work: Work::Cpu(CpuPlan {
                     work,
@@ -198,34 +207,72 @@ impl Loads {
                 }),
                 lifetime: Duration::from_secs(deckwatch_load::limits::LIFETIME_S_MAX),
             };
+            if let Some(far) = far {
+                let what = format!("The load on {}", far.name);
+                let load = LoadEnd::start(what, far.load(), &plan)?;
+                loads.running.push(Running::Far(far.name.clone(), load));
+                continue;
+            }
             let stop = loads.stop.clone();
             let run = move || deckwatch_load::run(&plan, &stop, &mut |_| ());
             let thread = std::thread::Builder::new().spawn(run);
-            loads
-                .threads
-                .push(thread.map_err(|source| LaboratoryError::CannotStart {
-                    what: "The thread of a load".to_owned(),
-                    source,
-                })?);
+            let thread = thread.map_err(|source| LaboratoryError::CannotStart {
+                what: "The thread of a load".to_owned(),
+                source,
+            })?;
+            loads.running.push(Running::Here(thread));
         }
         Ok(loads)
     }
 
-    /// Ends the loads. Returns what each processor was used, the client's first.
+    /// Ends the loads. Returns what the processors of each end were used, the client's first.
     fn end(mut self) -> Result<Vec<Held>, LaboratoryError> {
         self.stop.set();
-        let mut used = Vec::new();
-        for thread in self.threads.drain(..) {
-            let report = thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let report = report.map_err(|error| LaboratoryError::System {
-                doing: "A load cannot be carried out",
-                source: std::io::Error::other(error),
-            })?;
-            used.extend(report.held);
+        self.running.drain(..).map(Running::end).collect()
+    }
+}
+
+impl Running {
+    fn end(self) -> Result<Held, LaboratoryError> {
+        let (name, report) = match self {
+            Self::Here(thread) => {
+                let report = thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let report = report.map_err(|error| LaboratoryError::System {
+                    doing: "A load cannot be carried out",
+                    source: std::io::Error::other(error),
+                })?;
+                (None, report)
+            }
+            Self::Far(name, load) => (Some(name), load.end()?),
+        };
+        let mut used = together(&report.held);
+        if let Some(name) = name {
+            used.of = format!("processors of {name}");
         }
         Ok(used)
+    }
+}
+
+/// What several processors were used together: the mean of their means, and the least and the greatest second of any.
+fn together(all: &[Held]) -> Held {
+    let Some(first) = all.first() else {
+        return Held::default();
+    };
+    let mean = |of: fn(&Held) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    let greatest = |of: fn(&Held) -> f64| all.iter().map(of).fold(of(first), f64::max);
+    let fewest = |of: fn(&Held) -> u64| all.iter().map(of).min().unwrap_or(0);
+    Held {
+        seconds: fewest(|held| held.seconds),
+        seconds_within: fewest(|held| held.seconds_within),
+        mean: mean(|held| held.mean),
+        min: all.iter().map(|held| held.min).fold(first.min, f64::min),
+        max: greatest(|held| held.max),
+        deviation: greatest(|held| held.deviation),
+        own_mean: mean(|held| held.own_mean),
+        stolen_mean: mean(|held| held.stolen_mean),
+        ..first.clone()
     }
 }
 
@@ -312,11 +359,14 @@ fn describe(document: &mut ExperimentDocument, asked: &Sweep, mut points: Vec<Me
             .to_owned();
     document.parameters = parameters(asked);
     document.figures = figures::figures(&points);
-    document.notes = vec![
-        "A state is the use of the end's processor by everything. The first state has no load: what its \
-         processors were used is the measurement's own part and that of other processes"
-            .to_owned(),
-    ];
+    let whose = match asked.far {
+        Some(_) => "all processors of the end's host",
+        None => "the end's processor",
+    };
+    document.notes = vec![format!(
+        "A state is the use of {whose} by everything. The first state has no load: what its processors were used is the \
+         measurement's own part and that of other processes"
+    )];
     document.measurements = points;
 }
 
@@ -404,6 +454,26 @@ mod tests {
         };
         mark(&mut point, state, &[held(0.5), held(0.2)]);
         point
+    }
+
+    #[test]
+    fn several_processors_have_the_mean_of_their_means_and_the_extremes_of_any() {
+        let held = |mean, min, max, seconds| Held {
+            asked: Some(0.5),
+            mean,
+            min,
+            max,
+            own_mean: mean / 2.0,
+            seconds,
+            seconds_within: seconds - 1,
+            ..Held::default()
+        };
+        let found = together(&[held(0.4, 0.1, 0.5, 3), held(0.6, 0.2, 0.9, 4)]);
+        assert_eq!((found.mean, found.own_mean), (0.5, 0.25));
+        assert_eq!((found.min, found.max), (0.1, 0.9));
+        assert_eq!((found.seconds, found.seconds_within), (3, 2));
+        assert_eq!(found.asked, Some(0.5));
+        assert_eq!(together(&[]), Held::default());
     }
 
     #[test]

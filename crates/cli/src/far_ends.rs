@@ -1,4 +1,4 @@
-//! The hosts of a mission as the two ends of a sweep.
+//! The hosts of a mission file as the two ends of an instrument.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::output::errln;
 use crate::version::BUILD;
 
 /// Returns the hosts of these names, with this program on each of them.
-pub(super) fn far_ends(
+pub(crate) fn far_ends(
     file: &Path,
     names: [&str; 2],
     install: bool,

@@ -136,9 +136,13 @@ pub struct SupplierRecord {
     pub transmit_realtime_ns: i64,
     /// Zero, or [`SendError::code`](crate::sender::SendError::code).
     pub error: u32,
-    /// Makes the size a multiple of eight.
-    pub reserved: u32,
+    /// [`WAITED_FOR_ROOM`] or 0.
+    pub flags: u32,
 }
+
+/// In a supplier's `flags`: the send call waited for room in the send buffer. The message itself waited in front of the
+/// kernel.
+pub const WAITED_FOR_ROOM: u32 = 1;
 
 /// A consumer's record of one arrival.
 #[derive(

@@ -10,7 +10,7 @@ use deckwatch_os::{clock, socket};
 use crate::arrival::Shared;
 use crate::body::Body;
 use crate::limits::{QUIET_NS, STAMPS_AFTER_END, STOP_LOOK};
-use crate::record::{Records, SupplierRecord};
+use crate::record::{Records, SupplierRecord, WAITED_FOR_ROOM};
 use crate::sender::{Sender, TransmitStamp};
 
 /// The state of one sending thread. It does not allocate, format or lock while the schedule runs.
@@ -71,7 +71,11 @@ impl SendLoop {
             if sent.is_err() {
                 self.shared.send_errors.fetch_add(1, Ordering::Relaxed);
             }
+            let waits = destination.sender.waits();
+            let waited = waits - std::mem::replace(&mut destination.waits, waits);
+            self.shared.waits.fetch_add(waited, Ordering::Relaxed);
             if let Some(record) = record_of(&mut destination.records, due.sequence) {
+                record.flags = if waited > 0 { WAITED_FOR_ROOM } else { 0 };
                 record.sent_ns = sent_ns;
                 record.returned_ns = returned_ns;
                 record.error = sent.err().map_or(0, |error| error.code());
@@ -114,7 +118,7 @@ impl SendLoop {
             sender,
             records,
             refusals,
-            waits,
+            ..
         } in &mut self.destinations
         {
             more |= sender.collect(&mut |stamp| note(records, stamp));
@@ -123,11 +127,6 @@ impl SendLoop {
                 .refusals
                 .fetch_add(refused - *refusals, Ordering::Relaxed);
             *refusals = refused;
-            let waited = sender.waits();
-            self.shared
-                .waits
-                .fetch_add(waited - *waits, Ordering::Relaxed);
-            *waits = waited;
         }
         more
     }

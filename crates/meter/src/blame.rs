@@ -10,8 +10,9 @@
 //!   is charged the same way.
 //! * Time that a message waited to leave while its consumer was behind with earlier ones is the consumer's: a peer that
 //!   does not read stops its sender, and messages are received in order.
-//! * Time that a message waited to leave, accepted by the supplier's kernel, while earlier ones were between the two
-//!   kernels is the *network's*: the connection waits for acknowledgements, or for the queue of its own interface.
+//! * Time that a message waited to leave, accepted by the supplier's kernel or for room in its send buffer, while
+//!   earlier ones were between the two kernels is the *network's*: the connection waits for acknowledgements, or for the
+//!   queue of its own interface.
 //!
 //! If no message has a stamp, the layers around it are merged: their time is charged to the first of them, and
 //! [`Road::merged`] names them. If only this message lacks it, the layer of that time is *unknown*. The parts of a

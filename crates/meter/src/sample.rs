@@ -69,6 +69,7 @@ impl Sample {
         flags: SampleFlags {
             warm_up: false,
             clock_step: false,
+            waited_for_room: false,
             late: false,
             lost: false,
             late_by_inter_arrival: false,
@@ -86,6 +87,8 @@ pub struct SampleFlags {
     pub warm_up: bool,
     /// The system's clock was set while the message was under way, so that it has no stamps of the kernel.
     pub clock_step: bool,
+    /// The send call waited for room in the send buffer.
+    pub waited_for_room: bool,
     /// Received more than the deadline after due, or lost.
     pub late: bool,
     /// Not received within the drain.

@@ -9,7 +9,7 @@ use deckwatch_os::tap::Direction;
 use super::leg::{LegStamps, Legs};
 use super::{Agreement, JoinedDestination};
 use crate::plan::{JoinDestination, JoinPlan};
-use crate::record::{ConsumerRecord, ReadRecords, SHARED_STAMP, SupplierRecord};
+use crate::record::{ConsumerRecord, ReadRecords, SHARED_STAMP, SupplierRecord, WAITED_FOR_ROOM};
 use crate::stamp_clock::Eras;
 
 /// The data about the messages to one destination.
@@ -132,6 +132,7 @@ impl Sources<'_> {
                 execution_ns: arrival.map_or(NO_STAMP, |(first, _)| stamp(first.execution_ns)),
                 flags: SampleFlags {
                     warm_up: due.warm_up,
+                    waited_for_room: sent.flags & WAITED_FOR_ROOM != 0,
                     duplicates: arrival.map_or(0, |(_, duplicates)| duplicates),
                     ..SampleFlags::default()
                 },

@@ -15,7 +15,8 @@ pub(super) struct Behind {
     received_ns: Vec<i64>,
     /// The times in which messages were between the kernel stamps of the two ends.
     in_flight: Timeline,
-    /// The times in which an accepted message waited in the supplier's kernel while an earlier one was in flight.
+    /// The times in which a message waited in the supplier's kernel, or for room there, while an earlier one was in
+    /// flight.
     waiting: Timeline,
 }
 
@@ -26,7 +27,7 @@ impl Behind {
         let mut received_ns: Vec<i64> = stamps.filter(|&ns| ns != NO_STAMP).collect();
         received_ns.sort_unstable();
         let in_flight = Timeline::new(in_flight(samples.clone()));
-        let waiting = Timeline::new(accepted(samples.clone())).common(&in_flight);
+        let waiting = Timeline::new(held_back(samples.clone())).common(&in_flight);
         Self {
             in_flight,
             waiting,
@@ -44,8 +45,9 @@ impl Behind {
     /// Returns what kept a message from leaving in an interval that ends when it left:
     ///
     /// * The consumer was behind. Only time before the consumer's last receive counts: that receive made room.
-    /// * The connection had accepted messages that waited behind messages in flight: for acknowledgements, or for room
-    ///   in the queue of the interface. A saturated link does that, and this time belongs to the network.
+    /// * The connection had messages that waited behind messages in flight: for acknowledgements, for room in the queue
+    ///   of the interface, or for room in the send buffer. A saturated link does that, and this time belongs to the
+    ///   network.
     pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
         let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
         let made_room_ns = taken
@@ -127,20 +129,19 @@ fn in_flight<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
     .collect()
 }
 
-/// Returns the spans in which the supplier's kernel held messages back: from the return of the call, if it returned
-/// before the message left, to the transmit stamp.
-fn accepted<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
-    let held = samples.filter(|sample| {
-        sample.returned_ns != NO_STAMP && sample.kernel_transmit_ns > sample.returned_ns
-    });
-    held.map(|sample| {
-        (
-            sample.returned_ns,
-            sample.kernel_transmit_ns,
-            Layer::Network,
-        )
-    })
-    .collect()
+/// Returns the spans in which the supplier's kernel held messages back, up to the transmit stamp: from the return of the
+/// call, if it returned before the message left, and from its beginning if it waited for room.
+fn held_back<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
+    let span = |sample: &Sample| {
+        let from_ns = if sample.flags.waited_for_room {
+            sample.sent_ns
+        } else {
+            sample.returned_ns
+        };
+        let was_held = from_ns != NO_STAMP && sample.kernel_transmit_ns > from_ns;
+        was_held.then_some((from_ns, sample.kernel_transmit_ns, Layer::Network))
+    };
+    samples.filter_map(span).collect()
 }
 
 fn last_received<'a>(samples: impl Iterator<Item = &'a Sample>) -> i64 {

@@ -341,6 +341,23 @@ fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_ne
         ..second
     };
     assert_eq!(ms(&split(&[first, blocked], 1)), [1, 0, 102, 1, 0, 0, 1]);
+    // If the call waited for room in the send buffer, the messages in flight had the room.
+    let mut for_room = blocked;
+    for_room.flags.waited_for_room = true;
+    assert_eq!(
+        ms(&split(&[first, for_room], 1)),
+        [1, 0, 0, 1 + 102, 0, 0, 1]
+    );
+    assert_eq!(
+        ms(&split(&[prompt(0), for_room], 1)),
+        [1, 0, 102, 1, 0, 1, 0]
+    );
+    // So had the message that was due while that call waited.
+    let mut third = prompt(2);
+    hold_up(&mut third, Layer::Sender, 52 * MS);
+    assert_eq!(third.sent_ns, for_room.returned_ns);
+    let parts = split(&[first, for_room, third], 2);
+    assert_eq!(ms(&parts), [0, 0, 0, 53 + 1, 0, 1, 1]);
     let never_returned = Sample {
         returned_ns: NO_STAMP,
         ..second

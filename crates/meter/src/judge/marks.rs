@@ -3,8 +3,8 @@
 use super::{Terms, nanoseconds};
 use crate::sample::{NO_STAMP, Sample, SampleFlags};
 
-/// Sorts samples by sequence number and fills in their flags, except `warm_up`, `clock_step` and `duplicates`,
-/// which the caller sets.
+/// Sorts samples by sequence number and fills in their flags, except `warm_up`, `clock_step`,
+/// `waited_for_room` and `duplicates`, which the caller sets.
 /// Messages of the warm-up are not judged and get no flags and no blame. They do count as arrivals before the first
 /// judged message.
 ///
@@ -18,6 +18,7 @@ pub fn mark(samples: &mut [Sample], terms: &Terms) {
         let SampleFlags {
             warm_up,
             clock_step,
+            waited_for_room,
             duplicates,
             ..
         } = sample.flags;
@@ -27,6 +28,7 @@ pub fn mark(samples: &mut [Sample], terms: &Terms) {
         sample.flags = SampleFlags {
             warm_up,
             clock_step,
+            waited_for_room,
             duplicates,
             lost,
             late,
@@ -102,6 +104,7 @@ mod tests {
         samples[0].flags = SampleFlags {
             warm_up: true,
             clock_step: true,
+            waited_for_room: true,
             duplicates: 3,
             ..SampleFlags::default()
         };

@@ -42,7 +42,7 @@ pub(super) enum Content {
 }
 
 /// All columns, in the file's order.
-pub(super) const COLUMNS: [Column; 27] = [
+pub(super) const COLUMNS: [Column; 28] = [
     Column {
         name: "flow",
         content: Content::Index {
@@ -84,6 +84,13 @@ pub(super) const COLUMNS: [Column; 27] = [
         content: Content::Flag {
             take: |sample| sample.flags.clock_step,
             put: |sample, flag| sample.flags.clock_step = flag,
+        },
+    },
+    Column {
+        name: "waited_for_room",
+        content: Content::Flag {
+            take: |sample| sample.flags.waited_for_room,
+            put: |sample, flag| sample.flags.waited_for_room = flag,
         },
     },
     stamp(
@@ -222,8 +229,9 @@ fn narrow(index: i32) -> u16 {
 }
 
 /// Columns that files of earlier versions lack.
-const NEW: [&str; 4] = [
+const NEW: [&str; 5] = [
     "clock_step",
+    "waited_for_room",
     "reply_transmit_ns",
     "reply_receive_ns",
     "channel_reply_ns",

@@ -93,6 +93,7 @@ fn sample(sequence: u64) -> Sample {
         flags: SampleFlags {
             warm_up: sequence < 3,
             clock_step: sequence % 17 == 1,
+            waited_for_room: sequence % 7 == 1,
             lost,
             late: lost,
             late_by_inter_arrival: sequence % 5 == 1,

@@ -2,6 +2,7 @@
 //! saturated, and back to the caller of a two-way call.
 
 use std::net::UdpSocket;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deckwatch_meter::result::FlowResult;
@@ -93,7 +94,10 @@ fn said(flow: &FlowResult, late: &impl std::fmt::Debug) -> String {
     )
 }
 
-/// Two-way calls to SONAR, whose replies are held on the way back, and calls whose supplier is stopped while the servant
+/// The last message before half of the frames to RTS are dropped, and the last message meanwhile.
+const LOSSY: (u64, u64) = (44, 58);
+
+/// Two-way calls to SONAR, whose replies are held and lost on the way back, and calls whose supplier is stopped while the servant
 /// works.
 const RETURNS: &str = r#"
 name = "returns"
@@ -159,11 +163,25 @@ pub(super) fn check_returns() -> Result<(), Failure> {
         || back.hold().expect("held"),
         || back.release().expect("released"),
     );
+    let half = NonZeroU32::new(2).expect("not 0");
+    sleep_until(beat.after(LOSSY.0));
+    back.lose_every(half).expect("loses");
+    sleep_until(beat.after(LOSSY.1));
+    back.lose_none().expect("loses none");
     let finished = run.finish();
     let mut wrong = Vec::new();
-    // The first message arrives; its reply does not, and the messages after it wait.
     for name in ["CALLS", "PUSHES"] {
-        let expected = late_by(beat, held)?.into_iter().skip(1);
+        // Which messages wait for a reply that is sent again is for TCP to say.
+        let all = found(finished.samples_of(finished.flow(name)));
+        let lossy: Vec<u64> = all.into_keys().filter(|late| *late > LOSSY.0).collect();
+        wrong.extend(
+            lossy
+                .is_empty()
+                .then(|| format!("{name}: no reply was lost")),
+        );
+        // The first message arrives; its reply does not, and the messages after it wait.
+        let held = late_by(beat, held)?.into_iter().skip(1);
+        let expected = held.chain(lossy);
         wrong.extend(differs(&finished, name, expected, Layer::Network, true));
     }
     // Message 8 itself has arrived, so the span begins after it.

@@ -558,3 +558,31 @@ fn handler_that_exceeds_its_declared_worst_case_is_named_in_the_verdict_of_a_rea
     let page = std::fs::read_to_string(folder.result().join("report.html")).expect("a report");
     assert!(page.contains(&named));
 }
+
+#[test]
+fn run_is_refused_before_it_begins_where_memory_has_too_little_room_for_its_records() {
+    if let Some(reason) = Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let folder = Folder::new("room");
+    // A memory file system of its own, in a mount namespace of this test.
+    let script = "mount -t tmpfs -o size=32k tmpfs /dev/shm && exec \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh", DECKWATCH, "run"])
+        .arg(mission())
+        .arg("--output")
+        .arg(folder.result())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("util-linux is there");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        " in /dev/shm, and 32 KiB are free.",
+        "Shorten the run (--duration, --count)",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!folder.result().exists());
+}

@@ -1,6 +1,9 @@
 //! `deckwatch testbed`: network files with faults, and chains of switch ports.
 
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -168,4 +171,31 @@ fn a_mission_runs_over_a_relay_that_loses_nothing() {
         Some(3),
         "20 messages prove nothing: {said}"
     );
+}
+
+#[test]
+fn a_kept_relay_holds_no_pipe_of_the_command_that_made_it() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return;
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    // The command and its copy of the descriptor are dropped at the end of this statement.
+    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["testbed", "up", "--json", "--emulation", "relay"])
+        .args(["--network", "fast-ethernet", "--hosts", "PIPE-A,PIPE-B"])
+        .current_dir(root)
+        .stderr(OwnedFd::from(theirs))
+        .output()
+        .expect("the program starts");
+    ours.set_nonblocking(true).expect("set");
+    let mut said = String::new();
+    let ended = ours.read_to_string(&mut said);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = made[0]["number"].to_string();
+    let down = testbed(&["down", &number]);
+    assert_eq!(down.status.code(), Some(0), "{}", text(&down.stderr));
+    ended.expect("no process has the other end");
 }

@@ -68,6 +68,10 @@ impl RelayProcess {
             .envs(program.environment.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
+        if !plan.ends_with_input {
+            // A kept relay outlives its maker. A pipe that it inherits would never end for the pipe's reader.
+            command.stderr(Stdio::null());
+        }
         let placement = Placement {
             namespace: Some(switch.clone()),
             own_group: true,

@@ -1,17 +1,18 @@
-//! `deckwatch report`: writes the report of a run again, or compares several runs.
+//! `deckwatch report`: writes the report of a run again, or compares several runs or experiments.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Write the report of a run, a bench or an experiment again, or compare several runs
+/// Write the report of a run, a bench or an experiment again, or compare several runs, sweeps, overheads or grids
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  deckwatch report results/nav\n  deckwatch report results/nav results/nav-loaded -o compare.html"
+    after_help = "Examples:\n  deckwatch report results/nav\n  deckwatch report results/nav results/nav-loaded -o compare.html\n  deckwatch report results/sweep-loopback results/sweep-gigabit -o networks.html"
 )]
 pub(crate) struct Args {
-    /// Result folders of runs, each with its result.json and samples.parquet; or one folder of a bench or an experiment
+    /// Result folders: one of a bench or an experiment; several of runs, each with its result.json and samples.parquet;
+    /// or several of sweeps, of overheads or of grids, whose curves share their figures
     #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
 

@@ -53,13 +53,26 @@ pub enum ReportError {
         /// Line, column and what the parser expected.
         reason: String,
     },
-    /// The document is of an experiment or a bench, not of a run.
+    /// The document is of an experiment or a bench, and another one is of a run.
     #[error(
-        "{path}: is of an experiment or a bench, which cannot be compared with other folders; name its folder alone"
+        "{path}: is of an experiment or a bench, which cannot be compared with runs; name its folder alone"
     )]
     NoRun {
         /// The file.
         path: PathBuf,
+    },
+    /// The experiments are of several kinds, or of a kind whose figures cannot be merged.
+    #[error(
+        "{folder}: is of `{found}`, and the first folder of `{first}`; several sweeps, several overheads or several grids can be compared, \
+         others are shown alone"
+    )]
+    OtherExperiment {
+        /// The folder.
+        folder: String,
+        /// Its experiment.
+        found: String,
+        /// The first folder's experiment.
+        first: String,
     },
     /// The document is of a bench before version 2 of the experiments' schema.
     #[error(

@@ -15,6 +15,7 @@ mod chart;
 mod error;
 mod layers;
 pub mod limits;
+mod merge;
 mod palette;
 mod run;
 pub mod schedule;
@@ -34,21 +35,23 @@ pub use run::{RESULT_FILE, Run, SAMPLES_FILE};
 /// Name of the report that [`write()`] writes into a run's folder.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Makes the report of one run, of several runs side by side, or of one experiment.
+/// Makes the report of one run, of several runs side by side, of one experiment, or of several experiments of one kind
+/// with their curves in the same figures.
 ///
 /// # Errors
 ///
-/// As [`Run::read`] and [`page`].
+/// As [`Run::read`] and [`page`], and [`ReportError::OtherExperiment`].
 pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
     // The count is checked before a file is read: samples are large.
     accept_count(folders.len())?;
-    if let [folder] = folders {
-        let path = folder.join(RESULT_FILE);
-        let text = run::read(&path)?;
-        if run::is_experiment(&text) {
-            let newest = deckwatch_meter::experiment::EXPERIMENT_SCHEMA_VERSION;
-            return experiment_page(&run::parse(&path, &text, newest)?);
+    let experiments = folders.iter().map(|folder| run::experiment(folder));
+    let experiments = experiments.collect::<Result<Option<Vec<_>>, _>>()?;
+    if let Some(mut documents) = experiments {
+        if documents.len() == 1 {
+            return experiment_page(&documents.remove(0));
         }
+        let named = run::distinct_names(folders).into_iter().zip(documents);
+        return experiment_page(&merge::merge(named.collect())?);
     }
     let runs = folders
         .iter()

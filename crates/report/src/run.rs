@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use deckwatch_meter::blame::{Road, Splitter, calls};
+use deckwatch_meter::experiment::{EXPERIMENT_SCHEMA_VERSION, ExperimentDocument};
 use deckwatch_meter::result::{ResultDocument, SCHEMA_VERSION};
 use deckwatch_meter::sample::Sample;
 use deckwatch_meter::samples::SampleReader;
@@ -134,6 +135,36 @@ fn name_of(folder: &Path) -> String {
     )
 }
 
+/// Returns the names of folders in a comparison. Folders with the same name have their whole paths, numbered if these
+/// are the same too.
+pub(crate) fn distinct_names(folders: &[PathBuf]) -> Vec<String> {
+    let short: Vec<String> = folders.iter().map(|folder| name_of(folder)).collect();
+    let is_only = |name: &String| short.iter().filter(|other| *other == name).count() == 1;
+    let paths = folders.iter().zip(&short).enumerate();
+    let name = |(place, (folder, short)): (usize, (&PathBuf, &String))| {
+        let before = folders[..place]
+            .iter()
+            .filter(|other| *other == folder)
+            .count();
+        match before {
+            _ if is_only(short) => short.clone(),
+            0 => folder.display().to_string(),
+            before => format!("{} ({})", folder.display(), before + 1),
+        }
+    };
+    paths.map(name).collect()
+}
+
+/// Reads the experiment in `folder`. Returns `None` if its document is of something else.
+pub(crate) fn experiment(folder: &Path) -> Result<Option<ExperimentDocument>, ReportError> {
+    let path = folder.join(RESULT_FILE);
+    let text = read(&path)?;
+    if !is_experiment(&text) {
+        return Ok(None);
+    }
+    parse(&path, &text, EXPERIMENT_SCHEMA_VERSION).map(Some)
+}
+
 fn document(path: &Path) -> Result<ResultDocument, ReportError> {
     let text = read(path)?;
     if is_experiment(&text) {
@@ -151,7 +182,7 @@ fn document(path: &Path) -> Result<ResultDocument, ReportError> {
 }
 
 /// Reads the text of a result document.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
+fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
     let unreadable = |reason| ReportError::Unreadable {
         path: path.to_path_buf(),
         reason,
@@ -173,7 +204,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
 }
 
 /// Parses a document whose version is at most `newest`.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+fn parse<T: serde::de::DeserializeOwned>(
     path: &Path,
     text: &[u8],
     newest: u32,
@@ -195,7 +226,7 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
 }
 
 /// Whether the document is that of an experiment.
-pub(crate) fn is_experiment(text: &[u8]) -> bool {
+fn is_experiment(text: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Named {
         #[serde(rename = "experiment")]

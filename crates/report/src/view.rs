@@ -3,7 +3,7 @@
 mod compare;
 pub(crate) mod experiment;
 mod flow;
-mod head;
+pub(crate) mod head;
 mod numbers;
 mod provenance;
 pub(crate) mod schedule;

@@ -153,6 +153,82 @@ fn an_experiments_folder_needs_no_samples_and_a_later_version_is_named() {
     assert!(refused(&folder).contains("schema version 99"));
 }
 
+/// Saves a sweep over `network` in a folder of this name.
+fn sweep(name: &str, network: &str) -> PathBuf {
+    let folder = empty_folder(name);
+    let mut document = synthetic::experiment();
+    document.experiment = "sweep".to_owned();
+    document
+        .parameters
+        .insert("network".to_owned(), network.to_owned());
+    document.save(&folder.join(RESULT_FILE)).expect("written");
+    folder
+}
+
+#[test]
+fn sweeps_of_two_networks_stand_in_the_same_figures_with_the_networks_names() {
+    let lan = sweep("sweep-lan", "fast-ethernet: 100 Mb/s; from A to B");
+    let local = sweep("sweep-local", "loopback");
+    let page = build(&[lan, local]).expect("a page");
+    assert_eq!(
+        page.matches("<figure>").count(),
+        2,
+        "a figure for each title"
+    );
+    for label in ["ours, fast-ethernet", "ours, loopback"] {
+        assert!(page.contains(&format!("</span>{label}</span>")), "{label}");
+        assert!(
+            page.contains(&format!("<summary>{label}: 3 meas")),
+            "{label}"
+        );
+    }
+    assert!(page.contains("network \u{b7} loopback") && page.contains("<dt>rounds</dt>"));
+    assert!(
+        page.contains("loopback: This is a debug build."),
+        "whose warning it is"
+    );
+    assert!(page.contains("omniorb, loopback"), "where it was skipped");
+}
+
+#[test]
+fn sweeps_over_one_network_have_the_names_of_their_folders() {
+    let folders = [sweep("before", "loopback"), sweep("after", "loopback")];
+    let page = build(&folders).expect("a page");
+    assert!(
+        page.contains("</span>ours, before</span>") && page.contains("</span>ours, after</span>")
+    );
+    let twice = [folders[0].clone(), folders[0].clone()];
+    let page = build(&twice).expect("a page");
+    assert!(
+        page.contains("before (2)</span>"),
+        "the same folder twice has a number"
+    );
+}
+
+#[test]
+fn experiments_of_several_kinds_are_not_compared() {
+    let first = sweep("a-sweep", "loopback");
+    let other = empty_folder("a-marshal");
+    let document = synthetic::experiment();
+    document.save(&other.join(RESULT_FILE)).expect("written");
+    let text = build(&[first.clone(), other.clone()])
+        .expect_err("two kinds")
+        .to_string();
+    assert!(
+        text.starts_with("a-marshal: is of `marshal`, and the first folder of `sweep`"),
+        "{text}"
+    );
+    assert!(
+        build(&[other.clone(), other]).is_err(),
+        "a kind without merged figures"
+    );
+    let run = folder("a-run", &synthetic::nothing());
+    let text = build(&[first, run])
+        .expect_err("a run beside a sweep")
+        .to_string();
+    assert!(text.contains("cannot be compared with runs"), "{text}");
+}
+
 #[test]
 fn a_bench_of_the_old_schema_is_named_with_its_version() {
     let folder = empty_folder("old-bench");

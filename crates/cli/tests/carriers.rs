@@ -116,6 +116,17 @@ fn a_carrier_that_is_named_must_start() {
     }
 }
 
+#[test]
+fn the_book_prints_the_whole_template_of_a_carrier_in_c() {
+    let chapter = include_str!("../../../docs/book/writing-a-carrier.md");
+    let template = include_str!("../../../adapters/template/template.c");
+    let printed = format!("```c\n{template}```\n");
+    assert!(
+        chapter.ends_with(&printed),
+        "print adapters/template/template.c at the end of docs/book/writing-a-carrier.md"
+    );
+}
+
 /// The adapter of the C template moves messages over TCP; another one does not start, and a third is not built.
 #[test]
 fn overhead_compares_adapters_between_parts_and_leaves_out_those_that_fail() {

@@ -12,7 +12,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use deckwatch_os::signal;
 use deckwatch_text::escaped_output;
@@ -23,9 +23,14 @@ pub(crate) struct Output(LineWriter<AutoStream<Box<dyn Write>>>);
 pub(crate) fn stdout() -> Output {
     let stdout = io::stdout();
     let file = stdout.as_fd().try_clone_to_owned().map(File::from);
-    let raw: Box<dyn Write> = Box::new(Interruptible(file));
     let choice = AutoStream::choice(&stdout);
-    Output(LineWriter::new(AutoStream::new(raw, choice)))
+    Output::over(Box::new(Interruptible(file)), choice)
+}
+
+impl Output {
+    fn over(raw: Box<dyn Write>, choice: ColorChoice) -> Self {
+        Self(LineWriter::new(AutoStream::new(raw, choice)))
+    }
 }
 
 /// A file whose writes a signal ends: a reader that reads no more would block them for ever. What is written after the
@@ -40,33 +45,38 @@ pub(crate) fn reader_is_gone() -> bool {
     READER_IS_GONE.load(Ordering::Relaxed)
 }
 
-/// Replaces a broken pipe by `otherwise`: a reader such as `head` closes the pipe when it has read enough.
-fn unless_gone<T>(written: io::Result<T>, otherwise: T) -> io::Result<T> {
-    written.or_else(|error| match error.kind() {
+/// Ignores a broken pipe: a reader such as `head` closes the pipe when it has read enough.
+fn unless_gone(error: io::Error) -> io::Result<()> {
+    match error.kind() {
         io::ErrorKind::BrokenPipe => {
             READER_IS_GONE.store(true, Ordering::Relaxed);
-            Ok(otherwise)
+            Ok(())
         }
         kind => {
             let words = format!("standard output cannot be written: {error}");
             Err(io::Error::new(kind, words))
         }
-    })
+    }
 }
 
 impl Write for Interruptible {
+    /// Takes all octets: `AutoStream` reads all that it still has after each write that takes less.
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         let file = match &mut self.0 {
             Ok(file) => file,
             Err(error) => return Err(error.kind().into()),
         };
         // A longer write may block in its middle.
-        let some = &octets[..octets.len().min(WRITTEN_AT_ONCE)];
-        if signal::can_write(file) {
-            unless_gone(file.write(some), octets.len())
-        } else {
-            Ok(octets.len())
+        for piece in octets.chunks(WRITTEN_AT_ONCE) {
+            if !signal::can_write(file) {
+                break;
+            }
+            if let Err(error) = file.write_all(piece) {
+                unless_gone(error)?;
+                break;
+            }
         }
+        Ok(octets.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -135,7 +145,39 @@ pub(crate) use {err, errln, out, outln};
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
+
+    /// Counts the octets that are offered to a writer, those that are offered again among them.
+    struct Offered(Interruptible, Rc<Cell<usize>>);
+
+    impl Write for Offered {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.1.set(self.1.get() + octets.len());
+            self.0.write(octets)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    #[test]
+    fn four_times_the_output_costs_four_times_the_work() {
+        let offered = |lines: usize| {
+            let count = Rc::default();
+            let raw = Interruptible(File::options().write(true).open("/dev/null"));
+            let raw = Offered(raw, Rc::clone(&count));
+            let mut out = Output::over(Box::new(raw), ColorChoice::Never);
+            out.write_all("a line of 24 characters\n".repeat(lines).as_bytes())
+                .expect("it is written");
+            count.get()
+        };
+        assert_eq!(offered(1_000), 24_000);
+        assert_eq!(offered(4_000), 96_000);
+    }
 
     #[test]
     fn control_characters_are_escaped_and_all_others_are_kept() {

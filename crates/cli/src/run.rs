@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "variants", requires = "output")]
     resume: bool,
     /// Write the result to this folder, which must be new or empty [default: results/MISSION-TIME]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Run on the loopback interface, without emulated hosts and network
     #[arg(long)]

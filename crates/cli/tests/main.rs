@@ -26,6 +26,7 @@ mod group;
 mod idl;
 mod limited;
 mod load;
+mod marked;
 mod names;
 mod output;
 mod reach;

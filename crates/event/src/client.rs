@@ -106,7 +106,7 @@ impl std::fmt::Display for NoProxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nil => f.write_str("it returned a nil reference"),
-            Self::Raised(exception) => std::fmt::Display::fmt(exception, f),
+            Self::Raised(exception) => deckwatch_orb::generated::write_exception(exception, f),
         }
     }
 }

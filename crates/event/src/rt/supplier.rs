@@ -176,10 +176,10 @@ impl ConsumerProxy {
         let count = r.read_count(EventHeader::SIZE_MIN)?;
         let reach = supplier.reach(&shared);
         let reach = reach.as_deref();
-        shared.count_received(count as u64);
         if count == 1 {
             let header = EventHeader::parse(&mut r)?;
             gate.check_events(Action::Supply, once(key(&header)))?;
+            shared.count_received(1);
             let mut alone = Pushed::alone(arguments, header);
             let priority = || requested(&shared, request);
             let priority = supplier.priority(alone.key()).or_else(priority);
@@ -190,6 +190,7 @@ impl ConsumerProxy {
                 Action::Supply,
                 events.iter().map(|event| key(&event.header)),
             )?;
+            shared.count_received(events.len() as u64);
             let requested = requested(&shared, request);
             for event in events {
                 let mut event = Pushed::of(event);

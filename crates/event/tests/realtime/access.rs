@@ -59,6 +59,7 @@ fn types_of_subscriptions_publications_and_events_are_checked() {
     wait_for(|| world.served.counts().denied == 7);
     undeclared.push(&[event(1, 20, "permitted")]).unwrap();
     assert_eq!(next(&sets), ["permitted"]);
+    assert_eq!(world.served.counts().received, 1, "refused events are none");
 
     let status = ChannelStatusRef::unchecked_narrow(world.channel.object().clone());
     is_denied(status.report().map(drop));

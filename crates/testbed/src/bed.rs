@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use deckwatch_os::isolate::{isolate, may_isolate};
 use deckwatch_os::namespace::{Capability, start_time_of_process};
@@ -31,6 +32,9 @@ pub struct Testbed {
     hosts: Vec<Host>,
     stand: Stand,
 }
+
+/// Whether this process has moved into a user namespace of its own.
+static IS_ISOLATED: AtomicBool = AtomicBool::new(false);
 
 /// The kind of the testbed.
 #[derive(Debug)]
@@ -154,9 +158,15 @@ impl Testbed {
             return Ok(false);
         }
         isolate().map_err(TestbedError::system("Making a user namespace"))?;
+        IS_ISOLATED.store(true, Relaxed);
         // The stamps of the kernel are asked for on it.
         Tool::Ip.run(None, &["link", "set", "lo", "up"], "")?;
         Ok(true)
+    }
+
+    /// Whether [`Self::isolate_if_needed`] has moved this process.
+    pub(crate) fn is_isolated() -> bool {
+        IS_ISOLATED.load(Relaxed)
     }
 
     /// Removes the testbeds of processes that have ended, and returns them. Testbeds of living processes, and kept

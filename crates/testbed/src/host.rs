@@ -6,6 +6,7 @@ use std::process::Command;
 use deckwatch_os::namespace::{Namespace, Placement};
 
 use crate::TestbedError;
+use crate::bed::Testbed;
 use crate::limits::HOST_NAME_LEN_MAX;
 use crate::recipe;
 
@@ -115,6 +116,20 @@ impl Host {
         match &self.place {
             Place::Port { name, .. } => Some(name),
             Place::Loopback => None,
+        }
+    }
+
+    /// Returns the words in front of a command that a user gives on this machine, so that it runs in the host's
+    /// namespace; empty on loopback. `process` is one of the host's processes: the namespaces of a process that has a
+    /// user namespace of its own have no name outside of it.
+    #[must_use]
+    pub fn entering_words(&self, process: u32) -> String {
+        match self.namespace_name() {
+            None => String::new(),
+            Some(_) if Testbed::is_isolated() => {
+                format!("nsenter --target {process} --user --net --preserve-credentials ")
+            }
+            Some(name) => format!("ip netns exec {name} "),
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct WatchedRun {
     listener: JoinHandle<Vec<String>>,
     /// Process ids by the name of the process.
     processes: BTreeMap<String, u32>,
+    /// What it printed until it measured.
+    said: Vec<String>,
     folder: Folder,
 }
 
@@ -85,8 +87,14 @@ impl WatchedRun {
             run,
             listener,
             processes,
+            said,
             folder,
         }
+    }
+
+    /// Returns the lines that it printed until it measured.
+    pub(crate) fn said(&self) -> &[String] {
+        &self.said
     }
 
     /// Returns the process id of the coordinator.

@@ -52,7 +52,7 @@ impl<'r> Planner<'r> {
     }
 
     /// A second channel of the same flow has its carrier as the kind of its name.
-    fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
+    pub(super) fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
         let has_channel = |carrier: &&CarrierRef| carrier.needs().channel.is_some();
         has_channel(&&stream.plan.carrier).then_some(())?;
         let flow = self.flow(stream);

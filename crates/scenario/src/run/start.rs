@@ -147,7 +147,7 @@ impl Run<'_> {
                 .map(|ready| ready.endpoint.clone());
         }
         let mut channels = Vec::new();
-        for index in with_channel {
+        for &index in &with_channel {
             let stream = &self.streams[index];
             if let Some(plan) = self.planner.channel(stream) {
                 let host = self.planner.flow(stream).from;
@@ -158,7 +158,27 @@ impl Run<'_> {
             }
         }
         self.crew
-            .wait_ready(&channels, patience(channels.len()), self.interrupt)
+            .wait_ready(&channels, patience(channels.len()), self.interrupt)?;
+        for (&stream, &child) in with_channel.iter().zip(&channels) {
+            self.notice_channel(stream, child);
+        }
+        Ok(())
+    }
+
+    /// Shows the command that prints the events of a channel: its naming service has a free port.
+    fn notice_channel(&mut self, stream: usize, child: usize) {
+        let stream = &self.streams[stream];
+        let Some(at) = self.planner.channel_at(stream) else {
+            return;
+        };
+        let station = self.planner.host(self.planner.flow(stream).from);
+        let program = station.program_words(self.crew.children[child].id());
+        self.observer.notice(&format!(
+            "Events of {}: {program} events echo {} --names {}",
+            Planner::title(stream),
+            at.name,
+            at.names
+        ));
     }
 
     /// Starts the brokers of external carriers, on the hosts of the suppliers.

@@ -7,7 +7,7 @@ use deckwatch_testbed::{Host, Testbed};
 
 use super::RunError;
 use crate::mission::{Location, Mission};
-use crate::reach::Reach;
+use crate::reach::{PROGRAM, Reach};
 
 /// A host of the run.
 #[derive(Clone, Debug)]
@@ -81,6 +81,15 @@ impl Station {
             Place::Emulated(host) if host.namespace().is_none() => Interfaces::Loopback,
             Place::Here => Interfaces::OfThisMachine,
             Place::Emulated(_) | Place::Far(_) => Interfaces::OfHost(index),
+        }
+    }
+
+    /// Returns the words by which a user of this machine starts this program where `process` of this host runs.
+    pub(super) fn program_words(&self, process: u32) -> String {
+        match &self.place {
+            Place::Emulated(host) => host.entering_words(process) + PROGRAM,
+            Place::Here => PROGRAM.to_owned(),
+            Place::Far(reach) => format!("{} {}", reach.in_words(), reach.program()),
         }
     }
 

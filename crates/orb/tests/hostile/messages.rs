@@ -141,9 +141,10 @@ fn half_sent_messages_hold_no_thread() {
 /// The clients that connect at once.
 const CLIENTS: u32 = 100;
 
-/// How much longer than all clients one after the other the slowest of them may take when all connect at once. The kernel
-/// tries a connection that it dropped again after a second, which is longer than that.
-const AT_ONCE_RATIO_MAX: u32 = 2;
+/// How much longer than all clients one after the other the slowest of them may take when all connect at once. It took
+/// up to 1.8 times as long. The kernel tries a connection that it dropped again after a second, which is longer than
+/// this if a client takes up to 2.5 ms.
+const AT_ONCE_RATIO_MAX: u32 = 4;
 
 /// The time of a client's first call, for which it connects.
 fn first_call(bench: &ObjectRef) -> Duration {

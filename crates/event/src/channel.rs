@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, Refusal, Servant, SystemException};
+use deckwatch_orb::outward::Outward;
+use deckwatch_orb::{Orb, Refusal, Servant, SystemException, lane_threads};
 
 use crate::admin::{Channel, Consumers, Suppliers};
 use crate::cos::PullPermits;
@@ -25,6 +26,8 @@ pub(crate) struct Built {
     pub(crate) options: ChannelOptions,
     /// Shared by the channels of an ORB that a factory makes.
     pub(crate) permits: Arc<PullPermits>,
+    /// Calls of clients in serving threads, shared in the same way.
+    pub(crate) outward: Arc<Outward>,
     /// Consumers that may pull; 1 to [`limits::PULLERS_MAX`].
     pub(crate) pullers_max: usize,
     /// The repository id of the events that the channel passes on; `None` for all.
@@ -35,15 +38,22 @@ pub(crate) struct Built {
 
 impl Built {
     /// A channel with these options that passes on every event.
-    pub(crate) fn of(options: ChannelOptions) -> Self {
+    pub(crate) fn of(orb: &Orb, options: ChannelOptions) -> Self {
         Self {
             options,
             permits: Arc::default(),
+            outward: outward(orb),
             pullers_max: limits::PULLERS_MAX,
             type_id: None,
             is_monitored: false,
         }
     }
+}
+
+/// The calls of clients in serving threads. A process with few addresses has fewer threads.
+pub(crate) fn outward(orb: &Orb) -> Arc<Outward> {
+    let max = limits::OUTWARD_MAX.min(lane_threads() / 4);
+    Arc::new(Outward::new(orb, max, limits::OUTWARD_SHARE.min(max / 2)))
 }
 
 /// An event channel that serves on an ORB until it is destroyed.
@@ -60,7 +70,7 @@ impl EventChannel {
     /// BAD_PARAM for a queue length, a period or a bound of octets out of bounds; NO_RESOURCES without a thread; the
     /// exceptions of the adapter.
     pub fn start(orb: &Orb, options: ChannelOptions) -> Result<Self, SystemException> {
-        Self::build(orb, Built::of(options))
+        Self::build(orb, Built::of(orb, options))
     }
 
     /// Activates a channel whose administration is in a store. All references to its objects are those of its earlier
@@ -76,7 +86,7 @@ impl EventChannel {
         options.check()?;
         let gate = Gate::new(orb, options.access.clone(), false);
         let (home, records) = Home::stored(orb, store, ChannelKind::Cos, gate)?;
-        let channel = Self::build_at(home, orb, Built::of(options))?;
+        let channel = Self::build_at(home, orb, Built::of(orb, options))?;
         restore(orb, &channel.shared, &records)?;
         Ok(channel)
     }

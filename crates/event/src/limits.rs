@@ -181,6 +181,18 @@ pub const PULL_WAIT: Duration = Duration::from_secs(30);
 pub const PULL_SLICE: Duration = Duration::from_millis(250);
 
 /// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
+/// Calls of clients that serving threads make and wait for, in all channels that share an ORB: those that ask a typed
+/// client for its object, and those that find out whether a supplier still exists. A quarter of the threads that a lane
+/// has by default: with [`PULLS_WAITING_MAX`] pulls, another quarter remains. A connect beyond it raises TRANSIENT at
+/// once.
+///
+/// Share: a half ([`OUTWARD_SHARE`]) | seen: TRANSIENT with the minor code OUTWARD_SHARE_FULL | test:
+/// crates/event/tests/typed/outward.rs::peers_hold_their_share_of_calls_to_silent_clients_and_all_others_are_served
+pub const OUTWARD_MAX: usize = 8;
+
+/// As many of them may be for one peer.
+pub const OUTWARD_SHARE: usize = 4;
+
 ///
 /// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
 /// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull};
+use deckwatch_orb::outward::Outward;
 use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
     Access, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
@@ -106,6 +107,8 @@ pub(crate) struct Shared {
     /// Shared with other channels of the same ORB.
     pub(crate) permits: Arc<PullPermits>,
     /// The suppliers that the channel pulls from.
+    /// Calls of clients in serving threads; shared in the same way.
+    pub(crate) outward: Arc<Outward>,
     pub(crate) sources: Arc<Sources>,
     pub(crate) counters: Counters,
     destroyed: AtomicBool,
@@ -146,6 +149,7 @@ impl Shared {
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
             sources: Arc::default(),
+            outward: built.outward,
             counters: Counters::default(),
             destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),

@@ -1,5 +1,6 @@
 //! Typed event channels over IIOP on loopback: the events are calls of an interface that is known at run time only.
 
+mod outward;
 mod refusals;
 mod slow;
 

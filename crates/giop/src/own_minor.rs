@@ -129,6 +129,16 @@ pub const OUT_OF_REACH: u32 = code(120);
 pub const OUTWARD_FULL: u32 = code(121);
 /// TRANSIENT: the caller's address, user or certificate has its share of the service's calls to other services under way.
 pub const OUTWARD_SHARE_FULL: u32 = code(122);
+/// TRANSIENT: a service that called another for its caller got no answer.
+pub const OUTWARD_FAILED: u32 = code(124);
+/// NO_RESOURCES: the scheduling service has as many operations or dependencies as it may.
+pub const SCHEDULE_FULL: u32 = code(125);
+/// IMP_LIMIT: the caller's address, user or certificate has declared its whole share of a scheduling service's
+/// operations or dependencies.
+pub const SCHEDULE_SHARE_FULL: u32 = code(126);
+/// TRANSIENT: the scheduling service has as many analyses under way or waiting as it may, in all or for the caller's
+/// address, user or certificate.
+pub const ANALYSES_FULL: u32 = code(127);
 /// IMP_LIMIT: too many services have passed the request on: the name leads in a circle.
 pub const TOO_MANY_HOPS: u32 = code(123);
 /// INV_POLICY: another adapter of the threadpool has set other protocols.

@@ -15,11 +15,11 @@ use deckwatch_orb::cos_naming::{
     NamingContextRebindContextError, NamingContextRebindError, NamingContextRef,
     NamingContextResolveError, NamingContextUnbindError,
 };
+use deckwatch_orb::outward::is_refusal;
 use deckwatch_orb::{ObjectRef, Origin, SystemException, SystemExceptionKind as Kind};
 
 use crate::limits;
 use crate::name;
-use crate::outward::is_refusal;
 use crate::service::Shared;
 use crate::store::rows::BindingRow;
 use crate::store::{ROOT, Row, StoreError, Target};
@@ -111,18 +111,22 @@ impl Context {
         rest: &[NameComponent],
         operation: impl FnOnce(&NamingContextRef, &[NameComponent]) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let called = self
-            .shared
-            .outward
-            .call(&context, |context| operation(context, rest));
-        called.map_err(|fault| match fault {
-            Fault::System(exception) if is_refusal(exception) => fault,
-            Fault::System(_) => Fault::CannotProceed(CannotProceed {
-                cxt: Some(context),
-                rest_of_name: rest.to_vec(),
-            }),
-            fault => fault,
-        })
+        let call = self.shared.outward.begin()?;
+        let called = call.to(context.object())?;
+        let outcome = operation(&NamingContextRef::unchecked_narrow(called), rest);
+        match outcome {
+            Err(Fault::System(exception)) => {
+                let _ = call.has_failed(context.object()); // All callers are told the same.
+                if is_refusal(exception) {
+                    return Err(exception.into());
+                }
+                Err(Fault::CannotProceed(CannotProceed {
+                    cxt: Some(context),
+                    rest_of_name: rest.to_vec(),
+                }))
+            }
+            outcome => outcome,
+        }
     }
 
     fn resolve_name(&self, name: &[NameComponent]) -> Result<Option<ObjectRef>, Fault> {

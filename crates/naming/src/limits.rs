@@ -37,17 +37,6 @@ pub const NAME_GROWTH: u64 = 8;
 /// components at their limits is half of it.
 pub const MESSAGE_SIZE_MIN: u64 = 256 << 10;
 
-/// Time limit of a call to the service of a foreign context. The caller waits for it, and so does one of our threads.
-pub const FOREIGN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// When a call to the service of a foreign context fails, if a peer over the network bound the context: however it
-/// fails, it takes so long from its beginning. A little more than [`FOREIGN_TIMEOUT`], so that a silent server does not
-/// differ from a closed port.
-///
-/// Share: each call | seen: CannotProceed, after this time | test:
-/// crates/naming/tests/service/outward.rs::failed_call_for_a_stranger_ends_at_the_same_time_however_it_fails
-pub const FOREIGN_FAILED_AFTER: Duration = Duration::from_millis(5_200);
-
 /// Calls to other naming services under way at the same time, each in a serving thread: half of the threads that a lane
 /// has by default. The others serve what this service answers alone. A call beyond it raises TRANSIENT at once.
 ///

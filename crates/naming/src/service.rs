@@ -11,10 +11,11 @@ use deckwatch_orb::cos_naming::{
     NamingContextRef,
 };
 use deckwatch_orb::limits::{MEMORY_MESSAGES, MESSAGE_SIZE_MAX};
+use deckwatch_orb::outward::Outward;
 use deckwatch_orb::peers::Peer;
 use deckwatch_orb::{
     Access, Caller, Guard, IdAssignment, Lifespan, ObjectRef, Orb, Poa, PoaCurrent, PoaError,
-    Policies, SystemException, SystemExceptionKind as Kind, memory_for_peers,
+    Policies, SystemException, SystemExceptionKind as Kind, lane_threads, memory_for_peers,
 };
 use deckwatch_sync::PiMutex;
 
@@ -23,7 +24,7 @@ use crate::context::Context;
 use crate::iterator::Listing;
 use crate::limits;
 use crate::listings::OpenListings;
-use crate::outward::{Outward, maker_over_network};
+use crate::outward::maker_over_network;
 use crate::store::rows::UNKNOWN;
 use crate::store::{ROOT, Store, StoreError};
 use crate::walk::{Fault, raise};
@@ -98,7 +99,7 @@ impl NamingService {
             current: orb.poa_current(),
             started: Instant::now(),
             used: PiMutex::default(),
-            outward: Outward::new(orb),
+            outward: outward(orb),
         });
         for number in numbers {
             shared.activate(number)?;
@@ -252,6 +253,12 @@ impl Shared {
             .deactivate_object(&number.to_be_bytes())
             .map_err(system)
     }
+}
+
+/// The calls to other naming services. A process with few addresses has fewer threads.
+fn outward(orb: &Orb) -> Outward {
+    let max = limits::OUTWARD_MAX.min(lane_threads() / 2);
+    Outward::new(orb, max, limits::OUTWARD_SHARE.min(max / 2))
 }
 
 /// Converts an adapter's error to the system exception that a caller of the service receives.

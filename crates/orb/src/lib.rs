@@ -164,6 +164,7 @@ pub mod limits;
 mod messaging;
 mod orb;
 mod origin;
+pub mod outward;
 pub mod peers;
 mod policy;
 mod raise;

@@ -194,6 +194,19 @@ pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// crates/naming/tests/service/outward.rs::name_that_leads_in_a_circle_ends_with_an_exception_that_says_so
 pub const HOPS_MAX: u8 = 8;
 
+/// Time limit of the calls that a service makes to others for one request of its caller. The caller waits for it, and
+/// so does a thread of the service.
+pub const OUTWARD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When a call that a service makes for its caller fails, if a peer over the network gave the reference: however it
+/// fails, it takes so long from its beginning. A little more than [`OUTWARD_TIMEOUT`], so that a silent server does not
+/// differ from a closed port.
+///
+/// Share: each call | seen: CannotProceed, or TRANSIENT with the minor code OUTWARD_FAILED, after this time | test:
+/// crates/naming/tests/service/outward.rs::failed_call_for_a_stranger_ends_at_the_same_time_however_it_fails,
+/// crates/event/tests/typed/outward.rs::failed_connect_of_a_stranger_ends_at_the_same_time_however_it_fails
+pub const OUTWARD_FAILED_AFTER: Duration = Duration::from_millis(5_200);
+
 /// Host names that may be resolved at the same time. The system's resolver knows no deadline, and each resolution
 /// occupies a thread. Addresses never wait for it. A name beyond it raises NO_RESOURCES.
 pub const RESOLUTIONS_MAX: usize = 16;

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use deckwatch_orb::cos_naming::NameComponent;
+use deckwatch_orb::outward::Outward;
 use deckwatch_orb::{ObjectRef, Orb, Refusal, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use super::criteria::{Requested, invalid, key_criterion};
 use super::pullers::PullPermits;
-use crate::channel::{Built, EventChannel};
+use crate::channel::{Built, EventChannel, outward};
 use crate::cos_event_channel_admin::EventChannelRef;
 use crate::cos_life_cycle::{
     GenericFactory, GenericFactoryCreateObjectError, NameValuePair, NoFactory,
@@ -49,6 +50,7 @@ impl EventChannelFactory {
             gate: Gate::new(orb, options.access.clone(), false),
             options,
             permits: Arc::default(),
+            outward: outward(orb),
             channels: PiMutex::default(),
         });
         let poa = guarded_poa(orb, &factory.gate)?;
@@ -104,6 +106,7 @@ struct Factory {
     gate: Arc<Gate>,
     options: ChannelOptions,
     permits: Arc<PullPermits>,
+    outward: Arc<Outward>,
     channels: PiMutex<Channels>,
 }
 
@@ -160,7 +163,8 @@ impl Factory {
                 pullers_max: requested.pullers_max,
                 type_id: requested.type_id,
                 is_monitored: true,
-                ..Built::of(requested.options)
+                outward: self.outward.clone(),
+                ..Built::of(&self.orb, requested.options)
             },
         )?;
         let reference = channel.reference().clone();

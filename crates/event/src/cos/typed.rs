@@ -2,6 +2,7 @@
 
 mod admin;
 mod channel;
+mod client_object;
 mod consumers;
 mod event;
 mod interface;

@@ -21,13 +21,19 @@ pub(super) const CODES: &[Known] = &[
         Kind::Transient,
         own::OUTWARD_FULL,
         "the service waits for as many other services as it calls at the same time",
-        "try again; a name that leads to a silent service keeps a place for seconds",
+        "try again; a call to a silent service keeps a place for seconds",
     ),
     (
         Kind::Transient,
         own::OUTWARD_SHARE_FULL,
         "the service waits for as many other services as it calls at the same time for your address, user or certificate",
         "try again when one of these calls has ended",
+    ),
+    (
+        Kind::Transient,
+        own::OUTWARD_FAILED,
+        "the service called the object that you gave it, and got no answer",
+        "check with `deckwatch call REFERENCE _non_existent`, from the host of the service, that the object answers",
     ),
     (
         Kind::ImpLimit,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use deckwatch_naming::NamingService;
-use deckwatch_naming::limits::{FOREIGN_FAILED_AFTER, OUTWARD_MAX, OUTWARD_SHARE};
+use deckwatch_naming::limits::{OUTWARD_MAX, OUTWARD_SHARE};
 use deckwatch_naming::store::Store;
 use deckwatch_orb::cos_naming::{NamingContextRef, NamingContextResolveError};
-use deckwatch_orb::limits::HOPS_MAX;
+use deckwatch_orb::limits::{HOPS_MAX, OUTWARD_FAILED_AFTER};
 use deckwatch_orb::transport::Transport as _;
 use deckwatch_orb::{
     ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind as Kind, own_minor,
@@ -241,7 +241,7 @@ fn failed_call_for_a_stranger_ends_at_the_same_time_however_it_fails() {
         );
         let sleeps = transport.sleeps.lock().expect("whole");
         assert_eq!(sleeps.len(), count + 1, "{name}");
-        assert!(sleeps[count] >= begun.after(FOREIGN_FAILED_AFTER));
+        assert!(sleeps[count] >= begun.after(OUTWARD_FAILED_AFTER));
     }
     garbage.join().expect("whole");
     // What the program itself bound fails when it fails.

@@ -50,7 +50,7 @@ impl TypedEventChannel {
         }
         let gate = Gate::new(orb, options.access.clone(), false);
         let kept = Share::of(options.size_max);
-        let shared = Shared::new(Home::transient(orb, gate)?, orb, Built::of(options))?;
+        let shared = Shared::new(Home::transient(orb, gate)?, orb, Built::of(orb, options))?;
         let typed = Arc::new(Typed {
             shared: shared.clone(),
             interfaces,

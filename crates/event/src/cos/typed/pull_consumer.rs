@@ -7,12 +7,12 @@ use deckwatch_cdr::{Any, DecodeError, Parse as _, Reader};
 use deckwatch_orb::SystemExceptionKind as Kind;
 
 use super::channel::Typed;
+use super::client_object::client_object;
 use super::event::{Arguments, TypedEvent};
 use crate::cos::sources::{Asked, Questions};
-use crate::cos_event_channel_admin::{ProxyPullConsumerConnectPullSupplierError, TypeError};
+use crate::cos_event_channel_admin::ProxyPullConsumerConnectPullSupplierError;
 use crate::cos_event_comm::PullSupplierRef;
 use crate::cos_typed_event_comm::TypedPullSupplierRef;
-use crate::limits;
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -27,30 +27,25 @@ struct TryOperations {
 /// Asks a supplier for the object that the channel will pull from.
 ///
 /// # Errors
-/// TypeError for a supplier that has no object of the interface; the exception of a supplier that does not answer.
+/// Those of [`client_object`].
 pub(super) fn typed_supplier(
     typed: &Weak<Typed>,
     interface: usize,
     supplier: &PullSupplierRef,
 ) -> Result<Asked, ProxyPullConsumerConnectPullSupplierError> {
     let gone = || raise(Kind::ObjectNotExist);
-    let declared = &typed.upgrade().ok_or_else(gone)?.interfaces[interface];
-    let hurried = supplier
-        .object()
-        .with_round_trip_timeout(Some(limits::SOURCE_TIMEOUT));
-    let object = TypedPullSupplierRef::unchecked_narrow(hurried).get_typed_supplier();
-    let object = object.map_err(|exception| match exception.kind {
-        Kind::BadOperation => ProxyPullConsumerConnectPullSupplierError::from(TypeError {}),
-        _ => exception.into(),
-    })?;
-    let object = object.ok_or(TypeError {})?;
-    let hurried = object.with_round_trip_timeout(Some(limits::SOURCE_TIMEOUT));
-    if !hurried.is_a(&declared.pull_id)? {
-        return Err(TypeError {}.into());
-    }
+    let channel = typed.upgrade().ok_or_else(gone)?;
+    let declared = &channel.interfaces[interface];
+    let get = |called| TypedPullSupplierRef::unchecked_narrow(called).get_typed_supplier();
+    let object: Result<_, ProxyPullConsumerConnectPullSupplierError> = client_object(
+        &channel.shared.outward,
+        supplier.object(),
+        &declared.pull_id,
+        get,
+    );
     let operations = declared.operations.iter();
     Ok(Asked {
-        object,
+        object: object?,
         reference: supplier.clone(),
         questions: Arc::new(TryOperations {
             typed: typed.clone(),

@@ -7,6 +7,7 @@ use deckwatch_orb::{ObjectRef, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
 
 use super::channel::Typed;
+use super::client_object::client_object;
 use super::consumers::Newcomer;
 use crate::admin::State;
 use crate::cos_event_channel_admin::{
@@ -42,24 +43,17 @@ impl TypedPushSupplierProxy {
         }
     }
 
-    /// Asks a consumer for the object whose operations are called, with the time limit of a call.
+    /// Asks a consumer for the object whose operations are called.
     fn typed_consumer(
         &self,
         consumer: &PushConsumerRef,
     ) -> Result<ObjectRef, ProxyPushSupplierConnectPushConsumerError> {
-        let limit = Some(self.typed.shared.options().push_timeout);
-        let hurried = consumer.object().with_round_trip_timeout(limit);
-        let object = TypedPushConsumerRef::unchecked_narrow(hurried).get_typed_consumer();
-        let object = object.map_err(|exception| match exception.kind {
-            Kind::BadOperation => ProxyPushSupplierConnectPushConsumerError::from(TypeError {}),
-            _ => exception.into(),
-        })?;
-        let object = object.ok_or(TypeError {})?.with_round_trip_timeout(limit);
-        if object.is_a(&self.typed.interfaces[self.interface].id)? {
-            Ok(object)
-        } else {
-            Err(TypeError {}.into())
-        }
+        let shared = &self.typed.shared;
+        let interface = &self.typed.interfaces[self.interface].id;
+        let get = |called| TypedPushConsumerRef::unchecked_narrow(called).get_typed_consumer();
+        let object: Result<_, ProxyPushSupplierConnectPushConsumerError> =
+            client_object(&shared.outward, consumer.object(), interface, get);
+        Ok(object?.with_round_trip_timeout(Some(shared.options().push_timeout)))
     }
 }
 

@@ -8,11 +8,10 @@ use deckwatch_orb::delivery::{Batch, End, Outlet, OutletOptions, OutletOwner};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
-use crate::cos::notify;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::event::Event;
 use crate::limits;
-use crate::peers::Place;
+use crate::peers::{Peer, Place};
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -61,14 +60,13 @@ impl Consumers {
         self.places.lock("event.consumers").taken == 0
     }
 
-    /// Removes a consumer; false: it was removed before.
-    fn remove(&self, proxy: u64) -> bool {
+    /// Removes a consumer. Returns its peer, unless it was removed before.
+    fn remove(&self, proxy: u64) -> Option<Peer> {
         let mut places = self.places.lock("event.consumers");
-        let Some((slot, _place)) = places.by_proxy.remove(&proxy) else {
-            return false;
-        };
+        let (slot, place) = places.by_proxy.remove(&proxy)?;
         places.taken -= 1;
-        self.outlets.remove(slot)
+        self.outlets.remove(slot);
+        Some(place.peer())
     }
 
     /// Closes the outlets. A consumer that connects at the same time has either finished or will find the channel
@@ -146,10 +144,13 @@ impl Shared {
 
     /// Removes a consumer, and notifies it. Its queued events are dropped.
     pub(crate) fn disconnect_consumer(&self, proxy: u64, outlet: &Arc<Outlet>) {
-        self.consumers.remove(proxy);
+        let peer = self.consumers.remove(proxy);
         outlet.leave();
         self.objects.retire(proxy);
-        notify(outlet.object(), "disconnect_push_consumer");
+        if let Some(peer) = peer {
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, outlet.object(), "disconnect_push_consumer");
+        }
     }
 }
 

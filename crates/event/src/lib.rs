@@ -19,6 +19,7 @@ mod cos;
 mod counters;
 pub mod dispatch;
 mod event;
+mod farewells;
 pub mod federation;
 pub mod filter;
 pub mod fuzzing;

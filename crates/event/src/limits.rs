@@ -73,20 +73,24 @@ pub const KEPT_SHARE: usize = 4;
 /// The smallest such bound.
 pub const CHANNEL_SIZE_MIN: usize = 1 << 20;
 
-/// Time limit of notifying one supplier that the channel ends. One separate thread notifies the suppliers, one after
-/// the other.
+/// Time limit of notifying one client that it has left, or that the channel ends. A separate thread notifies the clients
+/// of a peer, one after the other.
 pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Suppliers of one real-time channel that are called back at the same time because they disconnect, each by a thread.
-/// One beyond it is not called back: it has left by itself.
+/// Peers whose clients one channel calls back at the same time because they disconnect, each peer by one thread. Clients
+/// of one peer more are not called back: they have left by themselves.
 ///
-/// Share: a quarter, or `--share-per-peer` | seen: nothing, its suppliers are not called back | test:
-/// crates/event/tests/realtime/shares.rs::suppliers_that_leave_slowly_hold_few_threads
+/// Share: one, and [`FAREWELLS_QUEUED_MAX`] clients that wait for it | seen: nothing, its clients are not called back |
+/// test: crates/event/tests/realtime/shares.rs::suppliers_that_leave_slowly_hold_few_threads,
+/// crates/event/tests/shares.rs::clients_that_leave_slowly_hold_no_serving_thread
 pub const FAREWELLS_MAX: usize = 16;
 
 /// Default number of events queued for one consumer: 12 s of a 20 Hz flow. Beyond it the oldest is dropped. All queues
 /// share the octets of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
 pub const QUEUE_LEN_DEFAULT: usize = 256;
+
+/// Clients of one peer that wait to be called back: a program with some hundred consumers that ends.
+pub const FAREWELLS_QUEUED_MAX: usize = 256;
 
 /// The longest queue that the options may request.
 pub const QUEUE_LEN_MAX: usize = 65_536;
@@ -173,14 +177,6 @@ pub const PULLS_WAITING_MAX: usize = 16;
 /// As many of them may be of one peer.
 pub const PULLS_WAITING_SHARE: usize = 8;
 
-/// Longest time that `pull` waits for an event; TRANSIENT after it. Bounds how long a consumer that has died keeps a
-/// serving thread.
-pub const PULL_WAIT: Duration = Duration::from_secs(30);
-
-/// Interval at which a waiting `pull` checks whether the ORB shuts down: far below the time that a shutdown waits.
-pub const PULL_SLICE: Duration = Duration::from_millis(250);
-
-/// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
 /// Calls of clients that serving threads make and wait for, in all channels that share an ORB: those that ask a typed
 /// client for its object, and those that find out whether a supplier still exists. A quarter of the threads that a lane
 /// has by default: with [`PULLS_WAITING_MAX`] pulls, another quarter remains. A connect beyond it raises TRANSIENT at
@@ -197,6 +193,14 @@ pub const OUTWARD_SHARE: usize = 4;
 /// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
 /// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
 pub const SOURCES_MAX: usize = 1_024;
+/// Longest time that `pull` waits for an event; TRANSIENT after it. Bounds how long a consumer that has died keeps a
+/// serving thread.
+pub const PULL_WAIT: Duration = Duration::from_secs(30);
+
+/// Interval at which a waiting `pull` checks whether the ORB shuts down: far below the time that a shutdown waits.
+pub const PULL_SLICE: Duration = Duration::from_millis(250);
+
+/// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
 
 /// Default time between two `try_pull` calls to a supplier that had no event. It bounds the age of an event that the
 /// channel pulls, and costs ten small calls per second and supplier.

@@ -7,6 +7,7 @@ use deckwatch_orb::peers::share_of;
 pub(crate) use deckwatch_orb::peers::{Peer, Place, Places};
 use deckwatch_orb::{CallerConnection, Orb, PoaCurrent, SystemException, own_minor};
 
+use crate::farewells::Farewells;
 use crate::limits;
 
 /// The shares of one channel.
@@ -27,8 +28,8 @@ pub(crate) struct Shares {
     pub(crate) observers: Arc<Places>,
     /// Pairs of a consumer and a supplier whose RT_Infos depend on each other.
     pub(crate) pairs: Arc<Places>,
-    /// Suppliers that are called back.
-    pub(crate) farewells: Arc<Places>,
+    /// Clients that are called back.
+    pub(crate) farewells: Arc<Farewells>,
     /// Entries of filters.
     entries: Arc<Places>,
     /// Timeouts of filters in a second.
@@ -87,7 +88,7 @@ impl Shares {
             sources: places(limits::SOURCES_MAX, suppliers),
             observers: places(limits::OBSERVERS_MAX, consumers),
             pairs: places(limits::ADMITTED_PAIRS_MAX, consumers),
-            farewells: within(limits::FAREWELLS_MAX, suppliers),
+            farewells: Arc::default(),
             entries: within(limits::CHANNEL_ENTRIES_MAX, consumers),
             timeouts: within(limits::CHANNEL_TIMEOUT_RATE_MAX, consumers),
             publications: within(limits::CHANNEL_PUBLICATIONS_MAX, suppliers),

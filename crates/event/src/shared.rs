@@ -17,10 +17,11 @@ use deckwatch_orb::{
 use crate::channel::Built;
 use crate::channel_group::ProxyKind;
 use crate::consumers::Consumers;
-use crate::cos::{PullPermits, PullQueue, Pullers, Sources, farewell_pulls, notify};
+use crate::cos::{PullPermits, PullQueue, Pullers, Sources};
 use crate::cos_event_comm::{PullConsumerRef, PushSupplierRef};
 use crate::counters::{ChannelCounts, Counters};
 use crate::event::Event;
+use crate::farewells::{in_thread, say_farewell};
 use crate::home::{Client, Home, NoQos};
 use crate::kept::{Kept, Share};
 use crate::limits;
@@ -106,9 +107,9 @@ pub(crate) struct Shared {
     pub(crate) pullers: Pullers<PullQueue>,
     /// Shared with other channels of the same ORB.
     pub(crate) permits: Arc<PullPermits>,
-    /// The suppliers that the channel pulls from.
     /// Calls of clients in serving threads; shared in the same way.
     pub(crate) outward: Arc<Outward>,
+    /// The suppliers that the channel pulls from.
     pub(crate) sources: Arc<Sources>,
     pub(crate) counters: Counters,
     destroyed: AtomicBool,
@@ -148,8 +149,8 @@ impl Shared {
             kept,
             pullers: Pullers::new(built.pullers_max),
             permits: built.permits,
-            sources: Arc::default(),
             outward: built.outward,
+            sources: Arc::default(),
             counters: Counters::default(),
             destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
@@ -278,8 +279,9 @@ impl Shared {
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
         let reference = self.suppliers.disconnect(proxy);
         self.objects.retire(proxy);
-        if let Some(reference) = reference {
-            notify(reference.object(), "disconnect_push_supplier");
+        if let Some((reference, peer)) = reference {
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, reference.object(), "disconnect_push_supplier");
         }
     }
 
@@ -316,19 +318,18 @@ impl Shared {
         self.objects.home.forget_all();
         let shared = self.own();
         let farewell = move || {
-            for reference in suppliers {
-                let hurried = reference
-                    .object()
-                    .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
-                let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+            for supplier in suppliers {
+                say_farewell(supplier.object(), "disconnect_push_supplier");
             }
-            farewell_pulls(pullers, sources);
+            for puller in pullers {
+                say_farewell(puller.object(), "disconnect_pull_consumer");
+            }
+            for source in sources {
+                say_farewell(source.object(), "disconnect_pull_supplier");
+            }
             shared.suppliers_told.store(true, Release);
         };
-        let telling = std::thread::Builder::new()
-            .name("channel-farewell".to_owned())
-            .spawn(farewell);
-        if telling.is_err() {
+        if !in_thread(farewell) {
             // Without a thread the suppliers are not notified.
             self.suppliers_told.store(true, Release);
         }

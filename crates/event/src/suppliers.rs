@@ -87,11 +87,12 @@ impl SupplierList {
         self.0.lock("event.suppliers").len()
     }
 
-    /// Removes a supplier. Returns its reference, if it gave one.
-    pub(crate) fn disconnect(&self, proxy: u64) -> Option<PushSupplierRef> {
+    /// Removes a supplier. Returns its reference, if it gave one, and its peer.
+    pub(crate) fn disconnect(&self, proxy: u64) -> Option<(PushSupplierRef, Peer)> {
         let mut suppliers = self.0.lock("event.suppliers");
         let place = suppliers.iter().position(|it| it.proxy == proxy)?;
-        suppliers.remove(place)?.reference
+        let gone = suppliers.remove(place)?;
+        Some((gone.reference?, gone.place.peer()))
     }
 
     /// Removes all suppliers. Returns the references of those that gave one.

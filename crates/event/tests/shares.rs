@@ -2,17 +2,21 @@
 //! of loopback.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::around::Around;
-use crate::support::{PATIENCE, World, connected, number, pushed, seen_by, serving_orb_over};
+use crate::support::{
+    PATIENCE, World, connected, number, pushed, seen_by, serving_orb_over, wait_for,
+};
 use deckwatch_event::ChannelOptions;
 use deckwatch_event::cos_event_channel_admin::{
     EventChannelRef, ProxyPullConsumerConnectPullSupplierError,
     ProxyPullSupplierConnectPullConsumerError, ProxyPushConsumerRef,
     ProxyPushSupplierConnectPushConsumerError,
 };
-use deckwatch_event::cos_event_comm::{PullSupplierRef, PushConsumerRef};
+use deckwatch_event::cos_event_comm::{
+    PullConsumerRef, PullSupplierRef, PushConsumerRef, PushSupplierRef,
+};
 use deckwatch_event::limits;
 use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind, own_minor};
 
@@ -203,6 +207,53 @@ fn proxies_that_a_stranger_obtains_do_not_displace_those_of_others() {
         Err(Kind::ObjectNotExist)
     );
     assert_eq!(connected(waiting.connect_push_supplier(None)), Ok(()));
+    world.end();
+    stranger.orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn clients_that_leave_slowly_hold_no_serving_thread() {
+    const PORT: u16 = 1;
+    let threads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let connecting = Arc::clone(&threads);
+    let transport = Around::asking(move |endpoint, _| {
+        if endpoint.port() == Some(PORT) {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default().to_owned();
+            connecting.lock().expect("whole").push(name);
+        }
+        Ok(())
+    });
+    let world = World::over(Arc::new(transport));
+    let stranger = Stranger::to(&world);
+    let url = format!("corbaloc::127.0.0.1:{PORT}/client");
+    let client = stranger.orb.string_to_object(&url);
+    let client = client.unwrap().expect("not nil");
+
+    let proxy = stranger.obtain_push_consumer();
+    let supplier = PushSupplierRef::unchecked_narrow(client.clone());
+    proxy.connect_push_supplier(Some(&supplier)).unwrap();
+    proxy.disconnect_push_consumer().unwrap();
+
+    let admin = stranger.channel.for_suppliers().unwrap().expect("one");
+    let proxy = admin.obtain_pull_consumer().unwrap().expect("a proxy");
+    let supplier = PullSupplierRef::unchecked_narrow(client.clone());
+    proxy.connect_pull_supplier(Some(&supplier)).unwrap();
+    proxy.disconnect_pull_consumer().unwrap();
+
+    let admin = stranger.channel.for_consumers().unwrap().expect("one");
+    let proxy = admin.obtain_pull_supplier().unwrap().expect("a proxy");
+    let consumer = PullConsumerRef::unchecked_narrow(client);
+    proxy.connect_pull_consumer(Some(&consumer)).unwrap();
+    proxy.disconnect_pull_supplier().unwrap();
+
+    let seen = |is: fn(&str) -> bool| {
+        let threads = threads.lock().expect("whole");
+        threads.iter().any(|name| is(name))
+    };
+    let is_other = |name: &str| !["event-farewell", "channel-pull"].contains(&name);
+    assert!(!seen(is_other), "{threads:?}");
+    wait_for(|| seen(|name| name == "event-farewell"));
     world.end();
     stranger.orb.shutdown(true).expect("it ends");
 }

@@ -8,7 +8,6 @@ use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind, lane_threads, own_minor};
 use deckwatch_sync::{PiMutex, Popped, SlotKey, SlotTable};
 
-use super::notify;
 use super::pull_queue::PullQueue;
 use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::PullConsumerRef;
@@ -164,13 +163,13 @@ impl<Q: Pulled> Pullers<Q> {
         self.all.lock("event.pullers").len()
     }
 
-    /// Removes a consumer and ends its pulls. Returns its reference, if it gave one.
-    fn disconnect(&self, proxy: u64) -> Option<PullConsumerRef> {
+    /// Removes a consumer and ends its pulls. Returns its reference, if it gave one, and its peer.
+    fn disconnect(&self, proxy: u64) -> Option<(PullConsumerRef, Peer)> {
         let mut all = self.all.lock("event.pullers");
         let place = all.iter().position(|puller| puller.proxy == proxy)?;
         let gone = all.swap_remove(place);
         self.close(&gone);
-        gone.reference
+        Some((gone.reference?, gone.place.peer()))
     }
 
     /// Removes all consumers and ends their pulls. Returns the references of consumers that gave one.
@@ -270,8 +269,9 @@ impl Shared {
     pub(crate) fn disconnect_puller<Q: Pulled>(&self, pullers: &Pullers<Q>, proxy: u64) {
         let reference = pullers.disconnect(proxy);
         self.objects.retire(proxy);
-        if let Some(reference) = reference {
-            notify(reference.object(), "disconnect_pull_consumer");
+        if let Some((reference, peer)) = reference {
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, reference.object(), "disconnect_pull_consumer");
         }
     }
 

@@ -10,13 +10,12 @@ use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{AsynchronousReply, ObjectRef, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{Bell, PiMutex};
 
-use super::notify;
 use crate::channel_group::ProxyKind;
 use crate::cos_event_comm::{Disconnected, PullSupplierRef, PullSupplierTryPullError};
 use crate::event::Event;
 use crate::home::{Client, NoQos};
 use crate::limits;
-use crate::peers::Place;
+use crate::peers::{Peer, Place};
 use crate::raise::raise;
 use crate::shared::Shared;
 
@@ -42,7 +41,7 @@ struct Source {
     supplier: ObjectRef,
     /// Notified of the end.
     reference: PullSupplierRef,
-    _place: Place,
+    place: Place,
     questions: Arc<dyn Questions>,
     /// The operation to call next.
     next: usize,
@@ -148,7 +147,7 @@ impl Sources {
             proxy,
             supplier: asked.object.with_round_trip_timeout(limit),
             reference: asked.reference,
-            _place: place,
+            place,
             questions: asked.questions,
             next: 0,
             empty: 0,
@@ -167,11 +166,13 @@ impl Sources {
         self.list.lock("event.sources").all.len()
     }
 
-    /// Removes a supplier. An event that is on its way is dropped. Returns the supplier if it was connected.
-    fn disconnect(&self, proxy: u64) -> Option<PullSupplierRef> {
+    /// Removes a supplier. An event that is on its way is dropped. Returns the supplier and its peer if it was
+    /// connected.
+    fn disconnect(&self, proxy: u64) -> Option<(PullSupplierRef, Peer)> {
         let mut list = self.list.lock("event.sources");
         let place = list.all.iter().position(|source| source.proxy == proxy)?;
-        Some(list.all.swap_remove(place).reference)
+        let gone = list.all.swap_remove(place);
+        Some((gone.reference, gone.place.peer()))
     }
 
     /// Removes all suppliers and ends the thread. Returns the suppliers.
@@ -328,8 +329,9 @@ impl Shared {
     pub(crate) fn disconnect_source(&self, proxy: u64) {
         let supplier = self.sources.disconnect(proxy);
         self.objects.retire(proxy);
-        if let Some(supplier) = supplier {
-            notify(supplier.object(), "disconnect_pull_supplier");
+        if let Some((supplier, peer)) = supplier {
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, supplier.object(), "disconnect_pull_supplier");
         }
     }
 

@@ -225,7 +225,7 @@ fn farewells() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the kernel lists them");
     let names =
         tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.trim() == "rt-farewell").count()
+    names.filter(|name| name.trim() == "event-farewell").count()
 }
 
 #[test]

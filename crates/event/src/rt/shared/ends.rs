@@ -5,22 +5,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 use super::Shared;
-use crate::limits;
+use crate::farewells::{in_thread, say_farewell};
 use crate::raise::raise;
-use crate::rtec_event_comm::PushSupplierRef;
 
 impl Shared {
-    /// Calls suppliers back, one after the other.
-    pub(super) fn say_farewell(suppliers: Vec<PushSupplierRef>) {
-        for reference in suppliers {
-            let hurried = reference
-                .object()
-                .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
-            // A supplier that does not answer is gone already.
-            let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
-        }
-    }
-
     /// Has consumers called back after their queued events.
     fn close_consumers(&self) {
         let clients = self.clients.lock("rt.clients");
@@ -70,7 +58,9 @@ impl Shared {
                 shared.close_consumers();
             }
             // The consumers do not wait for suppliers that are gone.
-            Self::say_farewell(suppliers);
+            for supplier in suppliers {
+                say_farewell(supplier.object(), "disconnect_push_supplier");
+            }
             if let Some(shared) = own.upgrade() {
                 shared.suppliers_told.store(true, Release);
             }
@@ -87,10 +77,4 @@ impl Shared {
     pub(in crate::rt) fn has_ended(&self) -> bool {
         self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
     }
-}
-
-/// Runs `work` in a thread that no caller waits for. Returns false without a thread.
-pub(super) fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name("rt-farewell".to_owned());
-    thread.spawn(work).is_ok()
 }

@@ -7,7 +7,6 @@ use deckwatch_access::Action;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 use super::Shared;
-use super::ends::in_thread;
 use crate::limits;
 use crate::peers::Peer;
 use crate::raise::raise;
@@ -111,14 +110,8 @@ impl Shared {
         }
         if let (Some(reference), true) = (&supplier.reference, self.options.disconnect_callbacks) {
             let peer = place.map_or(Peer::Unknown, |place| place.peer());
-            // Without room or a thread the supplier is not called back; it has left by itself.
-            if let Ok(farewell) = self.shares.farewells.take(peer) {
-                let suppliers = vec![reference.clone()];
-                let _ = in_thread(move || {
-                    Self::say_farewell(suppliers);
-                    drop(farewell);
-                });
-            }
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, reference.object(), "disconnect_push_supplier");
         }
     }
 }

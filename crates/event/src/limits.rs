@@ -26,7 +26,11 @@ pub const SUPPLIERS_MAX: usize = 4_096;
 pub const SUPPLIER_QUIET_MIN: Duration = Duration::from_secs(60);
 
 /// Suppliers that are called to find out whether they still exist, before a new supplier is refused. Each that does not
-/// answer blocks a serving thread for [`SUPPLIER_ASK_TIMEOUT`]: one second in all.
+/// answer blocks a serving thread for [`SUPPLIER_ASK_TIMEOUT`]: one second in all. At the bound of such calls
+/// ([`OUTWARD_MAX`]) nobody is called.
+///
+/// Share: that of [`OUTWARD_MAX`] | seen: IMP_LIMIT or NO_RESOURCES at once | test:
+/// crates/event/tests/typed/outward.rs::quiet_suppliers_are_called_only_with_a_place_of_the_calls_outwards
 pub const SUPPLIERS_ASKED_MAX: usize = 4;
 
 /// Time limit of the call that finds out whether a supplier still exists.

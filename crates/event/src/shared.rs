@@ -290,7 +290,9 @@ impl Shared {
     pub(crate) fn make_room_for_supplier(&self) {
         let caller = self.shares.caller();
         let full = self.shares.suppliers.is_full_for(caller).then_some(caller);
-        if let Some(gone) = self.suppliers.let_one_go(self.transport.now(), full) {
+        let begin = || self.outward.begin().ok();
+        let now = self.transport.now();
+        if let Some(gone) = self.suppliers.let_one_go(now, full, begin) {
             self.counters.suppliers_lost.fetch_add(1, Relaxed);
             self.objects.retire(gone);
         }

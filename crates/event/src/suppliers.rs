@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deckwatch_orb::outward::UnderWay;
 use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind, own_minor};
 use deckwatch_sync::PiMutex;
@@ -105,18 +106,31 @@ impl SupplierList {
     /// If the list is full, or a peer holds its share (`full`), removes one supplier, of that peer then, and returns
     /// the number of its proxy. The supplier has pushed nothing for [`limits::SUPPLIER_QUIET_MIN`]. Either it no longer
     /// exists, or it gave no reference and may be disconnected without notice (Event Service 1.2, clause 2.5.4).
-    pub(crate) fn let_one_go(&self, now: Instant64, full: Option<Peer>) -> Option<u64> {
+    ///
+    /// `begin` takes the place of the calls that find out whether suppliers exist; without it they are not called.
+    pub(crate) fn let_one_go<'o>(
+        &self,
+        now: Instant64,
+        full: Option<Peer>,
+        begin: impl FnOnce() -> Option<UnderWay<'o>>,
+    ) -> Option<u64> {
         let quiet = self.look(now, full)?;
-        let gone = quiet.asked.into_iter().find_map(|(proxy, reference)| {
-            let is_gone = match ask(&reference) {
+        let call = (!quiet.asked.is_empty()).then(begin).flatten();
+        let gone = call.and_then(|call| self.find_gone(&call, quiet.asked));
+        let proxy = gone.or(quiet.unasked)?;
+        self.remove_quiet(proxy).then_some(proxy)
+    }
+
+    /// Calls suppliers until one of them is gone. Returns the number of its proxy.
+    fn find_gone(&self, call: &UnderWay<'_>, asked: Vec<(u64, PushSupplierRef)>) -> Option<u64> {
+        asked.into_iter().find_map(|(proxy, reference)| {
+            let is_gone = match ask(call, &reference) {
                 Answer::There => self.note(proxy, |_| 0),
                 Answer::Missed => self.note(proxy, |misses| misses + 1),
                 Answer::Gone => true,
             };
             is_gone.then_some(proxy)
-        });
-        let proxy = gone.or(quiet.unasked)?;
-        self.remove_quiet(proxy).then_some(proxy)
+        })
     }
 
     /// Checks suppliers, starting after the last one checked. Returns `None` if the list has room.
@@ -170,11 +184,10 @@ impl SupplierList {
     }
 }
 
-fn ask(reference: &PushSupplierRef) -> Answer {
-    let hurried = reference
-        .object()
-        .with_round_trip_timeout(Some(limits::SUPPLIER_ASK_TIMEOUT));
-    match hurried.non_existent() {
+fn ask(call: &UnderWay<'_>, reference: &PushSupplierRef) -> Answer {
+    let limit = Some(limits::SUPPLIER_ASK_TIMEOUT);
+    let asked = call.to(reference.object());
+    match asked.and_then(|asked| asked.with_round_trip_timeout(limit).non_existent()) {
         Ok(false) => Answer::There,
         Ok(true) => Answer::Gone,
         // No process listens at the supplier's address any more.
@@ -204,7 +217,7 @@ mod tests {
     fn who_has_connected_or_pushed_a_moment_ago_is_not_let_go_however_often_one_more_asks() {
         let (list, all) = full(Instant64(1));
         assert_eq!(
-            list.let_one_go(Instant64(QUIET_NS), None),
+            list.let_one_go(Instant64(QUIET_NS), None, || None),
             None,
             "all are new"
         );
@@ -214,16 +227,20 @@ mod tests {
         }
         for moments in 0..3 {
             let again = Instant64(pushed.0 + moments * (QUIET_NS / 3));
-            assert_eq!(list.let_one_go(again, None), None, "all have pushed");
+            assert_eq!(
+                list.let_one_go(again, None, || None),
+                None,
+                "all have pushed"
+            );
         }
         all[0].store(true, Relaxed);
         let late = Instant64(pushed.0 + QUIET_NS);
         assert_eq!(
-            list.let_one_go(late, None),
+            list.let_one_go(late, None, || None),
             Some(1),
             "the first that is quiet"
         );
-        assert_eq!(list.let_one_go(late, None), None, "there is room");
+        assert_eq!(list.let_one_go(late, None, || None), None, "there is room");
     }
 
     #[test]

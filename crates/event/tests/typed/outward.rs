@@ -11,11 +11,12 @@ use crate::support::{seen_by, serving, serving_orb_over};
 use deckwatch_event::ChannelOptions;
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullConsumerConnectPullSupplierError as PullError,
+    ProxyPushConsumerConnectPushSupplierError as SupplierError,
     ProxyPushSupplierConnectPushConsumerError as PushError,
 };
-use deckwatch_event::cos_event_comm::{PullSupplierRef, PushConsumerRef};
+use deckwatch_event::cos_event_comm::{PullSupplierRef, PushConsumerRef, PushSupplierRef};
 use deckwatch_event::cos_typed_event_channel_admin::TypedEventChannelRef;
-use deckwatch_event::limits::{OUTWARD_MAX, OUTWARD_SHARE};
+use deckwatch_event::limits::{OUTWARD_MAX, OUTWARD_SHARE, SUPPLIER_QUIET_MIN, SUPPLIERS_MAX};
 use deckwatch_orb::limits::OUTWARD_FAILED_AFTER;
 use deckwatch_orb::transport::Transport as _;
 use deckwatch_orb::{ObjectRef, Orb, SystemExceptionKind as Kind, own_minor};
@@ -163,5 +164,54 @@ fn failed_connect_of_a_stranger_ends_at_the_same_time_however_it_fails() {
         }
     }
     garbage.join().expect("whole");
+    world.end();
+}
+
+#[test]
+fn quiet_suppliers_are_called_only_with_a_place_of_the_calls_outwards() {
+    let clock = Arc::new(Around::default());
+    let options = ChannelOptions {
+        share_percent: 1,
+        ..ChannelOptions::default()
+    };
+    let world = World::of(serving_orb_over(clock.clone()), options);
+    let peer = Client::from([127, 0, 0, 10], &world);
+    let closed = port_of(&TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let nobody = peer.object_at(closed);
+    let connect = || {
+        let admin = peer.channel.for_suppliers().expect("served").expect("one");
+        let proxy = admin.obtain_push_consumer().expect("served");
+        let supplier = PushSupplierRef::unchecked_narrow(nobody.clone());
+        match proxy
+            .expect("not nil")
+            .connect_push_supplier(Some(&supplier))
+        {
+            Err(SupplierError::System(refused)) => Err((refused.kind, refused.minor)),
+            other => {
+                other.expect("connected");
+                Ok(())
+            }
+        }
+    };
+    for _ in 0..SUPPLIERS_MAX / 100 {
+        connect().expect("a place");
+    }
+    clock.pass(SUPPLIER_QUIET_MIN);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = port_of(&silent);
+    let mut held = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..OUTWARD_SHARE {
+            let peer = &peer;
+            scope.spawn(move || assert!(peer.connect_consumer(port).is_err()));
+            hold_one(&silent, &mut held);
+        }
+        let full = (Kind::ImpLimit, own_minor::SUPPLIER_SHARE_FULL);
+        assert_eq!(connect(), Err(full), "a supplier was called");
+        held.clear();
+        drop(silent);
+    });
+    assert_eq!(connect(), Ok(()), "nobody was found to be gone");
+    peer.orb.shutdown(true).expect("it ends");
     world.end();
 }

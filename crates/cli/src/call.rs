@@ -44,7 +44,7 @@ Each `in` and `inout` parameter is one argument, in the order of the IDL. Result
   enum        the enumerator                     sequences   [value, value]
   octets      x'00ff'  @FILE  [0, 255]           any         {type: \"IDL type\", value: ...}  or  null
   references  IOR:  corbaloc:  corbaname:  nil   TypeCode    an IDL type
-An argument that begins with a minus and is no number stands in quotes of its own, '\"-x\"', or behind `--`. Values of valuetypes are not mapped.
+An argument that begins with a minus and is no number stands in quotes of its own, '\"-x\"', or behind `--`. This command writes and reads no values of valuetypes.
 
 Exit status: 0 returned, 1 a user exception was raised (printed with its members), 2 bad input or a system exception.")]
 pub(crate) struct Args {

@@ -37,7 +37,7 @@ impl Signature {
         let code = |ty: &Type, what: &str| match model.type_code_of(ty) {
             Some(code) => Ok(code),
             None => bail!(
-                "`{}` cannot be called: {what} is a valuetype, an abstract or local interface or a native type, and values of these are not mapped",
+                "`{}` cannot be called: {what} is a valuetype, an abstract or local interface or a native type, of which this command writes and reads no values",
                 operation.name
             ),
         };

@@ -2,13 +2,15 @@
 
 mod hand;
 mod list;
+mod mission;
+mod real_time;
 mod recordings;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use deckwatch_cdr::typecode::Member;
-use deckwatch_cdr::value::Value;
+use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_cdr::{Any, TypeCode};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -88,10 +90,16 @@ fn structure(id: &str, name: &str, member: &str, text: &str) -> Any {
 }
 
 fn nav() -> Any {
+    nav_at(0)
+}
+
+fn nav_at(measured_ns: u64) -> Any {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/deckwatch/nav.idl");
     let model = deckwatch_idl::Model::load(file, &[]).expect("nav.idl");
     let code = model.type_code("Nav::NavData").expect("the type");
-    let value = Value::default_for(&code).expect("a value");
+    let mut value = Value::default_for(&code).expect("a value");
+    let path = MemberPath::resolve(&code, "measured_ns").expect("the member");
+    *path.slot(&mut value).expect("the member") = Value::ULongLong(measured_ns);
     Any::from_dynamic(&code, &value).expect("an event")
 }
 
@@ -399,6 +407,64 @@ fn publish_sends_each_line_of_standard_input() {
 }
 
 #[test]
+fn the_lines_of_echo_are_published_as_the_events_that_they_show() {
+    let hand = Hand::new();
+    let greeting = structure("IDL:Port/Greeting:1.0", "Greeting", "words", "a\"b");
+    let events = [number(7), greeting, nav_at(5), Any::empty()];
+    let echo = Events::start(&hand, &["echo", "--json", "--count", "4"]);
+    let consumer = hand.consumer();
+    for event in &events {
+        consumer.push(event).expect("pushed");
+    }
+    let (status, lines, errors) = echo.end();
+    assert_eq!((status, &*errors), (Some(0), ""));
+    let nav_idl = ["--idl", "idl/deckwatch/nav.idl"];
+    for more in [&[][..], &nav_idl] {
+        let mut publish = Events::start(&hand, &[&["publish"][..], more].concat());
+        publish.say(&lines);
+        let (status, _, errors) = publish.end();
+        assert_eq!((status, &*errors), (Some(0), "Sent 4 events.\n"), "{lines}");
+        let sent: Vec<Any> = hand.pushed.try_iter().collect();
+        assert_eq!(sent.len(), events.len());
+        for (sent, event) in sent.iter().zip(&events) {
+            assert!(sent.type_code().equivalent(event.type_code()));
+            assert_eq!(sent.to_dynamic(), event.to_dynamic());
+        }
+    }
+    let large = Any::from_value(&vec![0_u8; 1 << 20]).expect("an event");
+    let echo = Events::start(&hand, &["echo", "--json", "--count", "1"]);
+    hand.consumer().push(&large).expect("pushed");
+    let mut publish = Events::start(&hand, &["publish"]);
+    publish.say(&echo.end().1);
+    let (status, _, errors) = publish.end();
+    assert_eq!(status, Some(2));
+    assert!(
+        errors.contains("standard input, line 1") && errors.contains("too many to print"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_channel_is_listed_by_its_reference() {
+    let hand = Hand::new();
+    let list = Events::start(&hand, &["list", "--interval", "1ms"]);
+    let (status, output, errors) = list.end();
+    assert_eq!((status, &*errors), (Some(0), ""));
+    assert!(
+        output.starts_with("IOR  127.0.0.1:") && output.contains("reports nothing"),
+        "{output}"
+    );
+    let nobody = Events::at("corbaloc::127.0.0.1:9/thing", &["list"]);
+    let (status, _, errors) = nobody.end();
+    assert_eq!(status, Some(2));
+    assert!(
+        errors.starts_with("error: the event channel does not answer\n"),
+        "{errors}"
+    );
+    assert_eq!(errors.matches("TRANSIENT").count(), 1, "{errors}");
+}
+
+#[test]
 fn a_line_that_is_no_event_is_told_with_its_place_and_disconnects() {
     let hand = Hand::new();
     let mut publish = Events::start(&hand, &["publish", "--type", "sequence<short>"]);
@@ -445,9 +511,9 @@ fn the_age_of_events_is_the_time_from_a_member() {
     let arguments = ["delay", "--stamp", "measured_ns", "--count", "2", "--json"];
     let delay = Events::start(&hand, &arguments);
     let consumer = hand.consumer();
-    // A stamp of 0 is the start of this host's CLOCK_MONOTONIC.
+    // A nanosecond after the start of this host's CLOCK_MONOTONIC.
     for _ in 0..2 {
-        consumer.push(&nav()).expect("pushed");
+        consumer.push(&nav_at(1)).expect("pushed");
     }
     let (status, output, errors) = delay.end();
     assert_eq!((status, &*errors), (Some(0), ""));

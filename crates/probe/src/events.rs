@@ -42,6 +42,17 @@ use deckwatch_os::clock::monotonic_ns;
 pub use channel::{Channel, Sink, Source};
 pub use error::EventsError;
 
+/// The header of an event that is sent to a real-time channel without one. Its type is the first that the real-time event
+/// service leaves to applications: type 0 would reach every consumer.
+pub const HEADER_DEFAULT: EventHeader = EventHeader {
+    r#type: 16,
+    source: 1,
+    ttl: 1,
+    creation_time: 0,
+    ec_recv_time: 0,
+    ec_send_time: 0,
+};
+
 /// One event, received or to be sent.
 #[derive(Clone, Debug)]
 pub struct Event {

@@ -118,17 +118,30 @@ impl FromStr for How {
         }
         match word.split_once(':') {
             Some(("pool", threads)) => threads.parse().map(Self::Pool).map_err(|_| unknown()),
-            Some(("lanes", list)) => {
-                let priorities: Option<_> = list.split(',').map(priority).collect();
-                priorities.map(Self::Lanes).ok_or_else(unknown)
-            }
+            Some(("lanes", list)) => lanes(list).map_err(|why| format!("`{word}`: {why}")),
             _ => Err(unknown()),
         }
     }
 }
 
-fn priority(text: &str) -> Option<Priority> {
-    text.parse().ok().and_then(Priority::new)
+fn lanes(list: &str) -> Result<How, String> {
+    let mut priorities = Vec::new();
+    for text in list.split(',') {
+        let priority = text.parse().ok().and_then(Priority::new);
+        let priority = priority.ok_or_else(|| {
+            format!(
+                "`{text}` is no CORBA priority, which is a number from 0 to {}",
+                i16::MAX
+            )
+        })?;
+        if priorities.contains(&priority) {
+            return Err(format!(
+                "priority {text} stands there twice; a lane has a priority of its own"
+            ));
+        }
+        priorities.push(priority);
+    }
+    Ok(How::Lanes(priorities))
 }
 
 impl RealTimeArgs {
@@ -259,6 +272,15 @@ mod tests {
         assert_eq!("reactive".parse(), Ok(How::Reactive));
         assert_eq!("pool:4".parse(), Ok(How::Pool(4)));
         assert_eq!("lanes:5,40".parse(), Ok(How::Lanes(vec![at(5), at(40)])));
+        let told = |word: &str| word.parse::<How>().expect_err("malformed");
+        assert_eq!(
+            told("lanes:10,5,10"),
+            "`lanes:10,5,10`: priority 10 stands there twice; a lane has a priority of its own"
+        );
+        assert_eq!(
+            told("lanes:10,99999"),
+            "`lanes:10,99999`: `99999` is no CORBA priority, which is a number from 0 to 32767"
+        );
         for wrong in ["lanes:", "lanes:-1", "pool:x", "threads"] {
             assert!(
                 wrong

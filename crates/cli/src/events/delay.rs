@@ -49,7 +49,7 @@ pub(super) fn run(args: &DelayArgs) -> anyhow::Result<ExitCode> {
         Ok(model) => model,
         Err(status) => return Ok(status),
     };
-    let mut stamps = Stamps::at(args.place()?);
+    let mut stamps = Stamps::at(args.place()?).with_types(args.types.known(&model)?);
     let mut subscription = args.consumer.subscribe(&args.types, &model)?;
     let (mut total, mut window) = (AgeWindow::default(), AgeWindow::default());
     let mut windows = Windows::new(args.window);

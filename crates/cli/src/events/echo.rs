@@ -1,12 +1,13 @@
 //! `deckwatch events echo`: prints events.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use deckwatch_idl::notation::Notation;
 use deckwatch_meter::provenance::rfc3339;
 use deckwatch_orb::Orb;
-use deckwatch_probe::events::Received;
 use deckwatch_probe::events::shown::{Decoded, Shown, plain_name};
+use deckwatch_probe::events::{Event, Received};
 use serde_json::to_string;
 
 use super::at::ConsumerArgs;
@@ -67,12 +68,36 @@ fn json(number: u64, received: &Received, decoded: &Decoded) -> anyhow::Result<S
             header.r#type, header.source, header.ttl, header.creation_time
         )
     });
+    let idl = if decoded.idl == decoded.type_name {
+        String::new()
+    } else {
+        format!(", \"idl\": {}", to_string(&decoded.idl)?)
+    };
     Ok(format!(
-        "{{\"number\": {number}, \"received\": {}, \"received_monotonic_ns\": {}{header}, \"type\": {}, \"{label}\": {value}}}",
+        "{{\"number\": {number}, \"received\": {}, \"received_monotonic_ns\": {}{header}, \"type\": {}{idl}, \
+         \"{label}\": {value}{}}}",
         to_string(&rfc3339(received.at.utc))?,
         received.at.monotonic_ns,
         to_string(&decoded.type_name)?,
+        payload(&received.event, decoded),
     ))
+}
+
+/// Returns the members of a line for the octets beside the value.
+fn payload(event: &Event, decoded: &Decoded) -> String {
+    let mut text = String::new();
+    if decoded.value.is_ok() && !event.payload.is_empty() {
+        text += ", \"payload\": \"x'";
+        for octet in &event.payload {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{octet:02x}");
+        }
+        text += "'\"";
+        if decoded.is_of_payload {
+            text += ", \"value_of\": \"payload\"";
+        }
+    }
+    text
 }
 
 fn text(received: &Received, decoded: &Decoded) -> String {

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use deckwatch_naming::user::text;
 use deckwatch_orb::cos_naming::{BindingType, NameComponent, NamingContextRef};
 use deckwatch_orb::{ObjectRef, SystemException};
+use deckwatch_probe::events::EventsError;
 use deckwatch_probe::events::channel::open;
 use deckwatch_probe::events::status::{ChannelReport, Rates, report};
 use deckwatch_text::escaped;
@@ -19,15 +20,20 @@ use crate::names::at::At;
 use crate::names::bounds::Bounds;
 use crate::names::list::address;
 use crate::output::{errln, outln};
+use crate::reference::target;
+use crate::serve::client_orb;
 use crate::words;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each object is listed that a name leads to and that is an event channel, in all contexts. A channel of Deckwatch reports its \
-consumers, suppliers, queues, drops and rates; the rates are those between two reports. Another channel reports nothing.")]
+consumers, suppliers, queues, drops and rates; the rates are those between two reports. Another channel reports nothing. With `--ior`, one channel is listed that needs no name.")]
 pub(super) struct ListArgs {
     #[command(flatten)]
     at: At,
+    /// List this channel alone: its reference, or a file that holds it
+    #[arg(long, value_name = "REFERENCE")]
+    ior: Option<String>,
     /// Time between the two reports of which the rates are computed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     interval: Duration,
@@ -56,18 +62,19 @@ const CONTEXTS_DEEP_MAX: usize = 16;
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let (place, _) = args.at.place_or_root(None)?;
-    let mut walk = Walk {
-        seen: HashSet::new(),
-        found: Vec::new(),
-        bounds: Bounds::of_search(),
+    // Each keeps its ORB alive: a reference does not own it.
+    let (_orb, mut channels) = match &args.ior {
+        Some(reference) => {
+            let orb = client_orb(args.at.trace, &args.at.tls)?;
+            let channel = Found::at(reference, &target(&orb, reference)?)?;
+            (orb, vec![channel])
+        }
+        None => {
+            let (place, _) = args.at.place_or_root(None)?;
+            let found = search(&place.context()?)?;
+            (place.orb, found)
+        }
     };
-    let listed = walk.context(&place.context()?, &mut Vec::new());
-    listed.context("cannot list the names")?;
-    if let Some(cut) = walk.bounds.cut() {
-        errln!("Not all names are searched: {cut}.");
-    }
-    let mut channels = walk.found;
     if channels
         .iter()
         .any(|channel| matches!(channel.report, Ok(Some(_))))
@@ -88,6 +95,21 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         }
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Finds the channels under the names of a context and of those in it.
+fn search(context: &NamingContextRef) -> anyhow::Result<Vec<Found>> {
+    let mut walk = Walk {
+        seen: HashSet::new(),
+        found: Vec::new(),
+        bounds: Bounds::of_search(),
+    };
+    let listed = walk.context(context, &mut Vec::new());
+    listed.context("cannot list the names")?;
+    if let Some(cut) = walk.bounds.cut() {
+        errln!("Not all names are searched: {cut}.");
+    }
+    Ok(walk.found)
 }
 
 fn wait(interval: Duration) {
@@ -145,7 +167,7 @@ impl Found {
         let object = object.with_round_trip_timeout(Some(CALL_TIMEOUT));
         let kind = match open(&object) {
             Ok(channel) => channel.kind(),
-            Err(deckwatch_probe::events::EventsError::NotAChannel(_)) => return None,
+            Err(EventsError::NotAChannel(_)) => return None,
             // The name may lead to anything.
             Err(_) if id.is_empty() => return None,
             Err(_) => "event channel",
@@ -153,6 +175,25 @@ impl Found {
         Some(Self {
             name,
             kind,
+            address: address(&object).unwrap_or_default(),
+            report: report(&object),
+            object,
+            rates: None,
+        })
+    }
+
+    /// Returns the channel of a reference, which the user has given.
+    fn at(reference: &str, object: &ObjectRef) -> Result<Self, EventsError> {
+        let object = object.with_round_trip_timeout(Some(CALL_TIMEOUT));
+        // The text of an IOR is no name.
+        let is_ior = reference
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("ior:");
+        let name = if is_ior { "IOR" } else { reference };
+        Ok(Self {
+            name: name.to_owned(),
+            kind: open(&object)?.kind(),
             address: address(&object).unwrap_or_default(),
             report: report(&object),
             object,

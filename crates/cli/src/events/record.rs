@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use deckwatch_meter::provenance::{machine, rfc3339};
 use deckwatch_os::clock::monotonic_ns;
-use deckwatch_probe::events::recording::{Head, Recorder};
+use deckwatch_probe::events::recording::{End, Head, Recorder};
 use deckwatch_probe::events::subscription::Next;
+use serde::Serialize;
 
 use super::at::ConsumerArgs;
 use super::progress::Progress;
 use super::types::TypeArgs;
 use super::watching::UntilArgs;
-use crate::output::errln;
+use crate::output::{errln, outln};
 use crate::words;
 
 #[derive(clap::Args)]
@@ -36,6 +37,18 @@ pub(super) struct RecordArgs {
     types: TypeArgs,
     #[command(flatten)]
     until: UntilArgs,
+    /// Print the counts as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The counts of a recording.
+#[derive(Serialize)]
+struct Counts {
+    #[serde(flatten)]
+    end: End,
+    /// Octets in the file before its end.
+    size_bytes: u64,
 }
 
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
@@ -86,6 +99,14 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         )
     })?;
     let end = ended?;
+    if args.json {
+        let counts = Counts {
+            end,
+            size_bytes: size,
+        };
+        outln!("{}", serde_json::to_string(&counts)?)?;
+        return Ok(status);
+    }
     let events = usize::try_from(end.events).unwrap_or(usize::MAX);
     errln!(
         "Recorded {} {} ({} octets) in {file}.",

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use deckwatch_event::rtec_event_comm::EventHeader;
+use deckwatch_probe::events::HEADER_DEFAULT;
 use deckwatch_probe::events::channel::open;
-use deckwatch_probe::events::recording::{Survey, Tail};
+use deckwatch_probe::events::recording::{Survey, Tail, Wanted};
 use deckwatch_probe::events::replay::{Pace, Replay};
 
 use super::at::ChannelArgs;
 use super::progress::Progress;
-use super::sending::Input;
+use super::sending::{Input, warn_of_type};
 use super::types::TypeArgs;
 use super::watching::UntilArgs;
 use crate::output::{errln, outln};
@@ -42,6 +44,12 @@ pub(super) struct ReplayArgs {
     dry_run: bool,
     #[command(flatten)]
     types: TypeArgs,
+    /// Type of the header of events that were recorded without one, for a real-time channel
+    #[arg(long, value_name = "NUMBER", default_value_t = HEADER_DEFAULT.r#type)]
+    event_type: i32,
+    /// Source of that header
+    #[arg(long, value_name = "NUMBER", default_value_t = HEADER_DEFAULT.source)]
+    event_source: i32,
     #[command(flatten)]
     until: UntilArgs,
     /// Print the counts, or the lines of `--dry-run`, as JSON
@@ -66,7 +74,13 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
         return schedule(args, replay);
     }
     let found = args.channel.find()?;
-    let sink = open(&found.object)?.supply()?;
+    let channel = open(&found.object)?;
+    let header = EventHeader {
+        r#type: args.event_type,
+        source: args.event_source,
+        ..HEADER_DEFAULT
+    };
+    let sink = channel.supply(&headers(channel.has_headers(), header, &survey.wanted))?;
     let (mut replay, mut progress) = (replay, Progress::new(Some(survey.events)));
     args.until.send(sink, args.json, |sent| {
         let of = survey.events.max(1);
@@ -74,8 +88,35 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
             format!("{} of {} events", words::count(sent % of), words::count(of))
         });
         let due = replay.read().with_context(cannot_read)?;
-        Ok(due.map_or(Input::End, |due| Input::Event(due.event, due.after)))
+        Ok(due.map_or(Input::End, |mut due| {
+            due.event.header.get_or_insert(header);
+            Input::Event(due.event, due.after)
+        }))
     })
+}
+
+/// Returns type and source of the events that are sent, and warns of what the channel changes in them.
+fn headers(has_headers: bool, header: EventHeader, wanted: &Wanted) -> Vec<(i32, i32)> {
+    let mut headers: Vec<_> = wanted.headers.iter().copied().collect();
+    if has_headers && wanted.without_header > 0 {
+        headers.push((header.r#type, header.source));
+        errln!(
+            "{} events of the recording have no header: they are sent with type {} and source {} (`--event-type`, \
+             `--event-source`).",
+            words::count(wanted.without_header),
+            header.r#type,
+            header.source
+        );
+        warn_of_type(header.r#type);
+    }
+    if !has_headers && wanted.with_header > 0 {
+        errln!(
+            "A COS channel takes the value alone: {} events of the recording lose their header, and {} of them their payload.",
+            words::count(wanted.with_header),
+            words::count(wanted.with_payload)
+        );
+    }
+    headers
 }
 
 /// Prints the schedule.

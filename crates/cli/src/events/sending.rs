@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use deckwatch_probe::events::Event;
 use deckwatch_probe::events::channel::Sink;
 use deckwatch_probe::events::sending::{Pacer, SendCounts};
+use deckwatch_probe::events::{Event, HEADER_DEFAULT};
 
 use super::watching::{End, UntilArgs};
 use crate::output::{errln, outln};
@@ -62,6 +62,20 @@ impl UntilArgs {
         Ok(self.finish(end, pacer.counts().sent))
     }
 }
+
+/// Warns about a type of a header that no application should send.
+pub(super) fn warn_of_type(number: i32) {
+    match number {
+        0 => errln!("Type 0 is any type: the events reach every consumer of their source."),
+        1..EVENT_TYPE_MIN => errln!(
+            "Type {number} is reserved for filters, and a consumer cannot ask for it; {EVENT_TYPE_MIN} and above are free."
+        ),
+        _ => {}
+    }
+}
+
+/// The first type of events that the real-time event service leaves to applications.
+const EVENT_TYPE_MIN: i32 = HEADER_DEFAULT.r#type;
 
 fn tell(json: bool, is_scheduled: bool, counts: SendCounts) -> anyhow::Result<()> {
     if json {

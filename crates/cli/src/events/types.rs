@@ -54,17 +54,17 @@ fn number(text: &str) -> Option<i32> {
     text.parse().ok()
 }
 
-/// Reads the text of a type. The error shows its place in the text.
+/// Reads the type of the option `--type`.
 pub(super) fn type_code(model: &Model, text: &str) -> anyhow::Result<TypeCode> {
+    read_type(model, text).map_err(|error| anyhow!("`--type {text}`: {error}"))
+}
+
+/// Reads the text of a type, or its repository id in the model. The error shows its place in the text.
+pub(super) fn read_type(model: &Model, text: &str) -> anyhow::Result<TypeCode> {
     let by_id = model.lookup_id(text);
     let name = by_id.map_or(text, |id| model.definition(id).scoped_name.as_str());
     let read = Notation::new(model, &NoWorld).type_code(name);
-    read.map_err(|error| {
-        anyhow!(
-            "`--type {text}`: {error}\n{}",
-            error.excerpt(name).trim_end()
-        )
-    })
+    read.map_err(|error| anyhow!("{error}\n{}", error.excerpt(name).trim_end()))
 }
 
 /// For texts of types, which name neither references nor files.

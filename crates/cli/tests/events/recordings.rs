@@ -1,6 +1,7 @@
 //! `deckwatch events record` and `replay`, on a channel in the test's hand.
 
 use deckwatch_probe::events::recording::{Recording, Tail, survey};
+use deckwatch_probe::events::selection::Selection;
 use rustix::process::Signal;
 
 use super::hand::Hand;
@@ -20,7 +21,7 @@ fn recording(hand: &Hand, file: &std::path::Path, count: u32) -> Events {
 
 /// Waits until a recording holds so many whole events.
 fn wait_for_events(file: &std::path::Path, count: u64) {
-    while !survey(file).is_ok_and(|found| found.events == count) {
+    while !survey(file, &Selection::default()).is_ok_and(|found| found.events == count) {
         std::thread::yield_now();
     }
 }
@@ -76,7 +77,7 @@ fn a_recording_has_its_end_when_the_channel_dies() {
     assert_eq!(status, Some(2), "{errors}");
     let kept = "the recording has ended; 7 events are kept in";
     assert!(errors.contains(kept), "{errors}");
-    let found = survey(&file).expect("a recording");
+    let found = survey(&file, &Selection::default()).expect("a recording");
     let Tail::Ended(end) = found.tail else {
         panic!("{found:?}");
     };
@@ -102,12 +103,41 @@ fn every_event_that_a_recorder_has_taken_from_the_channel_is_counted() {
         }
         record.signal(Signal::TERM);
         let (_, _, errors) = record.end();
-        let found = survey(&file).expect("a recording");
+        let found = survey(&file, &Selection::default()).expect("a recording");
         let Tail::Ended(end) = found.tail else {
             panic!("{errors}");
         };
         assert_eq!((end.events, end.dropped), (u64::from(asked), 0), "{errors}");
     }
+}
+
+#[test]
+fn the_counts_of_a_recording_are_one_json_object() {
+    let folder = Folder::new("events-json");
+    let file = folder.path().join("nav.events");
+    let text = file.to_str().expect("UTF-8");
+    let hand = Hand::new();
+    let arguments = [
+        "record",
+        "--output",
+        text,
+        "--json",
+        "--type",
+        "unsigned long",
+    ];
+    let record = Events::start(&hand, &[&arguments[..], &["--count", "2"]].concat());
+    let consumer = hand.consumer();
+    for event in [nav(), number(1), number(2)] {
+        consumer.push(&event).expect("pushed");
+    }
+    let (status, output, errors) = record.end();
+    assert_eq!((status, &*errors), (Some(0), ""));
+    let counts: serde_json::Value = serde_json::from_str(&output).expect("one object");
+    assert_eq!(
+        (&counts["events"], &counts["unwanted"]),
+        (&2.into(), &1.into())
+    );
+    assert!(counts["size_bytes"].as_u64() > Some(0), "{output}");
 }
 
 #[test]

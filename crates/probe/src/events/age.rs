@@ -10,6 +10,7 @@ use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::limits::HISTOGRAM_NS_MAX;
 
 use super::Received;
+use super::shown::value_of;
 use crate::limits::P99_SAMPLES_MIN;
 
 /// Where the stamp of an event is.
@@ -78,6 +79,8 @@ enum StampClock {
 #[derive(Debug)]
 pub struct Stamps {
     place: StampPlace,
+    /// The types that events may have, as in [`Shown::with_types`](super::shown::Shown::with_types).
+    known: Vec<TypeCode>,
     /// The paths in the type of the last event.
     paths: Option<(TypeCode, Vec<MemberPath>)>,
 }
@@ -86,19 +89,36 @@ impl Stamps {
     /// Returns a reader of stamps at this place.
     #[must_use]
     pub const fn at(place: StampPlace) -> Self {
-        Self { place, paths: None }
+        Self {
+            place,
+            known: Vec::new(),
+            paths: None,
+        }
+    }
+
+    /// Reads the values of events by these types where they fit, as [`Shown`](super::shown::Shown) does.
+    #[must_use]
+    pub fn with_types(self, known: Vec<TypeCode>) -> Self {
+        Self { known, ..self }
     }
 
     /// Returns the age of an event, nanoseconds; negative if the stamp is in the future.
     ///
     /// # Errors
-    /// The reason, as a clause, if the event has no such stamp.
+    /// The reason, as a clause, if the event has no such stamp, or a stamp of 0: its supplier has set none.
     pub fn age_ns(&mut self, received: &Received) -> Result<i64, String> {
         let stamp_ns = match &self.place {
             StampPlace::Header => {
                 let header = received.event.header.as_ref();
                 let header =
                     header.ok_or("it has no header; `--stamp` names a member of its value")?;
+                if header.creation_time == 0 {
+                    return Err(
+                        "the creation_time of its header is 0; `--stamp` names a member of its \
+                                value"
+                            .to_owned(),
+                    );
+                }
                 time_t_ns(header.creation_time)
             }
             StampPlace::Member(path, unit) => {
@@ -116,6 +136,9 @@ impl Stamps {
                 seconds_ns + rest.ok_or_else(no_integer)? * unit.ns()
             }
         };
+        if stamp_ns == 0 {
+            return Err("its stamp is 0; `--stamp` names another member".to_owned());
+        }
         let now_ns = match clock_of(stamp_ns) {
             StampClock::Monotonic => i128::from(received.at.monotonic_ns),
             StampClock::Utc => since_1970_ns(received.at.utc),
@@ -130,22 +153,16 @@ impl Stamps {
         received: &Received,
         paths: [&str; N],
     ) -> Result<[Value; N], String> {
-        let data = &received.event.data;
-        let is_known = self
-            .paths
-            .as_ref()
-            .is_some_and(|(code, _)| code == data.type_code());
-        if !is_known {
+        let (code, whole) = value_of(&received.event, &self.known);
+        let mut whole = whole?;
+        if self.paths.as_ref().is_none_or(|(known, _)| *known != code) {
             let resolved = paths.iter().map(|path| {
-                let resolved = MemberPath::resolve(data.type_code(), path);
+                let resolved = MemberPath::resolve(&code, path);
                 resolved.map_err(|error| error.to_string())
             });
-            self.paths = Some((
-                data.type_code().clone(),
-                resolved.collect::<Result<_, _>>()?,
-            ));
+            let resolved = resolved.collect::<Result<_, _>>()?;
+            self.paths = Some((code, resolved));
         }
-        let mut whole = data.to_dynamic().map_err(|error| error.to_string())?;
         let resolved = self.paths.iter().flat_map(|(_, paths)| paths);
         let values: Vec<Value> = resolved
             .filter_map(|path| path.slot(&mut whole).cloned())
@@ -165,13 +182,6 @@ fn time_t_ns(time: u64) -> i128 {
     } else {
         ns
     }
-}
-
-/// Returns a moment as the standard's `TimeBase::TimeT`: units of 100 ns since 15 October 1582.
-#[must_use]
-pub fn time_t(utc: SystemTime) -> u64 {
-    let since_1582_ns = since_1970_ns(utc) + EPOCH_1582_NS;
-    u64::try_from(since_1582_ns / Unit::TimeT.ns()).unwrap_or(0)
 }
 
 fn single_ns(value: &Value, unit: Option<Unit>) -> Option<i128> {
@@ -264,8 +274,13 @@ impl AgeWindow {
         // The histogram has no negative ages, and none beyond its range.
         let is_sound = self.future == 0
             && (self.max_ns).is_none_or(|max_ns| max_ns.unsigned_abs() <= HISTOGRAM_NS_MAX);
-        let quantile =
-            |share, least| (is_sound && events >= least).then(|| self.ages.quantile_ns(share));
+        let of = |end_ns: Option<i64>| end_ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(0));
+        let (min_ns, max_ns) = (of(self.min_ns), of(self.max_ns));
+        // The histogram returns the upper bound of a bucket.
+        let quantile = |share, least| {
+            let is_known = is_sound && events >= least;
+            is_known.then(|| self.ages.quantile_ns(share).clamp(min_ns, max_ns))
+        };
         Ages {
             events,
             min_ns: self.min_ns,
@@ -281,7 +296,9 @@ impl AgeWindow {
 mod tests {
     use super::*;
     use crate::events::{Event, Moment};
-    use deckwatch_cdr::Any;
+    use deckwatch_cdr::value::write_value;
+    use deckwatch_cdr::{Any, Writer};
+    use deckwatch_event::rtec_event_comm::EventHeader;
     use deckwatch_idl::Model;
     use std::time::Duration;
 
@@ -340,6 +357,50 @@ mod tests {
     }
 
     #[test]
+    fn a_stamp_of_0_is_none_wherever_it_stands() {
+        let number = received(Any::from_value(&0_u64).expect("an event"));
+        let two = StampPlace::Members("header.sec".to_owned(), "header.nsec".to_owned(), None);
+        for (place, event) in [
+            (two, event(0, 0, 0.0)),
+            (member("header.at", None), event(0, 0, 0.0)),
+            (member("", Some(Unit::TimeT)), number),
+        ] {
+            let told = age(place, &event).expect_err("no stamp");
+            assert_eq!(told, "its stamp is 0; `--stamp` names another member");
+        }
+        let mut stamped = event(4, 0, 0.0);
+        stamped.event.header = Some(EventHeader::default());
+        let told = age(StampPlace::Header, &stamped).expect_err("no stamp");
+        assert!(
+            told.contains("creation_time of its header is 0") && told.contains("`--stamp`"),
+            "{told}"
+        );
+        let creation_time = (UTC_NS + 12_219_292_800_000_000_000) / 100;
+        stamped.event.header = Some(EventHeader {
+            creation_time: creation_time - 3,
+            ..EventHeader::default()
+        });
+        assert_eq!(age(StampPlace::Header, &stamped), Ok(300));
+    }
+
+    #[test]
+    fn a_stamp_in_a_payload_is_read_by_a_known_type() {
+        let idl = "struct Nav { unsigned long n; unsigned long long at; };";
+        let model = Model::parse("nav.idl", idl).expect("an IDL");
+        let code = model.type_code("Nav").expect("the type");
+        let value = Value::Struct(vec![Value::ULong(7), Value::ULongLong(UTC_NS - 9)]);
+        let mut carried = received(Any::empty());
+        let mut payload = Vec::new();
+        let mut w = Writer::new(&mut payload);
+        write_value(&code, &value, &mut w).expect("octets");
+        carried.event.payload = payload;
+        let mut stamps = Stamps::at(member("at", None)).with_types(vec![code]);
+        assert_eq!(stamps.age_ns(&carried), Ok(9));
+        let unknown = age(member("at", None), &carried).expect_err("octets");
+        assert!(unknown.contains("has no member at"), "{unknown}");
+    }
+
+    #[test]
     fn a_stamp_in_one_member_has_a_unit() {
         let number = |number: u64| received(Any::from_value(&number).expect("an event"));
         assert_eq!(age(member("", None), &number(UTC_NS - 3)), Ok(3));
@@ -389,6 +450,19 @@ mod tests {
         let ages = window.ages();
         assert_eq!((ages.p50_ns, ages.p99_ns), (None, None));
         assert_eq!(ages.max_ns, Some(24 * hour_ns));
+    }
+
+    #[test]
+    fn percentiles_lie_between_the_least_and_the_greatest_age() {
+        let mut window = AgeWindow::default();
+        // A bucket of this size is 64 ns wide.
+        window.add(100_001);
+        let ages = window.ages();
+        assert_eq!((ages.p50_ns, ages.max_ns), (Some(100_001), Some(100_001)));
+        for _ in 0..2_000 {
+            window.add(100_001);
+        }
+        assert_eq!(window.ages().p99_ns, Some(100_001));
     }
 
     #[test]

@@ -18,17 +18,21 @@ pub trait Channel: Send {
     /// Returns the name of the kind, for the user.
     fn kind(&self) -> &'static str;
 
+    /// Whether its events have a header and a payload beside their value.
+    fn has_headers(&self) -> bool;
+
     /// Connects a consumer. The events that it receives go to `inbox`. The servant is active in `orb`, which listens.
     ///
     /// # Errors
     /// [`EventsError`] if the channel does not answer or refuses.
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError>;
 
-    /// Connects a supplier.
+    /// Connects a supplier of events with these headers: pairs of type and source. An event with another header is
+    /// sent, too, once the supplier is connected anew. A COS channel has no headers.
     ///
     /// # Errors
     /// [`EventsError`] if the channel does not answer or refuses.
-    fn supply(&self) -> Result<Box<dyn Sink>, EventsError>;
+    fn supply(&self, headers: &[(i32, i32)]) -> Result<Box<dyn Sink>, EventsError>;
 }
 
 /// A connected consumer. Dropping it disconnects it, so that no proxy stays in the channel.

@@ -32,6 +32,10 @@ impl Channel for CosChannel {
         "COS event channel"
     }
 
+    fn has_headers(&self) -> bool {
+        false
+    }
+
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
         if inbox.wanted().needs_header() {
             return Err(EventsError::NoHeader);
@@ -48,7 +52,7 @@ impl Channel for CosChannel {
         Ok(Box::new(proxy))
     }
 
-    fn supply(&self) -> Result<Box<dyn Sink>, EventsError> {
+    fn supply(&self, _headers: &[(i32, i32)]) -> Result<Box<dyn Sink>, EventsError> {
         let proxy = proxy(
             SUPPLIER,
             self.0.for_suppliers(),

@@ -10,7 +10,7 @@ pub enum EventsError {
     #[error("the object is no event channel; its reference says {0}")]
     NotAChannel(String),
     /// The channel does not answer.
-    #[error("the event channel does not answer: {0}")]
+    #[error("the event channel does not answer")]
     Unreachable(#[source] SystemException),
     /// The channel refused to connect us.
     #[error("the event channel refused {what}: {reason}")]

@@ -116,7 +116,10 @@ impl RateWindow {
     }
 
     fn inter_arrival(&self, intervals: u64) -> InterArrival {
+        let of = |end_ns: i64| u64::try_from(end_ns).unwrap_or(0);
+        // The histogram returns the upper bound of a bucket.
         let p50_ns = self.intervals.quantile_ns(0.5);
+        let p50_ns = p50_ns.clamp(of(self.min_ns), of(self.max_ns));
         let stated_ns = self.period.map(|period| period.as_nanos() as f64);
         let gap_ns = stated_ns.unwrap_or(p50_ns as f64) * GAP_PERIODS;
         let long = self
@@ -150,8 +153,8 @@ mod tests {
         assert_eq!(rate.rate_hz, Some(20.0));
         let inter = rate.inter_arrival.expect("intervals");
         assert_eq!(
-            (inter.min_ns, inter.max_ns, inter.gaps),
-            (50 * MS, 50 * MS, 0)
+            (inter.min_ns, inter.p50_ns, inter.max_ns, inter.gaps),
+            (50 * MS, 50_000_000, 50 * MS, 0)
         );
         assert!(inter.jitter_ns < 1e-6, "{inter:?}");
     }

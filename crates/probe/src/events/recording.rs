@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Event;
 
-pub use read::{Recording, Survey, Tail, survey};
+pub use read::{Recording, Survey, Tail, Wanted, survey};
 pub use write::Recorder;
 
 /// The first octets of a recording.

@@ -57,7 +57,7 @@ impl Replay {
         wanted: Selection,
         pace: Pace,
     ) -> Result<(Self, Survey), RecordingError> {
-        let survey = survey(path)?;
+        let survey = survey(path, &wanted)?;
         let replay = Self {
             recording: Recording::open(path)?,
             wanted,

@@ -22,8 +22,12 @@ pub struct Shown<'n> {
 pub struct Decoded {
     /// The type's repository id, or its IDL if it has none.
     pub type_name: String,
+    /// The type's name in the model, or its whole IDL.
+    pub idl: String,
     /// The value, or why it is not printed.
     pub value: Result<Printed, String>,
+    /// Whether the value is that of the payload, not of the `any`.
+    pub is_of_payload: bool,
 }
 
 impl<'n> Shown<'n> {
@@ -46,36 +50,20 @@ impl<'n> Shown<'n> {
     /// Decodes an event.
     #[must_use]
     pub fn decode(&self, event: &Event) -> Decoded {
-        let (code, value) = match self.by_known(event) {
-            Some((code, value)) => (code.clone(), Ok(value)),
-            None => by_own(event),
+        let size = event.size();
+        let (code, value) = if size > EVENT_SHOWN_SIZE_MAX {
+            let why = format!("{size} octets, too many to print");
+            (event.data.type_code().clone(), Err(why))
+        } else {
+            value_of(event, &self.known)
         };
+        let own = event.data.type_code();
         Decoded {
             type_name: self.type_name(&code),
+            idl: self.notation.type_text(&code),
             value: value.and_then(|value| self.notation.print(&code, &value)),
+            is_of_payload: code != *own && !code.equivalent(own) && !is_octets(own),
         }
-    }
-
-    /// Returns the first known type by which the event can be read whole, and its value.
-    fn by_known(&self, event: &Event) -> Option<(&TypeCode, Value)> {
-        if event.size() > EVENT_SHOWN_SIZE_MAX {
-            return None;
-        }
-        let own = event.data.type_code();
-        let octets: Option<Vec<u8>> = if is_octets(own) {
-            event.data.extract().ok()
-        } else {
-            None
-        };
-        self.known.iter().find_map(|known| {
-            let value = if own.equivalent(known) {
-                read_value(known, &mut event.data.reader()).ok()
-            } else {
-                let octets = octets.as_deref().unwrap_or(&event.payload);
-                encapsulated(known, octets).or_else(|| plain(known, octets))
-            };
-            Some((known, value?))
-        })
     }
 
     fn type_name(&self, code: &TypeCode) -> String {
@@ -98,21 +86,42 @@ pub fn plain_name(type_name: &str) -> String {
     }
 }
 
+/// Returns the value of an event and its type: the first of the known types by which it can be read whole, else its own.
+pub(super) fn value_of(event: &Event, known: &[TypeCode]) -> (TypeCode, Result<Value, String>) {
+    match by_known(event, known) {
+        Some((code, value)) => (code.clone(), Ok(value)),
+        None => by_own(event),
+    }
+}
+
+/// Returns the first known type by which an event can be read whole, and its value.
+fn by_known<'k>(event: &Event, known: &'k [TypeCode]) -> Option<(&'k TypeCode, Value)> {
+    let own = event.data.type_code();
+    let octets: Option<Vec<u8>> = if !known.is_empty() && is_octets(own) {
+        event.data.extract().ok()
+    } else {
+        None
+    };
+    known.iter().find_map(|known| {
+        let value = if own.equivalent(known) {
+            read_value(known, &mut event.data.reader()).ok()
+        } else {
+            let octets = octets.as_deref().unwrap_or(&event.payload);
+            encapsulated(known, octets).or_else(|| plain(known, octets))
+        };
+        Some((known, value?))
+    })
+}
+
 /// Returns the value of an event with its own type: of an event that has a payload alone, the payload.
 fn by_own(event: &Event) -> (TypeCode, Result<Value, String>) {
-    let size = event.size();
-    let code = event.data.type_code().clone();
-    if size > EVENT_SHOWN_SIZE_MAX {
-        return (code, Err(format!("{size} octets, too many to print")));
-    }
     if event.data.is_empty() && !event.payload.is_empty() {
         let octets = Value::Octets(event.payload.clone());
         return (TypeCode::sequence(&TypeCode::octet(), 0), Ok(octets));
     }
-    (
-        code,
-        event.data.to_dynamic().map_err(|error| error.to_string()),
-    )
+    let value = event.data.to_dynamic();
+    let code = event.data.type_code().clone();
+    (code, value.map_err(|error| error.to_string()))
 }
 
 /// Reads a value that takes all octets in the byte order of this host: some suppliers write so, without a byte order in

@@ -24,7 +24,7 @@ pub struct Subscription {
     orb: Orb,
     /// The channel, called through `orb`.
     channel: ObjectRef,
-    /// Events that the channel had dropped before this consumer was connected; `None` if it does not report them.
+    /// Events that the channel had dropped when this consumer was connected; `None` if it does not report them.
     dropped_before: Option<u64>,
     /// Those that it dropped until this consumer was disconnected.
     dropped_by_channel: Option<u64>,
@@ -101,8 +101,9 @@ impl Subscription {
         let own = own.ok_or_else(|| EventsError::NotAChannel("nil".to_owned()))?;
         let opened = open(&own)?;
         subscription.channel = own;
-        subscription.dropped_before = subscription.reported_drops();
         subscription.source = Some(opened.subscribe(&subscription.orb, inbox)?);
+        // Asked for after that: a channel that refuses the consumer may refuse its report too, and would log both.
+        subscription.dropped_before = subscription.reported_drops();
         Ok(subscription)
     }
 

@@ -20,7 +20,7 @@ use crate::events::channel::open;
 use crate::events::selection::Selection;
 use crate::events::status::report;
 use crate::events::subscription::{Next, Subscription};
-use crate::events::{Event, Sink};
+use crate::events::{Event, EventsError, HEADER_DEFAULT, Sink};
 use crate::limits::FAREWELL_TIMEOUT;
 
 /// How a consumer gets its events.
@@ -215,8 +215,8 @@ fn supply(scene: &Scene, server: &Server) {
     while !scene.is_over() {
         let supplier = server.call("connect a supplier", || {
             let client = Client::new(server)?;
-            let channel = open(&client.object).map_err(|error| error.to_string())?;
-            let sink = channel.supply().map_err(|error| error.to_string())?;
+            let channel = open(&client.object).map_err(|error| words(&error))?;
+            let sink = channel.supply(&[HEADER]).map_err(|error| words(&error))?;
             Ok::<_, String>((sink, client))
         });
         // The supplier disconnects before its ORB ends.
@@ -239,6 +239,17 @@ fn supply(scene: &Scene, server: &Server) {
     }
 }
 
+/// Returns an error with its cause.
+fn words(error: &EventsError) -> String {
+    match error {
+        EventsError::Unreachable(exception) => format!("{error}: {exception}"),
+        _ => error.to_string(),
+    }
+}
+
+/// Type and source of the events, which have no header of their own.
+const HEADER: (i32, i32) = (HEADER_DEFAULT.r#type, HEADER_DEFAULT.source);
+
 fn push(scene: &Scene, server: &Server, sink: &mut dyn Sink, number: u64) -> Option<()> {
     let now_ns = monotonic_ns();
     let content = vec![number, now_ns.unsigned_abs()];
@@ -259,7 +270,7 @@ fn consume(scene: &Scene, server: &Server, accounts: &Accounts) {
         let connected = server.call("connect a consumer", || {
             let client = Client::new(server)?;
             let connected = Subscription::connect(&client.object, None, Selection::default(), None);
-            let subscription = connected.map_err(|error| error.to_string())?;
+            let subscription = connected.map_err(|error| words(&error))?;
             Ok::<_, String>((subscription, client))
         });
         let Some((mut subscription, client)) = connected else {

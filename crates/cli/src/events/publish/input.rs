@@ -5,13 +5,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_idl::notation::Notation;
 use deckwatch_probe::events::Event;
+use serde_json::Map;
 
 use crate::events::sending::Input;
+use crate::events::types::read_type;
 use crate::events::watching::STEP;
 
 /// The events, in order.
@@ -119,15 +122,12 @@ impl Form<'_> {
 
     /// Reads one event. The error has the place of the fault.
     fn event(&self, text: &str, place: &str) -> anyhow::Result<Event> {
+        if let Some(line) = EchoLine::of(text) {
+            return self.echoed(&line).with_context(|| place.to_owned());
+        }
         let any_code = TypeCode::any();
         let code = self.code.as_ref().unwrap_or(&any_code);
-        let value = self.notation.read(code, text).map_err(|error| {
-            let expected = self.notation.type_text(code);
-            anyhow!(
-                "{place} ({expected}): {error}\n{}",
-                error.excerpt(text).trim_end()
-            )
-        })?;
+        let value = self.read(code, text, place)?;
         let data = match (value, &self.code) {
             (Value::Any(data), None) => data,
             (value, _) => Any::from_dynamic(code, &value).with_context(|| place.to_owned())?,
@@ -136,6 +136,98 @@ impl Form<'_> {
             header: self.header,
             ..Event::of(data)
         })
+    }
+
+    fn read(&self, code: &TypeCode, text: &str, place: &str) -> anyhow::Result<Value> {
+        self.notation.read(code, text).map_err(|error| {
+            let expected = self.notation.type_text(code);
+            anyhow!(
+                "{place} ({expected}): {error}\n{}",
+                error.excerpt(text).trim_end()
+            )
+        })
+    }
+
+    /// Returns the event that a line of `echo --json` describes, with its own header and payload.
+    fn echoed(&self, line: &EchoLine) -> anyhow::Result<Event> {
+        let model = self.notation.model();
+        let data = match (&self.code, line.text("type"), line.text("idl")) {
+            _ if line.text("value_of") == Some("payload") => Any::empty(),
+            (Some(code), ..) => line.data(self, code)?,
+            (None, Some(id), _) if model.lookup_id(id).is_some() => {
+                line.data(self, &read_type(model, id)?)?
+            }
+            (None, _, Some(text)) | (None, Some(text), None) => {
+                line.data(self, &read_type(model, text)?)?
+            }
+            (None, None, None) => bail!("a line of `echo --json` has a `type`"),
+        };
+        let payload = match line.0.get("payload") {
+            Some(payload) => {
+                let octets = TypeCode::sequence(&TypeCode::octet(), 0);
+                match self.read(&octets, &payload.to_string(), "payload")? {
+                    Value::Octets(octets) => octets,
+                    _ => Vec::new(),
+                }
+            }
+            None => Vec::new(),
+        };
+        Ok(Event {
+            header: line.header()?.or(self.header),
+            payload,
+            data,
+        })
+    }
+}
+
+/// A line of `echo --json`.
+struct EchoLine(Map<String, serde_json::Value>);
+
+impl EchoLine {
+    /// Returns `None` for another text.
+    fn of(text: &str) -> Option<Self> {
+        let line: Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+        let marks = ["number", "received", "received_monotonic_ns"];
+        marks
+            .iter()
+            .all(|mark| line.contains_key(*mark))
+            .then_some(Self(line))
+    }
+
+    fn text(&self, member: &str) -> Option<&str> {
+        self.0.get(member)?.as_str()
+    }
+
+    /// Reads the value as one of this type.
+    fn data(&self, form: &Form<'_>, code: &TypeCode) -> anyhow::Result<Any> {
+        if code.kind() == Kind::Null {
+            return Ok(Any::empty());
+        }
+        let Some(value) = self.0.get("value") else {
+            let why = self.text("unprinted").unwrap_or("it has no `value`");
+            bail!("`echo` has not printed the event: {why}");
+        };
+        let value = form.read(code, &value.to_string(), "value")?;
+        Any::from_dynamic(code, &value).context("value")
+    }
+
+    fn header(&self) -> anyhow::Result<Option<EventHeader>> {
+        let Some(header) = self.0.get("header") else {
+            return Ok(None);
+        };
+        let number = |member: &str| {
+            let number = header.get(member).and_then(serde_json::Value::as_i64);
+            let number = number.and_then(|number| i32::try_from(number).ok());
+            number.with_context(|| format!("`{member}` of the header is no number of 32 bits"))
+        };
+        let stamp = header.get("creation_time");
+        Ok(Some(EventHeader {
+            r#type: number("type")?,
+            source: number("source")?,
+            ttl: number("ttl")?,
+            creation_time: stamp.and_then(serde_json::Value::as_u64).unwrap_or(0),
+            ..EventHeader::default()
+        }))
     }
 }
 

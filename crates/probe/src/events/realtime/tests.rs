@@ -25,6 +25,8 @@ struct Shared {
     orb: Orb,
     proxies: AtomicUsize,
     consumers: Mutex<Vec<(PushConsumerRef, ConsumerQOS)>>,
+    /// Type and source of the publications at each connect of a supplier.
+    published: Mutex<Vec<Vec<(i32, i32)>>>,
 }
 
 /// Each servant of the channel.
@@ -128,7 +130,10 @@ impl ProxyPushConsumer for Part {
         _: Option<&PushSupplierRef>,
         qos: &SupplierQOS,
     ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
-        assert_eq!(qos.publications.len(), 1);
+        let headers = qos.publications.iter().map(|one| one.event.header);
+        let headers = headers.map(|header| (header.r#type, header.source));
+        let mut published = self.0.published.lock().expect("sound");
+        published.push(headers.collect());
         Ok(())
     }
 }
@@ -155,6 +160,7 @@ fn events_of_a_real_time_channel_are_chosen_by_header_and_no_proxy_stays() {
         orb: orb.clone(),
         proxies: AtomicUsize::new(0),
         consumers: Mutex::default(),
+        published: Mutex::default(),
     });
     let whole = Part(Arc::clone(&shared)).activate(EventChannelSkeleton::new);
     let wanted = Selection {
@@ -173,7 +179,7 @@ fn events_of_a_real_time_channel_are_chosen_by_header_and_no_proxy_stays() {
     }
     let mut sink = open(&whole)
         .expect("a channel")
-        .supply()
+        .supply(&[(17, 4), (17, 3)])
         .expect("connected");
     for event in [event(17, 4), event(17, 3), event(19, 3), event(18, 3)] {
         sink.push(&event).expect("sent");
@@ -196,6 +202,22 @@ fn events_of_a_real_time_channel_are_chosen_by_header_and_no_proxy_stays() {
         "the time of sending: {first:?}"
     );
     assert_eq!(shared.proxies.load(SeqCst), 2);
+    // What is published is what is sent: each header that was not foreseen is published, too.
+    let first = vec![(17, 3), (17, 4)];
+    let second = vec![(17, 3), (17, 4), (19, 3)];
+    let third = vec![(17, 3), (17, 4), (18, 3), (19, 3)];
+    assert_eq!(
+        *shared.published.lock().expect("sound"),
+        [first, second, third]
+    );
+    sink.push(&Event::of(Any::empty())).expect("sent");
+    sink.flush().expect("taken");
+    let published = shared.published.lock().expect("sound").clone();
+    let last = published.last().expect("a connect");
+    assert!(
+        last.contains(&(16, 1)),
+        "an event without a header: {last:?}"
+    );
     drop((sink, subscription));
     assert_eq!(shared.proxies.load(SeqCst), 0);
     orb.shutdown(true).expect("it ends");

@@ -1,11 +1,13 @@
 //! Reads a recording, to its end or to where it is torn.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
 use deckwatch_cdr::{Any, ByteOrder, CharSet, Codec, DecodeError, Parse as _, Reader};
+use deckwatch_event::limits::PUBLICATIONS_MAX;
 use deckwatch_event::rtec_event_comm::EventHeader;
 use deckwatch_os::regular;
 
@@ -14,6 +16,7 @@ use super::{
     Recorded, RecordingError, VERSION, checksum,
 };
 use crate::events::Event;
+use crate::events::selection::Selection;
 use crate::limits::RECORD_SIZE_MAX;
 
 /// A recording that is read from its beginning.
@@ -56,24 +59,59 @@ pub struct Survey {
     pub events: u64,
     /// Time from the start of the recording to the first and to the last event; `None` without any.
     pub span: Option<(Duration, Duration)>,
+    /// The events among them that are wanted.
+    pub wanted: Wanted,
     /// How it ends.
     pub tail: Tail,
+}
+
+/// The events of a recording that are wanted, by what a channel takes of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Type and source of their headers; no more than one more than a supplier can publish.
+    pub headers: BTreeSet<(i32, i32)>,
+    /// Events with a header.
+    pub with_header: u64,
+    /// Events without one.
+    pub without_header: u64,
+    /// Events with octets beside their value.
+    pub with_payload: u64,
+}
+
+impl Wanted {
+    fn add(&mut self, event: &Event) {
+        self.with_payload += u64::from(!event.payload.is_empty());
+        match event.header {
+            None => self.without_header += 1,
+            Some(header) => {
+                self.with_header += 1;
+                if self.headers.len() <= PUBLICATIONS_MAX {
+                    self.headers.insert((header.r#type, header.source));
+                }
+            }
+        }
+    }
 }
 
 /// Reads a whole recording, and checks every record up to the first that is damaged.
 ///
 /// # Errors
 /// [`RecordingError`]; a damaged event is none.
-pub fn survey(path: &Path) -> Result<Survey, RecordingError> {
+pub fn survey(path: &Path, wanted: &Selection) -> Result<Survey, RecordingError> {
     let mut recording = Recording::open(path)?;
     let mut span: Option<(Duration, Duration)> = None;
+    let mut of_wanted = Wanted::default();
     while let Some(recorded) = recording.read_whole()? {
         let (first, _) = span.unwrap_or((recorded.after, recorded.after));
         span = Some((first, recorded.after));
+        if wanted.wants(&recorded.event) {
+            of_wanted.add(&recorded.event);
+        }
     }
     Ok(Survey {
         events: recording.events,
         span,
+        wanted: of_wanted,
         tail: recording.tail.unwrap_or(Tail::Open),
         head: recording.head,
     })

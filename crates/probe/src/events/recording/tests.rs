@@ -7,6 +7,7 @@ use deckwatch_event::rtec_event_comm::EventHeader;
 use tempfile::TempDir;
 
 use super::*;
+use crate::events::selection::Selection;
 use crate::events::subscription::Losses;
 use crate::events::{Moment, Received};
 
@@ -75,11 +76,24 @@ fn a_recording_is_read_back_with_its_times_and_its_end() {
     assert_eq!((end.events, end.dropped, end.unwanted), (3, 7, 8));
     assert_eq!(end.dropped_by_channel, Some(9));
     assert_eq!(numbers(&path), [(5, 0), (105, 1), (405, 2)]);
-    let found = survey(&path).expect("a recording");
+    let found = survey(&path, &Selection::default()).expect("a recording");
     assert_eq!((&found.head, found.events), (&head(), 3));
     let ns = Duration::from_nanos;
     assert_eq!(found.span, Some((ns(5), ns(405))));
     assert_eq!(found.tail, Tail::Ended(end));
+    let wanted = Wanted {
+        headers: [(0, 9)].into(),
+        with_header: 1,
+        without_header: 2,
+        with_payload: 2,
+    };
+    assert_eq!(found.wanted, wanted);
+    let from_nobody = Selection {
+        sources: vec![8],
+        ..Selection::default()
+    };
+    let found = survey(&path, &from_nobody).expect("a recording");
+    assert_eq!((found.events, found.wanted), (3, Wanted::default()));
     let mut recording = Recording::open(&path).expect("a recording");
     while recording.read().expect("whole records").is_some() {}
     recording.rewind().expect("rewound");
@@ -110,12 +124,17 @@ fn a_recording_cut_at_any_octet_gives_its_whole_events() {
         size,
         "every event is in the file before the recorder ends"
     );
-    assert_eq!(survey(&path).expect("a recording").tail, Tail::Open);
+    assert_eq!(
+        survey(&path, &Selection::default())
+            .expect("a recording")
+            .tail,
+        Tail::Open
+    );
     let cut = folder.path().join("cut");
     let mut opens = 0;
     for len in PREAMBLE_SIZE..size {
         std::fs::write(&cut, &whole[..len]).expect("written");
-        let found = survey(&cut).expect("a recording");
+        let found = survey(&cut, &Selection::default()).expect("a recording");
         match found.tail {
             Tail::Open => opens += 1,
             Tail::Torn(octets) => assert!(octets > 0 && octets < size as u64),
@@ -142,7 +161,7 @@ fn a_changed_octet_is_found_and_the_events_before_it_are_whole() {
         let mut changed = whole.clone();
         changed[at] ^= 0x10;
         std::fs::write(&path, &changed).expect("written");
-        let (events, is_told) = match survey(&path) {
+        let (events, is_told) = match survey(&path, &Selection::default()) {
             Ok(found) => {
                 let is_told = matches!(found.tail, Tail::Torn(_) | Tail::Damaged { .. });
                 (found.events, is_told)
@@ -173,7 +192,7 @@ fn the_events_before_a_damaged_one_are_surveyed_and_those_behind_it_are_not() {
     let mut octets = std::fs::read(&path).expect("readable");
     octets[usize::try_from(offset).expect("small") + FRAME_SIZE + 20] ^= 1;
     std::fs::write(&path, &octets).expect("written");
-    let found = survey(&path).expect("a recording");
+    let found = survey(&path, &Selection::default()).expect("a recording");
     let fact = "its checksum is wrong".to_owned();
     assert_eq!(found.tail, Tail::Damaged { offset, fact });
     assert_eq!(found.events, 3);
@@ -196,7 +215,7 @@ fn zeros_behind_the_records_are_a_torn_tail() {
     let mut octets = std::fs::read(&path).expect("readable");
     octets.resize(octets.len() + 10_000, 0);
     std::fs::write(&path, &octets).expect("written");
-    let found = survey(&path).expect("a recording");
+    let found = survey(&path, &Selection::default()).expect("a recording");
     assert_eq!((found.events, found.tail), (3, Tail::Torn(10_000)));
 }
 
@@ -217,7 +236,7 @@ fn what_is_no_recording_is_told() {
     ] as [(&[u8], fn(&RecordingError) -> bool); 3]
     {
         std::fs::write(&path, octets).expect("written");
-        let error = survey(&path).expect_err("no recording");
+        let error = survey(&path, &Selection::default()).expect_err("no recording");
         assert!(is_fitting(&error), "{error}");
     }
 }

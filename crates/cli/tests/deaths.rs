@@ -215,7 +215,7 @@ fn a_full_disk_costs_the_files_and_not_the_verdict() {
     let text = mission("full", std::iter::once(flow("udp", "SONAR", rest)));
     std::fs::write(&file, text).expect("writable");
     // A disk of three pages in a mount namespace of this run.
-    let script = "mount -t tmpfs -o size=12k tmpfs \"$1\" && exec \"$2\" run \"$1.toml\" --no-emulation --output \"$1/result\"";
+    let script = "mount -t tmpfs -o size=12k tmpfs \"$1\" && \"$2\" run \"$1.toml\" --no-emulation --output \"$1/result\"; s=$?; ls \"$1/result\" | sed 's/^/left: /' >&2; exit $s";
     let disk = folder.path().join("mission");
     std::fs::create_dir(&disk).expect("writable");
     let output = Command::new("unshare")
@@ -232,4 +232,7 @@ fn a_full_disk_costs_the_files_and_not_the_verdict() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(printed.contains("of 20 messages were late"), "{printed}");
     assert!(said.contains("No space left on device"), "{said}");
+    for whole in ["result.json", "samples.parquet", "report.html"] {
+        assert!(!said.contains(&format!("left: {whole}\n")), "{said}");
+    }
 }

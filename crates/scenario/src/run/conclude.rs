@@ -17,7 +17,7 @@ use deckwatch_meter::result::{FlowResult, Warning};
 
 use super::child::{Child, Role};
 use super::clocks::ClockError;
-use super::document::write;
+use super::document::{leave_nothing_whole, write};
 use super::loads::{is_loaded, missed};
 use super::observe::Phase;
 use super::plans::Planner;
@@ -80,6 +80,9 @@ impl Run<'_> {
         let document = self.document(&judged, measured, &disturbance, started_at);
         let written = write(folder, &document, &judged, started_at, measured.start_ns)
             .and_then(|()| self.write_beside(folder));
+        if written.is_err() {
+            leave_nothing_whole(folder);
+        }
         Ok(Outcome {
             document,
             folder: folder.to_owned(),

@@ -208,6 +208,15 @@ pub(super) fn write(
         .map_err(|error| failed(&error))
 }
 
+/// Renames the result of a folder that could not be written whole, so that nobody takes it for a whole one. What was
+/// measured stays readable under the other name.
+pub(super) fn leave_nothing_whole(folder: &Path) {
+    for name in [RESULT_FILE, SAMPLES_FILE] {
+        // It may not be there.
+        let _ = std::fs::rename(folder.join(name), folder.join(format!("{name}.partial")));
+    }
+}
+
 const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
     The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";
 

@@ -173,7 +173,7 @@ impl<'de> Deserialize<'de> for CarrierRef {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownCarrier {
     /// There is no carrier of this name.
-    #[error("`{0}` is not a carrier. Name one of {names}.", names = names())]
+    #[error("`{0}` is not a carrier. Name one of {names}{unbuilt}.", names = names(), unbuilt = unbuilt())]
     Unknown(String),
     /// The carrier's program is missing.
     #[error("The carrier `{name}` cannot be used: {reason}")]
@@ -191,6 +191,18 @@ pub fn names() -> String {
     let all = CarrierRef::all().chain(found().carriers());
     let names: Vec<&str> = all.map(|carrier| carrier.0.name()).collect();
     names.join(", ")
+}
+
+/// The adapters that are not built, as the end of a sentence.
+fn unbuilt() -> String {
+    let adapters = found().adapters.adapters.iter();
+    let unbuilt = adapters.filter(|adapter| adapter.program.is_err());
+    let names: Vec<&str> = unbuilt.map(|adapter| &*adapter.manifest.name).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join(", ");
+    format!("; or build an adapter first, as `deckwatch carriers` says: {names}")
 }
 
 /// The names of all built-in carriers, separated by commas.

@@ -108,6 +108,7 @@ fn a_carrier_that_is_named_must_start() {
         ("udp,failing", "the bus is gone"),
         ("unbuilt", "./dev adapters unbuilt"),
         ("absent", "`absent` is not a carrier"),
+        ("absent", "build an adapter first"),
     ] {
         let output = folder.run(carriers);
         let said = text(&output.stderr);
@@ -127,7 +128,7 @@ fn the_book_prints_the_whole_template_of_a_carrier_in_c() {
     );
 }
 
-/// The adapter of the C template moves messages over TCP; another one does not start, and a third is not built.
+/// The adapter of the C template moves messages over UDP; another one does not start, and a third is not built.
 #[test]
 fn overhead_compares_adapters_between_parts_and_leaves_out_those_that_fail() {
     let folder = Folder::new("overhead");

@@ -4,6 +4,7 @@ mod show;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use deckwatch_scenario::reach::{self, FarClock, Reach};
 use show::Shown;
 
 use crate::exit;
+use crate::far_ends::far_host;
 use crate::mission_args::duration;
 use crate::output::{self, outln};
 use crate::version::BUILD;
@@ -26,7 +28,8 @@ use crate::version::BUILD;
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct Args {
-    /// ADDRESS or ADDRESS:PORT of a machine on which `deckwatch clock --serve` runs; with --reach, of the machine reached
+    /// ADDRESS or ADDRESS:PORT of a machine on which `deckwatch clock --serve` runs; with --reach, of
+    /// the machine reached; with --hosts, the name of a host of the file
     #[arg(value_name = "HOST", required_unless_present = "serve")]
     hosts: Vec<String>,
     /// Answer at this address, until Ctrl-C
@@ -41,6 +44,9 @@ pub(crate) struct Args {
     /// Where this program is on the far machine
     #[arg(long, value_name = "PATH", default_value = reach::PROGRAM, requires = "reach")]
     program: String,
+    /// Start the far end on a host of this mission file, which has `reach`
+    #[arg(id = "file", long = "hosts", value_name = "FILE", conflicts_with_all = ["serve", "reach", "program"])]
+    mission: Option<PathBuf>,
     /// Start the far end on the machine that these words reach, as `reach` of a mission; this option is the last
     #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
     reach: Vec<String>,
@@ -63,6 +69,7 @@ Examples:
   deckwatch clock 10.0.0.1
   deckwatch clock 10.0.0.1 10.0.0.2:6000 --for 10s --json
   deckwatch clock 10.0.0.1 --reach ssh rts.ship
+  deckwatch clock RTS --hosts ship.toml
   deckwatch clock 10.0.0.1 --program /opt/deckwatch/bin/deckwatch --reach kubectl exec -i sonar-0 --";
 
 /// The port of both ends if none is given: in the range that nobody registers.
@@ -74,7 +81,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return serve(address, &args);
     }
     let mut far = None;
-    let hosts: Vec<(String, SocketAddr)> = if args.reach.is_empty() {
+    let hosts: Vec<(String, SocketAddr)> = if let Some(file) = &args.mission {
+        let (name, reach) = far_host(file, &args.hosts, "HOST")?;
+        let started = FarClock::start(&reach, reach.address, &BUILD.in_words())?;
+        vec![(name, far.insert(started).endpoint)]
+    } else if args.reach.is_empty() {
         let host = |text: &String| Ok((text.clone(), socket_address(text)?));
         args.hosts.iter().map(host).collect::<anyhow::Result<_>>()?
     } else {

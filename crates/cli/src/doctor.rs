@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use anyhow::{anyhow, ensure};
 use deckwatch_probe::doctor::{Diagnosis, Finding, Judgement};
 use deckwatch_scenario::reach::{self, Reach};
 
+use crate::far_ends::far_host;
 use crate::output::{self, outln, plain};
 
 /// Say whether this machine is fit for real time, and what to change.
@@ -24,7 +26,11 @@ pub(crate) struct Args {
     /// Where this program is on the far machine.
     #[arg(long, value_name = "PATH", default_value = reach::PROGRAM, requires = "on")]
     program: String,
-    /// Examine the far machine that these words reach, as `reach` of a mission; this option is the last.
+    /// Examine a host of this mission file, which has `reach`. Name it with --on.
+    #[arg(long, value_name = "FILE", requires = "on", conflicts_with = "program")]
+    hosts: Option<PathBuf>,
+    /// Examine the far machine that these words reach, as `reach` of a mission, or the host of this name of --hosts; this
+    /// option is the last.
     #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
     on: Vec<String>,
 }
@@ -33,19 +39,26 @@ const NOTES: &str = "\
 `change` marks a fault that makes verdicts on this machine untrustworthy. `note` marks a fault that costs latency, or
 detail of the blame.
 
-Exit status: 0 nothing must be changed, 1 something must be changed.
+Exit status: 0 nothing must be changed, 1 something must be changed, 2 usage, or a far machine that cannot be examined.
 
 Examples:
   deckwatch doctor
   sudo deckwatch doctor --json
   deckwatch doctor --on ssh rts.ship
+  deckwatch doctor --hosts ship.toml --on RTS
   deckwatch doctor --program /opt/deckwatch/bin/deckwatch --on kubectl exec -i sonar-0 --";
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let diagnosis = if args.on.is_empty() {
         Diagnosis::of_this_machine()
     } else {
-        of_far_machine(args.on, args.program)?
+        match &args.hosts {
+            Some(file) => {
+                let (host, far) = far_host(file, &args.on, "--on")?;
+                of_far_machine(&host, &far)?
+            }
+            None => of_words(args.on, args.program)?,
+        }
     };
     if args.json {
         outln!("{}", serde_json::to_string(&diagnosis)?)?;
@@ -59,8 +72,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Asks this program on another machine.
-fn of_far_machine(words: Vec<String>, program: String) -> anyhow::Result<Diagnosis> {
+/// Asks this program on the machine that these words reach.
+fn of_words(words: Vec<String>, program: String) -> anyhow::Result<Diagnosis> {
     ensure!(
         reach::is_plain_word(&program),
         "`{program}` cannot be the path of the program: a remote shell may read it. Use letters, digits and `/._-+`."
@@ -71,7 +84,12 @@ fn of_far_machine(words: Vec<String>, program: String) -> anyhow::Result<Diagnos
         address: Ipv4Addr::UNSPECIFIED.into(),
         program: Some(program),
     };
-    let answer = reach::ask(&host, &far, &[far.program(), "doctor", "--json"], PATIENCE)?;
+    of_far_machine(&host, &far)
+}
+
+/// Asks this program on another machine.
+fn of_far_machine(host: &str, far: &Reach) -> anyhow::Result<Diagnosis> {
+    let answer = reach::ask(host, far, &[far.program(), "doctor", "--json"], PATIENCE)?;
     serde_json::from_slice(&answer.output).map_err(|_| {
         anyhow!(
             "`{host} {} doctor --json` gave no examination ({}). Copy this program there, or say where it is with --program.",

@@ -21,6 +21,7 @@ use deckwatch_scenario::run::ResultFolder;
 use crate::exit;
 use crate::mission_args::run_time;
 use crate::version::BUILD;
+use crate::words;
 
 /// The options of `bench` and of every experiment.
 #[derive(clap::Args)]
@@ -226,6 +227,11 @@ fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io::Result<()>
     } else {
         figure_tables::print(out, found)?;
         bench_tables::print_standings(out, &found.standings)?;
+    }
+    if let Some(fidelity) = &found.fidelity {
+        for line in words::fidelity(&fidelity.emulated, &fidelity.not_emulated) {
+            writeln!(out, "{line}")?;
+        }
     }
     for skip in &found.skipped {
         writeln!(out, "skipped: {}: {}", skip.what, skip.reason)?;

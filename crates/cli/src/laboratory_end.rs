@@ -1,10 +1,15 @@
 //! The hidden subcommand `laboratory-end`: one end of a bench or an experiment, which starts it.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use deckwatch_probe::bench::Attack;
-use deckwatch_probe::laboratory::{EndPlan, Inserted, Role, Variant, run_end};
+use deckwatch_probe::laboratory::{self, EndPlan, Inserted, Role, Variant, run_end};
+use deckwatch_scenario::reach::FarFolder;
+
+use crate::exit;
+use crate::output::outln;
 
 /// One end of a bench or an experiment, which start it themselves
 #[derive(clap::Args)]
@@ -42,6 +47,9 @@ pub(crate) struct Args {
     serving_fifo: Option<u8>,
     #[arg(long)]
     listen: Option<String>,
+    /// It is far from the measurement of this name
+    #[arg(long)]
+    run: Option<String>,
 }
 
 fn role(word: &str) -> Result<Role, String> {
@@ -69,7 +77,17 @@ fn lanes(text: &str) -> Result<(u8, u8), String> {
     numbers.ok_or_else(|| "not two priorities".to_owned())
 }
 
+/// Tells the coordinator why this end cannot be, in place of the first line.
+pub(crate) fn refuse(error: &impl Display) -> anyhow::Result<ExitCode> {
+    outln!("{}{error}", laboratory::REFUSED)?;
+    Ok(exit::BAD_INPUT.into())
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let _place = match args.run.as_deref().map(FarFolder::make).transpose() {
+        Ok(place) => place,
+        Err(error) => return refuse(&error),
+    };
     run_end(&EndPlan {
         role: args.role,
         processor: args.processor,
@@ -87,6 +105,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         factors: args.factors,
         serving_fifo: args.serving_fifo,
         listen: args.listen,
+        beats: args.run.is_some(),
     })?;
     Ok(ExitCode::SUCCESS)
 }

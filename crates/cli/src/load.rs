@@ -4,14 +4,17 @@ mod cpu;
 mod net;
 mod stress;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_load::{LoadPlan, LoadReport, Second, Stop, Work};
 use deckwatch_os::signal;
+use deckwatch_probe::laboratory::LoadEnd;
 
 use crate::exit;
+use crate::far_ends::far_ends;
 use crate::mission_args::duration;
 use crate::output::outln;
 
@@ -39,6 +42,20 @@ struct Common {
     /// Print one JSON object at the end, and no line a second
     #[arg(long)]
     json: bool,
+}
+
+/// Where a load of processors, memory or disks runs.
+#[derive(clap::Args)]
+struct At {
+    /// Run on a host of this mission file, which has `reach` or `address`. Name it with --on
+    #[arg(long, value_name = "FILE", requires = "on")]
+    hosts: Option<PathBuf>,
+    /// The host of --hosts
+    #[arg(long, value_name = "HOST", requires = "hosts")]
+    on: Option<String>,
+    /// Copy this program to the host if it lacks it, into the folder .deckwatch there
+    #[arg(long, requires = "hosts")]
+    install: bool,
 }
 
 /// Parses a share, as 0.5 or 50%.
@@ -70,13 +87,33 @@ impl Common {
         self.print(&report)
     }
 
-    /// Carries out a load, with a line a second. `run` is where it runs.
-    fn report(&self, work: Work, run: Runs<'_>) -> anyhow::Result<LoadReport> {
-        signal::catch_ending().context("Signals cannot be caught.")?;
+    /// As [`Self::carry_out`], on the host that the user names.
+    fn carry_out_at(&self, at: &At, work: Work) -> anyhow::Result<ExitCode> {
+        let (Some(file), Some(name)) = (&at.hosts, &at.on) else {
+            return self.carry_out(work);
+        };
+        let [host] = far_ends(file, [name.as_str()], at.install)?;
+        let report = self.report(work, &|plan, stop, tell| {
+            let mut load = LoadEnd::start(format!("The load on {name}"), host.load(), plan)?;
+            Ok(load.follow(stop, tell)?)
+        })?;
+        self.print(&report)
+    }
+
+    /// Returns the plan of a load that can be carried out.
+    fn plan(&self, work: Work) -> anyhow::Result<LoadPlan> {
         let plan = LoadPlan {
             work,
             lifetime: self.lasting,
         };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Carries out a load, with a line a second. `run` is where it runs.
+    fn report(&self, work: Work, run: Runs<'_>) -> anyhow::Result<LoadReport> {
+        signal::catch_ending().context("Signals cannot be caught.")?;
+        let plan = self.plan(work)?;
         let stop = Stop::default();
         let mut broken = None;
         let mut tell = |second: &Second| {

@@ -164,6 +164,18 @@ pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
 /// Longest run of a bench or an experiment: a bench has hundreds of runs.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
 
+/// Returns a network whose frames are carried as the user asks.
+pub(crate) fn carried(
+    mut network: NetworkSpec,
+    emulation: Option<Emulation>,
+) -> anyhow::Result<NetworkSpec> {
+    if network.layout.is_some() && emulation == Some(Emulation::Shaper) {
+        bail!("Only a relay carries a network file. Leave `--emulation` out.");
+    }
+    network.emulation = emulation.unwrap_or(network.emulation);
+    Ok(network)
+}
+
 /// Parses the name of an emulation.
 pub(crate) fn emulation(name: &str) -> anyhow::Result<Emulation> {
     let all = [Emulation::Shaper, Emulation::Relay];

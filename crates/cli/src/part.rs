@@ -3,8 +3,10 @@
 use std::io::{BufReader, stdin, stdout};
 use std::process::ExitCode;
 
+use deckwatch_scenario::reach::FarFolder;
 use deckwatch_scenario::{part, reach};
 
+use crate::laboratory_end;
 use crate::version::BUILD;
 
 /// Play one part of a run; its plan comes as one line of JSON on standard input
@@ -17,9 +19,16 @@ pub(crate) struct Args {
     /// A load writes a line a second
     #[arg(long, conflicts_with = "far")]
     seconds: bool,
+    /// The load is far from the measurement of this name
+    #[arg(long, requires = "seconds")]
+    run: Option<String>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let _place = match args.run.as_deref().map(FarFolder::make).transpose() {
+        Ok(place) => place,
+        Err(error) => return laboratory_end::refuse(&error),
+    };
     // Standard input is not locked, because another thread reads it.
     let input = BufReader::new(stdin());
     if args.far {

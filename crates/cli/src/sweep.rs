@@ -18,11 +18,11 @@ use deckwatch_probe::sweep::{
     Axes, FarEnd, Instrument, JOURNAL_FILE, Network, Sweep, parse_sizes, sweep,
 };
 use deckwatch_scenario::run::ResultFolder;
-use deckwatch_testbed::NetworkSpec;
+use deckwatch_testbed::{Emulation, NetworkSpec};
 
 use crate::far_ends::far_ends;
 use crate::laboratory::{Destination, Where, version};
-use crate::mission_args::{ALL, duration, left_out, network};
+use crate::mission_args::{ALL, carried, duration, emulation, left_out, network};
 
 /// Measure transactions, latency and throughput over message sizes and carriers
 #[derive(clap::Args)]
@@ -167,6 +167,9 @@ pub(crate) struct Method {
     /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     network: Option<NetworkSpec>,
+    /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
+    #[arg(long, value_name = "KIND", value_parser = emulation, requires = "network")]
+    emulation: Option<Emulation>,
     /// Measure between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to
     #[arg(long, value_name = "FILE", conflicts_with_all = ["network", "beside", "lose_every", "via"])]
     hosts: Option<PathBuf>,
@@ -240,6 +243,30 @@ impl Method {
         far_ends(file, [from, to], self.install).map(Some)
     }
 
+    /// The emulated network and the hosts on it.
+    fn network(&self) -> anyhow::Result<Option<Network>> {
+        let Some(spec) = self.network.clone() else {
+            return Ok(None);
+        };
+        let spec = carried(spec, self.emulation)?;
+        if let Some(layout) = &spec.layout
+            && (self.from.is_none() || self.to.is_none())
+        {
+            anyhow::bail!(
+                "Name the client's and the server's host with --from and --to: the network {} has {}.",
+                spec.name,
+                layout.hosts.join(", ")
+            );
+        }
+        Ok(Some(Network {
+            from: self.from.clone().unwrap_or_else(|| "CLIENT".to_owned()),
+            via: self.via(&spec),
+            to: self.to.clone().unwrap_or_else(|| "SERVER".to_owned()),
+            lose_every: self.lose_every,
+            spec,
+        }))
+    }
+
     /// The hosts that pass messages on. Those of a network file are named by the user alone.
     fn via(&self, network: &NetworkSpec) -> Vec<String> {
         if self.via.is_empty() && network.layout.is_none() {
@@ -278,13 +305,7 @@ impl Method {
             adaptive,
             waits: self.full == Full::Wait,
             beside: self.beside.iter().map(|it| (*it).into()).collect(),
-            network: self.network.clone().map(|spec| Network {
-                from: self.from.clone().unwrap_or_else(|| "CLIENT".to_owned()),
-                via: self.via(&spec),
-                to: self.to.clone().unwrap_or_else(|| "SERVER".to_owned()),
-                lose_every: self.lose_every,
-                spec,
-            }),
+            network: self.network()?,
             far: self.far()?,
             journal: PathBuf::new(),
         };
@@ -416,6 +437,7 @@ Examples:
   deckwatch sweep --sizes 64,1024 --carriers udp --interval 1ms --beside irtt
   deckwatch sweep --sizes 64,1472,8192 --beside iperf3,nuttcp --condition two-cores --sends bulk
   deckwatch sweep --network fast-ethernet --sizes 64..8192:64 --messages 500
+  deckwatch sweep --network fast-ethernet --emulation relay --sizes 64,1472
   deckwatch sweep --hosts two-machines.toml --from RTS --to SONAR --sizes 64,1024,8192";
     text
 }

@@ -14,7 +14,7 @@ use deckwatch_testbed::{
 };
 use host::{At, exec, lose};
 
-use crate::mission_args::{emulation, network};
+use crate::mission_args::{carried, emulation, network};
 use crate::output::outln;
 use crate::words;
 
@@ -97,19 +97,17 @@ enum Action {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Up {
-            mut network,
+            network,
             emulation,
             mut hosts,
         } => {
-            match (&network.layout, emulation) {
-                (Some(_), Some(Emulation::Shaper)) => {
-                    bail!("Only a relay carries a network file. Leave `--emulation` out.")
-                }
-                (Some(layout), _) if hosts.is_empty() => hosts.clone_from(&layout.hosts),
-                (None, _) if hosts.is_empty() => {
+            let network = carried(network, emulation)?;
+            match &network.layout {
+                Some(layout) if hosts.is_empty() => hosts.clone_from(&layout.hosts),
+                None if hosts.is_empty() => {
                     bail!("Name the hosts, for example: --hosts RTS,SONAR")
                 }
-                _ => network.emulation = emulation.unwrap_or(network.emulation),
+                _ => {}
             }
             let hosts: Vec<HostSpec> = hosts.into_iter().map(HostSpec::new).collect();
             Testbed::clean_leftovers()?;

@@ -334,3 +334,28 @@ warm_up = "200ms"
     drop(std::fs::remove_file(&mission));
     (output.status.code(), text(&output.stderr), document)
 }
+
+#[test]
+fn datagrams_to_a_port_without_a_sink_are_told_of() {
+    let words = "net --to 127.0.0.1:9 --rate 100kb/s --for 1300ms";
+    let words: Vec<&str> = words.split(' ').collect();
+    let said = text(&load(&words).stdout);
+    assert!(said.contains("nobody listens at the sink: "), "{said}");
+}
+
+#[test]
+fn a_load_on_an_emulated_network_states_what_is_emulated() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let words = "net --network fast-ethernet --emulation relay --rate 1Mb/s --for 1300ms";
+    let mut words: Vec<&str> = words.split(' ').collect();
+    let said = text(&load(&words).stdout);
+    assert!(said.starts_with("  Emulated: "), "{said}");
+    assert!(said.contains("head-of-line"), "{said}");
+    words.push("--json");
+    let said = text(&load(&words).stdout);
+    let report: serde_json::Value = serde_json::from_str(&said).expect("a report");
+    let clauses = report["fidelity"]["emulated"].as_array();
+    assert!(clauses.is_some_and(|all| !all.is_empty()), "{report}");
+}

@@ -32,13 +32,14 @@ mod stress;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use deckwatch_meter::result::Fidelity;
 use serde::{Deserialize, Serialize};
 
 pub use count::{Bursts, CountPlan};
 pub use cpu::{CpuPlan, CpuWork};
 pub use error::LoadError;
 pub use held::{Held, Second, TOLERANCE, Unit};
-pub use net::{Buffer, NetPlan, Pace, Pattern, Protocol, Received, Sent, SinkPlan};
+pub use net::{Buffer, NetPlan, Pace, Pattern, Protocol, Received, Sent, SinkPlan, fidelity};
 pub use stop::Stop;
 pub use stress::{StressPlan, Stressed};
 
@@ -90,6 +91,9 @@ pub struct LoadReport {
     /// The figures of `stress-ng`.
     #[serde(default)]
     pub stressed: Option<Stressed>,
+    /// What the emulated network between the ends does as a real one, and what it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
 }
 
 impl LoadReport {
@@ -119,6 +123,12 @@ impl fmt::Display for LoadReport {
                 sent.errors,
                 sent.interface_drops,
                 sent.late_max.as_secs_f64() * 1e3
+            ));
+        }
+        if let Some(unheard) = self.sent.map(|sent| sent.unheard).filter(|it| *it > 0) {
+            lines.push(format!(
+                "nobody listens at the sink: {unheard} sends failed because an earlier datagram was rejected there; start \
+                 `deckwatch load net --serve` there"
             ));
         }
         if let Some(received) = self.received {

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use deckwatch_meter::pacing::Arrivals;
+use deckwatch_meter::result::Fidelity;
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
-use deckwatch_testbed::LinkSpec;
+use deckwatch_testbed::{LinkSpec, NetworkSpec};
 use serde::{Deserialize, Serialize};
 
 use self::interface::Counters;
@@ -107,6 +108,9 @@ pub struct Sent {
     pub octets: u64,
     /// Messages that the socket refused.
     pub errors: u64,
+    /// Of these, refusals because an earlier datagram found nobody who listens there.
+    #[serde(default)]
+    pub unheard: u64,
     /// Packets that the interface dropped.
     pub interface_drops: u64,
     /// The longest time that a message was sent after it was due.
@@ -119,6 +123,7 @@ struct Sending {
     messages: AtomicU64,
     octets: AtomicU64,
     errors: AtomicU64,
+    unheard: AtomicU64,
     late_ns_max: AtomicU64,
 }
 
@@ -193,6 +198,17 @@ impl NetPlan {
     }
 }
 
+/// Returns what an emulated network does as a real one, and what it does not, as results state it. Returns `None` on
+/// loopback.
+#[must_use]
+pub fn fidelity(network: &NetworkSpec) -> Option<Fidelity> {
+    let found = deckwatch_testbed::Fidelity::of(network)?;
+    Some(Fidelity {
+        emulated: found.emulated,
+        not_emulated: found.not_emulated,
+    })
+}
+
 /// Carries out the load until it is stopped or `end` has come.
 pub(crate) fn run(
     plan: &NetPlan,
@@ -235,6 +251,7 @@ pub(crate) fn run(
             messages: sending.messages.load(Relaxed),
             octets: sending.octets.load(Relaxed),
             errors: sending.errors.load(Relaxed),
+            unheard: sending.unheard.load(Relaxed),
             interface_drops: dropped,
             late_max: Duration::from_nanos(sending.late_ns_max.load(Relaxed)),
         }),

@@ -15,7 +15,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Provenance, ResultError, Warning, load_versioned, save_whole};
+use crate::result::{Fidelity, Provenance, ResultError, Warning, load_versioned, save_whole};
 use crate::statistics::percentiles;
 
 pub use ends::{EndNote, MachineState};
@@ -60,6 +60,9 @@ pub struct ExperimentDocument {
     pub notes: Vec<String>,
     /// Reasons to doubt these numbers.
     pub warnings: Vec<Warning>,
+    /// What the emulated network does as a real one, and what it does not; absent without one, and in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
     /// The verdict of a soak; others have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Soak>,

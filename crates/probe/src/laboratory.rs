@@ -29,6 +29,7 @@ pub use error::LaboratoryError;
 pub use foreign::PEERS;
 pub use inserted::Inserted;
 pub use load_end::{LOAD_WORDS, LoadEnd};
+pub use process::REFUSED;
 pub use session::{Progress, Setup};
 pub use variant::Variant;
 

@@ -46,6 +46,12 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);
 /// The longest time until an end prints its first line.
 pub const END_PATIENCE: Duration = Duration::from_secs(20);
 
+/// The longest silence of an end on a far host, which writes at least a line in each [`FAR_BEAT`].
+pub const FAR_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Interval of the lines by which an end on a far host shows that it and the pipe to it live.
+pub const FAR_BEAT: Duration = Duration::from_secs(1);
+
 /// Octets of a line of an end. The longest has the stamps of [`SWEEP_MESSAGES_MAX`] messages, of 60 octets each.
 pub const END_LINE_SIZE_MAX: u64 = 16 << 20;
 

@@ -181,10 +181,7 @@ impl Sweep {
             });
         }
         if self.far.is_some() && self.hops() > 1 {
-            return Err(LaboratoryError::TooFewHosts {
-                hops: self.hops(),
-                named: 0,
-            });
+            return Err(LaboratoryError::FarHops { hops: self.hops() });
         }
         let network = self.network.as_ref();
         network.map_or(Ok(()), |network| network.check(self.hops()))
@@ -400,7 +397,7 @@ fn measure(
         }
         let waits = asked.waits || carrier.delivery() == Delivery::InOrder;
         if let Some(pair) = pairs.started.get_mut(name)
-            && !pair.open(*variant, size, waits)?
+            && !(pair.open(*variant, size, waits)).map_err(|error| pair.blame_stalled(error))?
         {
             session.is_whole = false;
             return Ok((Vec::new(), false));
@@ -422,7 +419,8 @@ fn measure(
         if let Some(pair) = pairs.started.get_mut(name) {
             let begun = Instant::now();
             let clock = &mut pairs.clock;
-            let iterated = pair.iterate(size, asked.work(), (clock, places.1))?;
+            let iterated = pair.iterate(size, asked.work(), (clock, places.1));
+            let iterated = iterated.map_err(|error| pair.blame_stalled(error))?;
             places.0.rest(begun.elapsed());
             let Some(iteration) = iterated else {
                 return Ok(false);
@@ -512,6 +510,7 @@ fn document(
     notes.extend(bound_ns.map(|ns| {
         format!("one-way latencies are within {ns} ns: half of the shortest time under way in both directions together")
     }));
+    let network = asked.network.as_ref();
     let mut document = session.document_of(
         &clock,
         Found {
@@ -525,6 +524,7 @@ fn document(
             figures: figures::figures(&names, &points),
             measurements: points,
             notes,
+            fidelity: network.and_then(|network| deckwatch_load::fidelity(&network.spec)),
             ..Found::default()
         },
     );

@@ -31,6 +31,7 @@ use deckwatch_text::escaped;
 pub use clock::FarClock;
 pub use far::run as run_far;
 pub(crate) use files::{FarPlan, Returned};
+pub use folder::FarFolder;
 pub use install::install;
 pub(crate) use near::{Heard, Pipe, Terms, read_all};
 pub use probe::{ReachError, ask, check};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deckwatch_load::{CountPlan, CpuPlan, CpuWork, Work};
 
-use super::Common;
+use super::{At, Common};
 use crate::mission_args::run_time;
 
 /// Keep processors busy: a share of each that is held, or the paper's loops that count and sleep
@@ -36,6 +36,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "CLASS", default_value = "other", value_parser = class)]
     class: Class,
     #[command(flatten)]
+    at: At,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -54,6 +56,7 @@ Examples:
   deckwatch load cpu --share 0.5 --cpus 0
   deckwatch load cpu --share 80% --cpus 0,1 --class fifo:10 --for 1min
   deckwatch load cpu --loops 20 --count 500000 --sleep 1us
+  deckwatch load cpu --share 0.5 --hosts ship.toml --on RTS --for 1min
   deckwatch testbed exec SONAR -- deckwatch load cpu --share 0.66 --cpus 1 --json";
 
 /// A scheduling class, with its priority.
@@ -82,9 +85,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             },
         },
     };
-    args.common.carry_out(Work::Cpu(CpuPlan {
+    let cpu = Work::Cpu(CpuPlan {
         work,
         processors: args.cpus.clone(),
         fifo_priority: args.class.0,
-    }))
+    });
+    args.common.carry_out_at(&args.at, cpu)
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use deckwatch_load::{Buffer, NetPlan, Pace, Pattern, Protocol, SinkPlan, Work};
-use deckwatch_testbed::{LinkSpec, NetworkSpec};
+use deckwatch_testbed::{Emulation, LinkSpec, NetworkSpec};
 
 use super::Common;
-use crate::mission_args::network;
+use crate::mission_args::{carried, emulation, network};
 
 /// Keep a link busy with messages over UDP or TCP, at a rate or a share of the link, or take them with --serve
 #[derive(clap::Args)]
@@ -57,6 +57,9 @@ pub(super) struct Args {
     /// Emulate this network between the two ends, which are hosts then. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     network: Option<NetworkSpec>,
+    /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
+    #[arg(long, value_name = "KIND", value_parser = emulation, requires = "network")]
+    emulation: Option<Emulation>,
     /// Send between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to
     #[arg(long, value_name = "FILE", requires_all = ["from", "to"], conflicts_with_all = ["network", "serve"])]
     hosts: Option<PathBuf>,
@@ -180,8 +183,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(at) = args.serve {
         return args.common.carry_out(Work::Sink(SinkPlan { at }));
     }
-    if let Some(network) = &args.network {
-        return ends::emulated(args, network);
+    if let Some(network) = args.network.clone() {
+        return ends::emulated(args, &carried(network, args.emulation)?);
     }
     let link = match &args.link {
         Some(link) => Some(

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use deckwatch_load::{StressPlan, Work};
 
-use super::Common;
+use super::{At, Common};
 
 /// Take memory, and write and read it without pause
 #[derive(clap::Args)]
@@ -14,6 +14,8 @@ pub(super) struct MemoryArgs {
     /// How much memory, as 512M or 4G: at least 64M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: u64,
+    #[command(flatten)]
+    at: At,
     #[command(flatten)]
     common: Common,
 }
@@ -29,6 +31,8 @@ pub(super) struct DiskArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256M")]
     size: u64,
     #[command(flatten)]
+    at: At,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -43,7 +47,8 @@ Exit status: 0 if the size was held; 1 if it was not held.
 
 Examples:
   deckwatch load memory --size 512M --for 10s
-  deckwatch load memory --size 4G --for 1min --json";
+  deckwatch load memory --size 4G --for 1min --json
+  deckwatch load memory --size 512M --hosts ship.toml --on RTS";
 
 const DISK_NOTES: &str = "\
 The load is made by the program stress-ng, a package of Debian (apt-get install stress-ng). It has no target. What was \
@@ -54,7 +59,8 @@ free is refused.
 
 Examples:
   deckwatch load disk --path /var/tmp --for 10s
-  deckwatch load disk --path /var/tmp --size 1G --for 1min --json";
+  deckwatch load disk --path /var/tmp --size 1G --for 1min --json
+  deckwatch load disk --path /var/tmp --hosts ship.toml --on RTS";
 
 /// Parses a size, as 512M: octets, or units of 2^10, 2^20 or 2^30 octets.
 fn size(text: &str) -> Result<u64, String> {
@@ -73,8 +79,8 @@ fn size(text: &str) -> Result<u64, String> {
 
 pub(super) fn memory(args: &MemoryArgs) -> anyhow::Result<ExitCode> {
     let size_bytes = args.size;
-    args.common
-        .carry_out(Work::Stress(StressPlan::Memory { size_bytes }))
+    let memory = Work::Stress(StressPlan::Memory { size_bytes });
+    args.common.carry_out_at(&args.at, memory)
 }
 
 pub(super) fn disk(args: DiskArgs) -> anyhow::Result<ExitCode> {
@@ -82,7 +88,7 @@ pub(super) fn disk(args: DiskArgs) -> anyhow::Result<ExitCode> {
         path: args.path,
         size_bytes: args.size,
     };
-    args.common.carry_out(Work::Stress(plan))
+    args.common.carry_out_at(&args.at, Work::Stress(plan))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Sweeps between far hosts.
 
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Output, Stdio};
 
 use deckwatch_meter::experiment::ExperimentDocument;
+use rustix::process::Signal;
 
-use super::hosts::{DECKWATCH, TwoMachines};
-use super::{flow, words};
-use crate::watched::Folder;
+use super::hosts::{DECKWATCH, Machine, TwoMachines, is_alive};
+use super::{flow, one_run_at_a_time, words};
+use crate::watched::{Folder, signal};
 
 pub(super) fn sweep(
     folder: &Folder,
@@ -47,6 +49,7 @@ fn a_sweep_between_far_hosts_relates_their_clocks_by_its_own_transactions() {
     let Some(machines) = TwoMachines::make() else {
         return;
     };
+    let _alone = one_run_at_a_time();
     let hosts = machines.hosts([&machines.inside(0), &machines.inside_ahead(1)]);
     let folder = Folder::new("far-sweep");
     let more = ["--from=A", "--to=B", "--carriers=udp,corba,event"];
@@ -110,5 +113,134 @@ fn a_host_that_is_wrong_or_does_not_answer_is_told_before_anything_is_measured()
         assert_eq!(output.status.code(), Some(2), "{told}: {}", words(&output));
         assert!(words(&output).contains(told), "{told}: {}", words(&output));
         assert!(document.is_none());
+    }
+}
+
+/// Returns this machine as A, and as B one that is reached by a shell script, whose arguments are the program's words.
+fn scripted(script: &str) -> String {
+    let reach = ["sh", "-c", script, "sh"].map(str::to_owned);
+    format!(
+        "hosts = [{{ name = \"A\", address = \"127.0.0.1\" }}, {}]",
+        Machine::new("B", &reach, "127.0.0.1").line()
+    )
+}
+
+const ENDS: [&str; 2] = ["--from=A", "--to=B"];
+
+#[test]
+fn what_far_ends_cannot_do_is_told_with_the_true_reason() {
+    let hosts = scripted("exec \"$@\"");
+    for (more, told) in [
+        ("--hops=2", "Between hosts of --hosts leave --hops out"),
+        (
+            "--carriers=event",
+            "event: its channels run on this machine alone",
+        ),
+    ] {
+        let folder = Folder::new("far-sweep-cannot");
+        let (output, document) = sweep(&folder, &hosts, &[&ENDS[..], &[more]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+        assert!(words(&output).contains(told), "{told}: {}", words(&output));
+        assert!(document.is_none());
+    }
+}
+
+#[test]
+fn a_far_end_that_writes_without_end_is_told_so_and_not_how_it_was_stopped() {
+    let script = "case \"$*\" in *laboratory-end*) echo 'other ready'; read -r order; exec tr '\\0' x </dev/zero;; \
+                  *) exec \"$@\";; esac";
+    let folder = Folder::new("far-sweep-endless");
+    let (output, document) = sweep(&folder, &scripted(script), &ENDS);
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    let told = "it wrote a line of more than";
+    assert!(words(&output).contains(told), "{}", words(&output));
+    assert!(document.is_none());
+}
+
+#[test]
+fn a_far_host_is_in_one_measurement_at_a_time() {
+    let _alone = one_run_at_a_time();
+    let hosts = scripted("exec \"$@\"");
+    let folder = Folder::new("far-busy");
+    let free = Folder::new("far-busy-first");
+    let (first, _) = sweep(&free, &hosts, &[&ENDS[..], &["--carriers=udp"]].concat());
+    assert!(first.status.success(), "{}", words(&first));
+    let file = free.path().join("mission.toml");
+    let mut load = Command::new(DECKWATCH)
+        .args([
+            "load",
+            "cpu",
+            "--share=1%",
+            "--for=10min",
+            "--on=B",
+            "--hosts",
+        ])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(load.stdout.take().expect("piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("text");
+    assert!(line.contains("processor 0"), "{line}");
+    let (refused, document) = sweep(&folder, &hosts, &[&ENDS[..], &["--carriers=udp"]].concat());
+    let said = words(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("on B cannot go on: "), "{said}");
+    assert!(said.contains("takes part in another run"), "{said}");
+    assert!(document.is_none());
+    signal(&[load.id()], Signal::INT);
+    lines.read_to_string(&mut line).expect("text");
+    assert_eq!(load.wait().expect("it ends").code(), Some(130), "{line}");
+}
+
+#[test]
+fn a_far_end_that_is_stopped_ends_the_sweep_by_its_silence() {
+    let _alone = one_run_at_a_time();
+    let folder = Folder::new("far-stalled");
+    let noted = folder.path().join("noted");
+    let script = format!(
+        "case \"$*\" in *laboratory-end*) echo $$ >> {};; esac; exec \"$@\"",
+        noted.display()
+    );
+    let hosts = scripted(&script);
+    let any = flow(
+        "any",
+        "A",
+        "B",
+        "octets = 64\ncarrier = \"udp\"\ncount = 1\ndeadline = \"100ms\"",
+    );
+    let file = folder.path().join("mission.toml");
+    std::fs::write(&file, format!("name = \"stalled\"\n{hosts}\n{any}")).expect("writable");
+    let mut sweeping = Command::new(DECKWATCH)
+        .args([
+            "sweep",
+            "--carriers=udp",
+            "--sizes=64",
+            "--iterations=10000",
+        ])
+        .args(ENDS)
+        .arg("--hosts")
+        .arg(&file)
+        .arg("--output")
+        .arg(folder.path().join("result"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(sweeping.stderr.take().expect("piped"));
+    let mut said = String::new();
+    while !said.contains("64 octets") {
+        assert!(lines.read_line(&mut said).expect("text") > 0, "{said}");
+    }
+    let ends = std::fs::read_to_string(&noted).expect("noted");
+    let ends: Vec<u32> = ends.lines().filter_map(|line| line.parse().ok()).collect();
+    signal(&ends, Signal::STOP);
+    lines.read_to_string(&mut said).expect("text");
+    assert_eq!(sweeping.wait().expect("it ends").code(), Some(2), "{said}");
+    let told = "on B cannot go on: the pipe from there has carried nothing for 10s";
+    assert!(said.contains(told), "{said}");
+    while ends.iter().any(|&id| is_alive(id)) {
+        std::thread::yield_now();
     }
 }

@@ -106,6 +106,7 @@ fn a_sweep_runs_over_ssh() {
     let Some(machines) = machines_with_ssh() else {
         return;
     };
+    let _alone = one_run_at_a_time();
     let (keys, home) = (Folder::new("sweep-keys"), Folder::new("sweep-login"));
     let _sshd = Sshd::start(
         machines.namespace(1),
@@ -152,6 +153,57 @@ fn a_sweep_runs_over_ssh() {
         words(&refused)
     );
     assert!(document.is_none());
+}
+
+#[test]
+fn a_clock_overhead_and_a_load_run_over_ssh() {
+    let Some(machines) = machines_with_ssh() else {
+        return;
+    };
+    let _alone = one_run_at_a_time();
+    let (keys, home) = (Folder::new("more-keys"), Folder::new("more-login"));
+    let at_b = machines.address(1);
+    let _sshd = Sshd::start(machines.namespace(1), &at_b, keys.path(), home.path());
+    let reach = ssh(machines.namespace(0), &keys.path().join("key"), &at_b);
+    let any = "octets = 64\ncarrier = \"udp\"\ncount = 1\ndeadline = \"100ms\"";
+    let text = format!(
+        "name = \"ssh\"\n{}\n{}",
+        machines.hosts([&machines.inside(0), &reach]),
+        flow("any", "A", "B", any)
+    );
+    let folder = Folder::new("ssh-more");
+    let file = folder.path().join("mission.toml");
+    std::fs::write(&file, text).expect("writable");
+    // In A, from which the network leads to B.
+    let deckwatch = |words_of: &str| {
+        let inside = machines.inside(0);
+        let output = Command::new(&inside[0])
+            .args(&inside[1..])
+            .arg(DECKWATCH)
+            .args(words_of.split(' '))
+            .arg("--hosts")
+            .arg(&file)
+            .current_dir(folder.path())
+            .output()
+            .expect("it runs");
+        let code = output.status.code();
+        assert!(code.is_some_and(|code| code < 2), "{}", words(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let clock = deckwatch("clock B --for 1s --json");
+    let total = clock.lines().last().expect("a total");
+    assert!(total.contains("rigorous_ns"), "{clock}");
+    let overhead =
+        "overhead --carriers corba --sizes 64 --iterations 2 --messages 20 --json --from A --to B";
+    let found: serde_json::Value = serde_json::from_str(&deckwatch(overhead)).expect("a document");
+    let measured = found["measurements"].as_array().expect("a list");
+    assert_eq!(measured.len(), 3, "udp, tcp and corba: {found}");
+    let load = "load net --rate 1Mb/s --size 500 --for 2300ms --json --from A --to B";
+    let report: serde_json::Value = serde_json::from_str(&deckwatch(load)).expect("a report");
+    assert!(
+        report["received"]["datagrams"].as_u64() > Some(0),
+        "{report}"
+    );
 }
 
 /// Runs a mission in a terminal of its own, in which nobody types. Returns what it printed.

@@ -2,7 +2,7 @@
 
 use deckwatch_meter::experiment::ExperimentDocument;
 
-use super::{check_point, complaints, document, sweep};
+use super::{check_point, complaints, document, resume, sweep};
 use crate::measuring::folder;
 
 /// Sweeps over an emulated Fast Ethernet. `None` without the privileges for it.
@@ -142,4 +142,58 @@ fn what_a_switch_queue_drops_is_named_and_the_network_loses_nothing() {
         point.values
     );
     std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_sweep_over_a_relay_states_what_is_emulated_and_is_not_resumed_over_shapers() {
+    let more = [
+        "--emulation=relay",
+        "--sizes=64",
+        "--iterations=1",
+        "--messages=20",
+    ];
+    let Some(reason) = deckwatch_testbed::Testbed::obstacle() else {
+        let folder = folder("sweep-relay");
+        let asked = ["--network=fast-ethernet", "--carriers=udp"];
+        let output = sweep(&folder, &[&asked[..], &more].concat()).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", complaints(&output));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(printed.contains("  Emulated: "), "{printed}");
+        assert!(printed.contains("  Not emulated: "), "{printed}");
+        let found = document(&folder);
+        let fidelity = found.fidelity.expect("stated");
+        assert!(
+            fidelity.emulated.join(" ").contains("head-of-line"),
+            "{fidelity:?}"
+        );
+        let page = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+        assert!(page.contains("head-of-line"));
+        let shaped = [&asked[..], &more[1..]].concat();
+        let output = resume(&folder, &shaped);
+        assert_eq!(output.status.code(), Some(2));
+        let said = complaints(&output);
+        assert!(
+            said.contains("cannot be resumed: its network was"),
+            "{said}"
+        );
+        std::fs::remove_dir_all(folder).expect("removed");
+        return;
+    };
+    deckwatch_testkit::skip("namespaces", &reason);
+}
+
+#[test]
+fn the_ends_of_a_network_file_are_named_by_the_user_from_its_list() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../scenarios/two-decks.toml"
+    );
+    let network = format!("--network={file}");
+    let output = sweep(&folder("sweep-unnamed"), &[&network])
+        .output()
+        .expect("it runs");
+    let said = complaints(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--from and --to: the network "), "{said}");
 }

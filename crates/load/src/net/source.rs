@@ -137,7 +137,9 @@ pub(super) fn send(
             Ok(false) => Ok(false),
             // A stream that broke stays broken. A datagram may be refused, for example before the sink is there.
             Err(error) if plan.protocol == Protocol::Tcp => Err(lost(error)),
-            Err(_) => {
+            Err(error) => {
+                let is_unheard = error.kind() == io::ErrorKind::ConnectionRefused;
+                sending.unheard.fetch_add(is_unheard.into(), Relaxed);
                 sending.errors.fetch_add(1, Relaxed);
                 Ok(true)
             }

@@ -284,6 +284,7 @@ impl Bench<'_> {
                 .flat_map(|peer| peer.notes.iter().map(|note| (*note).to_owned()))
                 .collect(),
             warnings: self.warnings(),
+            fidelity: None,
         }
     }
 

@@ -172,6 +172,8 @@ pub struct EndPlan {
     pub serving_fifo: Option<u8>,
     /// The endpoint at which a server of our ORB listens; by default any free port of the loopback interface.
     pub listen: Option<String>,
+    /// The end shows in short intervals that it lives.
+    pub beats: bool,
 }
 
 /// Plays an end until its standard input ends.
@@ -207,7 +209,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::Sweep => {
             place(plan.fifo);
             greet("ready")?;
-            crate::sweep::end::play()
+            crate::sweep::end::play(plan.beats)
         }
         Role::RelayEnds => {
             place(plan.fifo);

@@ -70,6 +70,21 @@ pub enum LaboratoryError {
         /// The hosts named.
         named: usize,
     },
+    /// A way between far hosts has more than one hop.
+    #[error(
+        "A way of {hops} hops is measured on an emulated network alone. Between hosts of --hosts leave --hops out, or give \
+         --network in place of --hosts."
+    )]
+    FarHops {
+        /// The hops.
+        hops: u32,
+    },
+    /// Nothing can be measured: all that was asked for is left out.
+    #[error("Nothing can be measured: {reasons}.")]
+    AllLeftOut {
+        /// What is left out, each with the reason.
+        reasons: String,
+    },
     /// The hosts of an emulated network cannot be made or used.
     #[error(transparent)]
     Testbed(#[from] deckwatch_testbed::TestbedError),

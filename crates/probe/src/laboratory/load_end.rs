@@ -4,10 +4,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use deckwatch_load::{LoadPlan, LoadReport, Second, Stop};
+use deckwatch_os::signal;
 use deckwatch_text::escaped;
 
 use super::error::LaboratoryError;
-use super::process::End;
+use super::process::{End, REFUSED, shown};
 use crate::limits::{END_PATIENCE, LOAD_HELD_MAX};
 
 /// The arguments of this program with which it carries out a load.
@@ -61,27 +62,58 @@ impl LoadEnd {
                 self.end.close_input();
                 self.until = self.until.min(Instant::now() + END_PATIENCE);
             }
-            let line = self.end.next_line()?;
+            let said = self.said()?;
             if Instant::now() > self.until {
                 let late = format!("its load of {:?} has not ended in time", self.lifetime);
                 return Err(self.end.failed(&late));
             }
-            let Some(line) = line else { continue };
-            self.lines_left = self.lines_left.saturating_sub(1);
-            if self.lines_left == 0 {
-                return Err(self.end.failed("it says more than a load has to say"));
-            }
-            if let Ok(mut second) = serde_json::from_str::<Second>(&line) {
-                second.of = escaped(&second.of).to_string();
-                tell(&second);
-            } else if let Ok(report) = serde_json::from_str(&line) {
-                return Ok(plain(report));
-            } else {
-                let start: String = line.chars().take(GARBLED_SHOWN).collect();
-                let words = format!("it says '{}', which no load says", escaped(&start));
-                return Err(self.end.failed(&words));
+            match said {
+                Some(Said::Second(second)) => tell(&second),
+                Some(Said::Report(report)) => return Ok(*report),
+                None => {}
             }
         }
+    }
+
+    /// What it says next, if that comes soon. A load has a line a second: from the first on, a long silence is a fault.
+    fn said(&mut self) -> Result<Option<Said>, LaboratoryError> {
+        let Some(line) = self.end.next_line()? else {
+            return Ok(None);
+        };
+        self.end.expect_beats();
+        self.lines_left = self.lines_left.saturating_sub(1);
+        if self.lines_left == 0 {
+            return Err(self.end.failed("it says more than a load has to say"));
+        }
+        if let Ok(mut second) = serde_json::from_str::<Second>(&line) {
+            second.of = escaped(&second.of).to_string();
+            Ok(Some(Said::Second(second)))
+        } else if let Ok(report) = serde_json::from_str(&line) {
+            Ok(Some(Said::Report(Box::new(plain(report)))))
+        } else if let Some(reason) = line.strip_prefix(REFUSED) {
+            Err(self.end.failed(&shown(reason)))
+        } else {
+            let words = format!("it says '{}', which no load says", shown(&line));
+            Err(self.end.failed(&words))
+        }
+    }
+
+    /// Waits until the load has lasted for so many seconds, by its own lines, or the user wants to end.
+    ///
+    /// # Errors
+    /// As [`Self::follow`].
+    pub(crate) fn await_seconds(&mut self, seconds: u64) -> Result<(), LaboratoryError> {
+        while signal::ending().is_none() {
+            match self.said()? {
+                Some(Said::Second(second)) if second.at_s >= seconds => return Ok(()),
+                Some(Said::Report(_)) => return Err(self.end.failed("its load has ended early")),
+                _ if Instant::now() > self.until => {
+                    return Err(self.end.failed("its load has not begun in time"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Ends the load. Returns its report.
@@ -94,10 +126,23 @@ impl LoadEnd {
         self.follow(&stop, &mut |_| ())
     }
 
-    /// Returns how it has ended, if it has: the reason of what went wrong at the other end.
-    pub fn died(&mut self) -> Option<LaboratoryError> {
-        self.end.died()
+    /// Returns what is wrong with it, if it has ended, stalled, or said what no load says: the reason of what went wrong
+    /// at the other end.
+    pub fn fault(&mut self) -> Option<LaboratoryError> {
+        loop {
+            match self.said() {
+                Ok(None) => return self.end.has_stalled().or_else(|| self.end.died()),
+                Ok(Some(_)) => {}
+                Err(error) => return Some(error),
+            }
+        }
     }
+}
+
+/// A line of a load.
+enum Said {
+    Second(Second),
+    Report(Box<LoadReport>),
 }
 
 /// Bounds what a report says in words.
@@ -106,13 +151,12 @@ fn plain(mut report: LoadReport) -> LoadReport {
     for held in &mut report.held {
         held.of = escaped(&held.of).to_string();
     }
-    // A load of processors or links has none.
-    report.stressed = None;
+    if let Some(stressed) = &mut report.stressed {
+        stressed.version = shown(&stressed.version);
+    }
+    report.fidelity = None;
     report
 }
-
-/// Maximum number of characters shown of a line that is not understood.
-const GARBLED_SHOWN: usize = 200;
 
 #[cfg(test)]
 mod tests {

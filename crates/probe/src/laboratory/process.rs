@@ -2,21 +2,28 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use deckwatch_os::clock::monotonic_ns;
 use deckwatch_os::signal;
+use deckwatch_text::escaped;
 
 use super::error::LaboratoryError;
 use crate::limits::{
-    BENCH_SAMPLES_MAX, END_LINE_SIZE_MAX, END_OUTPUTS_MAX, END_PATIENCE, REAL_TIME_UNBLOCKED_MAX,
+    BENCH_SAMPLES_MAX, END_LINE_SIZE_MAX, END_OUTPUTS_MAX, END_PATIENCE, FAR_BEAT, FAR_SILENCE_MAX,
+    REAL_TIME_UNBLOCKED_MAX,
 };
 
 /// Output of an end.
 enum Output {
     Line(String),
     RoundTrips(Vec<u32>),
+    /// What no end writes. Nothing after it is read.
+    Wrong(String),
 }
 
 /// One process.
@@ -27,6 +34,10 @@ pub(crate) struct End {
     process: u32,
     input: Option<ChildStdin>,
     output: Receiver<Output>,
+    /// When octets of its output were last read.
+    heard_ns: Arc<AtomicI64>,
+    /// It writes a line in each [`FAR_BEAT`]: a longer silence is a fault.
+    beats: bool,
 }
 
 /// The result of one run.
@@ -54,14 +65,24 @@ impl End {
         let input = child.stdin.take();
         let stdout = child.stdout.take();
         let (sender, output) = sync_channel(END_OUTPUTS_MAX);
+        let heard_ns = Arc::new(AtomicI64::new(monotonic_ns()));
         let end = Self {
             what,
             process: child.id(),
             child,
             input,
             output,
+            heard_ns: Arc::clone(&heard_ns),
+            beats: false,
         };
-        let reader = std::thread::Builder::new().spawn(move || read_output(stdout?, &sender));
+        let read = move || {
+            let stdout = Heard {
+                of: stdout?,
+                at_ns: heard_ns,
+            };
+            read_output(stdout, &sender)
+        };
+        let reader = std::thread::Builder::new().spawn(read);
         reader.map_err(|source| LaboratoryError::CannotStart {
             what: format!("The reader thread of {}", end.what),
             source,
@@ -74,9 +95,15 @@ impl End {
         let until = Instant::now() + patience;
         loop {
             match self.output.recv_timeout(POLL_INTERVAL) {
+                Ok(Output::Wrong(fact)) => return Err(self.failed(&fact)),
                 Ok(output) => return Ok(Some(output)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.exit_error()),
                 Err(RecvTimeoutError::Timeout) if signal::ending().is_some() => return Ok(None),
+                Err(RecvTimeoutError::Timeout)
+                    if self.beats && self.silence() > FAR_SILENCE_MAX =>
+                {
+                    return Err(self.stalled());
+                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
                     return Err(LaboratoryError::Silent {
                         what: self.what.clone(),
@@ -86,6 +113,36 @@ impl End {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// From now on, a silence longer than [`FAR_SILENCE_MAX`] is a fault: the end writes at least a line in each
+    /// [`FAR_BEAT`].
+    pub(crate) fn expect_beats(&mut self) {
+        self.beats = true;
+    }
+
+    /// The time since octets of its output were read.
+    fn silence(&self) -> Duration {
+        let silent_ns = monotonic_ns() - self.heard_ns.load(Ordering::Relaxed);
+        Duration::from_nanos(u64::try_from(silent_ns).unwrap_or(0))
+    }
+
+    fn stalled(&self) -> LaboratoryError {
+        self.failed(&format!(
+            "the pipe from there has carried nothing for {FAR_SILENCE_MAX:?}: the program, its host, or the way to it stands still"
+        ))
+    }
+
+    /// Returns the fault of an end that has missed beats, when its silence has become too long. Waits for that, or for
+    /// its next beat.
+    pub(crate) fn has_stalled(&self) -> Option<LaboratoryError> {
+        while self.beats && self.silence() > 2 * FAR_BEAT && signal::ending().is_none() {
+            if self.silence() > FAR_SILENCE_MAX {
+                return Some(self.stalled());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        None
     }
 
     pub(crate) fn failed(&self, reason: &str) -> LaboratoryError {
@@ -104,13 +161,16 @@ impl End {
         let mut words = line.as_str();
         if let Some((before, process)) = line.split_once(" of process ") {
             words = before;
-            self.process = process.parse().map_err(|_| self.failed(&line))?;
+            self.process = process.parse().map_err(|_| self.failed(&shown(&line)))?;
         }
         match words.split_once(' ') {
             Some((class @ ("fifo" | "other"), reference)) => {
                 Ok((class == "fifo", reference.to_owned()))
             }
-            _ => Err(self.failed(&format!("its first line is '{line}'"))),
+            _ => Err(self.failed(&match line.strip_prefix(REFUSED) {
+                Some(reason) => shown(reason),
+                None => format!("its first line is '{}'", shown(&line)),
+            })),
         }
     }
 
@@ -131,7 +191,7 @@ impl End {
     ) -> Result<Option<String>, LaboratoryError> {
         match self.receive(patience)? {
             Some(Output::Line(line)) => Ok(Some(line)),
-            Some(Output::RoundTrips(_)) => Err(self.failed("it answered without a command")),
+            Some(_) => Err(self.failed("it answered without a command")),
             None => Ok(None),
         }
     }
@@ -141,7 +201,11 @@ impl End {
         match self.output.recv_timeout(POLL_INTERVAL) {
             Ok(Output::Line(line)) => Ok(Some(line)),
             Ok(Output::RoundTrips(_)) => Err(self.failed("it answered without a command")),
+            Ok(Output::Wrong(fact)) => Err(self.failed(&fact)),
             Err(RecvTimeoutError::Disconnected) => Err(self.exit_error()),
+            Err(RecvTimeoutError::Timeout) if self.beats && self.silence() > FAR_SILENCE_MAX => {
+                Err(self.stalled())
+            }
             Err(RecvTimeoutError::Timeout) => Ok(None),
         }
     }
@@ -254,7 +318,7 @@ impl End {
             }
             ["ok", _] => match self.receive(END_PATIENCE)? {
                 Some(Output::RoundTrips(all)) => Ok(Some(RunResult::RoundTrips(all))),
-                Some(Output::Line(line)) => Err(self.failed(&line)),
+                Some(Output::Line(line) | Output::Wrong(line)) => Err(self.failed(&line)),
                 None => Ok(None),
             },
             _ => Err(self.failed(line.strip_prefix("error ").unwrap_or(&line))),
@@ -262,17 +326,57 @@ impl End {
     }
 }
 
-/// Reads lines, and the round trips after each `ok COUNT`, until the output ends, a line is too long, or `sender` has no
+/// An output that notes when octets of it are read.
+struct Heard<R> {
+    of: R,
+    at_ns: Arc<AtomicI64>,
+}
+
+impl<R: std::io::Read> std::io::Read for Heard<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.of.read(buffer);
+        self.at_ns.store(monotonic_ns(), Ordering::Relaxed);
+        read
+    }
+}
+
+/// Returns the beginning of what an end wrote, as it may be printed.
+pub(crate) fn shown(text: &str) -> String {
+    let start: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    escaped(&start).to_string()
+}
+
+/// Maximum number of characters shown of a line that is not understood.
+const SHOWN_CHARS_MAX: usize = 400;
+
+/// What a process writes, with its reason after it, that cannot be an end.
+pub const REFUSED: &str = "refused: ";
+
+/// The line that an end on a far host writes in each [`FAR_BEAT`].
+pub(crate) const BEAT: &str = "beat";
+
+/// Reads lines, and the round trips after each `ok COUNT`, until the output ends, a line is none, or `sender` has no
 /// receiver.
-fn read_output(stdout: ChildStdout, sender: &SyncSender<Output>) -> Option<()> {
+fn read_output(stdout: impl std::io::Read, sender: &SyncSender<Output>) -> Option<()> {
     let mut stdout = BufReader::new(stdout);
     let mut line = String::new();
     let limit = END_LINE_SIZE_MAX;
-    while (&mut stdout).take(limit).read_line(&mut line).ok()? != 0 {
-        if line.len() as u64 == limit {
-            return None;
+    loop {
+        let wrong = match (&mut stdout).take(limit).read_line(&mut line) {
+            Ok(0) => return None,
+            Ok(size) if size as u64 == limit => {
+                Some(format!("it wrote a line of more than {limit} octets"))
+            }
+            Ok(_) => None,
+            Err(error) => Some(format!("its output is no text ({error})")),
+        };
+        if let Some(fact) = wrong {
+            return sender.send(Output::Wrong(fact)).ok();
         }
         let words = std::mem::take(&mut line);
+        if words.trim() == BEAT {
+            continue;
+        }
         let count = words.strip_prefix("ok ");
         let count = count.and_then(|count| count.trim().parse().ok());
         sender.send(Output::Line(words.trim().to_owned())).ok()?;
@@ -284,7 +388,6 @@ fn read_output(stdout: ChildStdout, sender: &SyncSender<Output>) -> Option<()> {
             sender.send(Output::RoundTrips(all)).ok()?;
         }
     }
-    Some(())
 }
 
 /// When a run ends: at the first of the two.

@@ -80,6 +80,7 @@ pub(super) fn document(
         skipped: Vec::new(),
         notes: Vec::new(),
         warnings,
+        fidelity: None,
         soak: Some(soak),
     }
 }

@@ -7,12 +7,23 @@ use std::time::Duration;
 use super::flow::Flow;
 use super::talk::{Answer, Order};
 use crate::laboratory::LaboratoryError;
+use crate::laboratory::end::print_line;
+use crate::laboratory::process::BEAT;
+use crate::limits::FAR_BEAT;
 
-/// Plays an end until its standard input ends. That ends it in the middle of an order too: nobody reads the answer.
+/// Plays an end until its standard input ends. With `beats`, it shows in short intervals that it lives. That ends it in the middle of an order too: nobody reads the answer.
 ///
 /// # Errors
 /// [`LaboratoryError`]: standard input or output cannot be used. Other failures are answers.
-pub(crate) fn play() -> Result<(), LaboratoryError> {
+pub(crate) fn play(beats: bool) -> Result<(), LaboratoryError> {
+    if beats {
+        // It ends with the process.
+        std::thread::spawn(|| {
+            while print_line(BEAT).is_ok() {
+                std::thread::sleep(FAR_BEAT);
+            }
+        });
+    }
     let (lines, orders) = std::sync::mpsc::channel();
     let answering = std::thread::Builder::new().spawn(move || answer_all(&orders));
     let answering = answering.map_err(|source| LaboratoryError::CannotStart {
@@ -42,7 +53,7 @@ fn answer_all(orders: &Receiver<String>) -> Result<(), LaboratoryError> {
         };
         let answer = answer.unwrap_or_else(|text| Answer::Failed { text });
         let text = serde_json::to_string(&answer).unwrap_or_default();
-        crate::laboratory::end::print_line(&text)?;
+        print_line(&text)?;
     }
     Ok(())
 }

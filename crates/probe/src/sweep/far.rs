@@ -18,6 +18,8 @@ pub struct FarEnd {
     pub command: Vec<String>,
     /// The address at which the other end sends to it.
     pub address: IpAddr,
+    /// Where the host is another machine: the name of this measurement, whose ends may share the host.
+    pub run: Option<String>,
 }
 
 impl FarEnd {
@@ -36,6 +38,9 @@ impl FarEnd {
         let (first, more) = (self.command.split_first()).unwrap_or((&self.name, &[]));
         let mut command = Command::new(first);
         command.args(more).args(words);
+        if let Some(run) = &self.run {
+            command.args(["--run", run]);
+        }
         command
     }
 }

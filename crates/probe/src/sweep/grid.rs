@@ -5,6 +5,7 @@ mod figures;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 use deckwatch_meter::metrics::TRANSACTION;
 use deckwatch_meter::result::Warning;
 use deckwatch_os::schedule::{affinity, set_affinity};
+use deckwatch_os::signal;
 
 use super::journal::Journal;
 use super::{FarEnd, SIZE, Sweep, sweep};
@@ -176,7 +178,7 @@ struct Loads {
 /// One load.
 enum Running {
     /// On a processor of this machine.
-    Here(JoinHandle<Result<LoadReport, LoadError>>),
+    Here(JoinHandle<Result<LoadReport, LoadError>>, Receiver<u64>),
     /// On all processors of the host of this name.
     Far(String, LoadEnd),
 }
@@ -214,13 +216,22 @@ impl Loads {
                 continue;
             }
             let stop = loads.stop.clone();
-            let run = move || deckwatch_load::run(&plan, &stop, &mut |_| ());
+            let (tell, told) = std::sync::mpsc::channel();
+            let run = move || {
+                deckwatch_load::run(&plan, &stop, &mut |second| {
+                    // Nobody listens once the load has settled.
+                    let _ = tell.send(second.at_s);
+                })
+            };
             let thread = std::thread::Builder::new().spawn(run);
             let thread = thread.map_err(|source| LaboratoryError::CannotStart {
                 what: "The thread of a load".to_owned(),
                 source,
             })?;
-            loads.running.push(Running::Here(thread));
+            loads.running.push(Running::Here(thread, told));
+        }
+        for load in &mut loads.running {
+            load.settle()?;
         }
         Ok(loads)
     }
@@ -233,9 +244,24 @@ impl Loads {
 }
 
 impl Running {
+    /// Waits until the load has settled and held for a second, so that a short sweep has a second that was measured. A load
+    /// that ends early shows its reason at its end.
+    fn settle(&mut self) -> Result<(), LaboratoryError> {
+        match self {
+            Self::Here(_, told) => {
+                // The channel ends with the load.
+                while signal::ending().is_none()
+                    && told.recv().is_ok_and(|at_s| at_s < SETTLED_AFTER_S)
+                {}
+                Ok(())
+            }
+            Self::Far(_, load) => load.await_seconds(SETTLED_AFTER_S),
+        }
+    }
+
     fn end(self) -> Result<Held, LaboratoryError> {
         let (name, report) = match self {
-            Self::Here(thread) => {
+            Self::Here(thread, _) => {
                 let report = thread
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -254,6 +280,9 @@ impl Running {
         Ok(used)
     }
 }
+
+/// Seconds of a load before the sweep of its state begins: one to settle, and one that is measured.
+const SETTLED_AFTER_S: u64 = 2;
 
 /// What several processors were used together: the mean of their means, and the least and the greatest second of any.
 fn together(all: &[Held]) -> Held {

@@ -171,6 +171,7 @@ fn ring(
         let mut command = own.command(Role::Sweep, place, None, &Shape::default());
         let mut address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let mut at = String::new();
+        let mut beats = false;
         if let Some(host) = host {
             host.place(&mut command)?;
             address = IpAddr::V4(host.address());
@@ -178,9 +179,13 @@ fn ring(
             let end = &ends[usize::from(number == last)];
             (command, address) = (end.start(), end.address);
             at = format!(" on {}", end.name);
+            beats = end.run.is_some();
         }
         let mut end = End::start(format!("The {what} of {carrier}{at}"), command)?;
         let (is_fifo, _) = end.greeting()?;
+        if beats {
+            end.expect_beats();
+        }
         session.is_placed &= is_fifo == place.fifo.is_some();
         sides.push(Side { end, address });
     }

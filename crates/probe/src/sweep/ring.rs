@@ -15,7 +15,7 @@ use super::talk::{Answer, Listen, Order, Streamed, Ways};
 use super::variant::Variant;
 use super::way::{Answered, Streams, intervals_ns, iteration};
 use crate::laboratory::LaboratoryError;
-use crate::laboratory::process::End;
+use crate::laboratory::process::{End, shown};
 use crate::limits::END_PATIENCE;
 
 /// One process and the address of its host.
@@ -69,9 +69,11 @@ impl Side {
             return Ok(None);
         };
         match serde_json::from_str(&line) {
-            Ok(Answer::Failed { text }) => Err(self.end.failed(&text)),
+            Ok(Answer::Failed { text }) => Err(self.end.failed(&shown(&text))),
             Ok(answer) => Ok(Some(answer)),
-            Err(error) => Err(self.end.failed(&format!("it answered '{line}': {error}"))),
+            Err(error) => Err(self
+                .end
+                .failed(&format!("it answered '{}': {error}", shown(&line)))),
         }
     }
 
@@ -95,7 +97,8 @@ impl Side {
     }
 
     fn unexpected(&self, answer: &Answer) -> LaboratoryError {
-        self.end.failed(&format!("it answered {answer:?}"))
+        self.end
+            .failed(&format!("it answered {}", shown(&format!("{answer:?}"))))
     }
 }
 
@@ -206,6 +209,13 @@ impl Rings {
     ) -> Result<bool, LaboratoryError> {
         self.next = 0;
         self.each(|ring| ring.open(variant, size_octets, waits))
+    }
+
+    /// Replaces an error by that of an end which has stalled: others fail for want of its messages.
+    pub(super) fn blame_stalled(&self, error: LaboratoryError) -> LaboratoryError {
+        let sides = self.rings.iter().flat_map(|ring| &ring.sides);
+        let mut ends = sides.map(|side| &side.end);
+        ends.find_map(End::has_stalled).unwrap_or(error)
     }
 
     /// Does something with each ring until the user wants to end, which returns false.

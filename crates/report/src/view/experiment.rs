@@ -135,6 +135,13 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
         let key = format!("{} · {}", standing.measure, standing.condition);
         (name(&key), long(&against_target(standing)))
     });
+    let fidelity = document.fidelity.iter().flat_map(|fidelity| {
+        [
+            ("emulated", &fidelity.emulated),
+            ("not emulated", &fidelity.not_emulated),
+        ]
+        .map(|(key, clauses)| (key.to_owned(), long(&clauses.join("; "))))
+    });
     let states = document.machine_states.iter();
     let states = states.map(|state| ("state".to_owned(), long(&state.words())));
     let soak = document.soak.iter().flat_map(soak_facts);
@@ -158,6 +165,7 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
     ];
     soak.chain(standings)
         .chain(asked)
+        .chain(fidelity)
         .chain(states)
         .chain(notes)
         .chain(own)

@@ -489,6 +489,7 @@ pub(crate) fn experiment() -> ExperimentDocument {
             kind: "debug-build".to_owned(),
             text: "This is a debug build.".to_owned(),
         }],
+        fidelity: None,
         soak: None,
     }
 }

@@ -1,4 +1,5 @@
-//! The private folder of a part on a far host. It is locked as long as the part's process lives, and tells other runs
+//! The private folder of a part, of an end of a sweep or of a load on a far host. It is locked as long as the process
+//! lives, and tells other runs
 //! that the host is taken.
 
 use std::fs::{DirBuilder, File, TryLockError};
@@ -10,20 +11,20 @@ use deckwatch_testbed::Owner;
 use crate::part::ProcessError;
 use crate::room::MEMORY;
 
-/// A folder in memory, removed when dropped.
+/// The place of one end of a run on a host: a folder in memory, removed when dropped.
 #[derive(Debug)]
-pub(crate) struct FarFolder {
+pub struct FarFolder {
     path: PathBuf,
     /// Holds the lock. The kernel releases it when the process ends.
     _claim: File,
 }
 
 impl FarFolder {
-    /// Makes the folder of a part of this run. Removes what killed processes have left behind.
+    /// Makes the folder of an end of this run, whose name has letters and digits alone. Removes what killed processes have left behind.
     ///
     /// # Errors
-    /// [`ProcessError::Busy`] if parts of another run live on this host; [`ProcessError::Far`].
-    pub(crate) fn make(run: &str) -> Result<Self, ProcessError> {
+    /// [`ProcessError::Busy`] if ends of another run live on this host; [`ProcessError::Far`].
+    pub fn make(run: &str) -> Result<Self, ProcessError> {
         let memory = Path::new(MEMORY);
         if memory.is_dir() {
             Self::make_in(memory, run)

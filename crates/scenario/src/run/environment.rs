@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use deckwatch_meter::result::{Environment, Fidelity};
-use deckwatch_testbed::{Environment as Stand, Fidelity as NetworkFidelity, Testbed};
+use deckwatch_meter::result::Environment;
+use deckwatch_testbed::{Environment as Stand, Testbed};
 
 use super::Settings;
 use super::child::Child;
@@ -38,8 +38,7 @@ pub(super) fn environment(
             ("real", None) => REAL_NETWORK.to_owned(),
             (_, None) => "loopback: no emulated network".to_owned(),
         },
-        fidelity: emulated
-            .and_then(|testbed| NetworkFidelity::of(testbed.network()).map(in_document)),
+        fidelity: emulated.and_then(|testbed| deckwatch_load::fidelity(testbed.network())),
         fallback_reason,
         hosts: planner
             .stations
@@ -58,12 +57,5 @@ fn in_words(station: &Station) -> String {
         Place::Emulated(_) => address.to_string(),
         Place::Here => format!("{address}, this machine"),
         Place::Far(reach) => format!("{address}, reached by {}", reach.in_words()),
-    }
-}
-
-fn in_document(fidelity: NetworkFidelity) -> Fidelity {
-    Fidelity {
-        emulated: fidelity.emulated,
-        not_emulated: fidelity.not_emulated,
     }
 }

@@ -13,7 +13,8 @@ use deckwatch_testbed::{Environment, HostSpec, LinkSpec, NetworkSpec, Testbed};
 
 use super::Args;
 use crate::far_ends::far_ends;
-use crate::output::errln;
+use crate::output::{errln, outln};
+use crate::words;
 
 /// Carries out the load on an emulated network.
 pub(super) fn emulated(args: &Args, network: &NetworkSpec) -> anyhow::Result<ExitCode> {
@@ -36,6 +37,12 @@ pub(super) fn emulated(args: &Args, network: &NetworkSpec) -> anyhow::Result<Exi
     command.args(LOAD_WORDS);
     target.place(&mut command)?;
     let at = SocketAddr::new(target.address().into(), args.port);
+    let fidelity = deckwatch_load::fidelity(network);
+    for stated in fidelity.iter().filter(|_| !args.common.json) {
+        for line in words::fidelity(&stated.emulated, &stated.not_emulated) {
+            outln!("{line}")?;
+        }
+    }
     let sink = start_sink(args, (to, command), at)?;
     let plan = args.waiting_plan(at, network.link());
     let mut report = args.common.report(plan, &|plan, stop, tell| {
@@ -48,6 +55,7 @@ pub(super) fn emulated(args: &Args, network: &NetworkSpec) -> anyhow::Result<Exi
             .context("The host cannot be entered.")?
     })?;
     report.received = sink.end()?.received;
+    report.fidelity = fidelity;
     args.common.print(&report)
 }
 
@@ -58,15 +66,16 @@ pub(super) fn far(args: &Args, file: &Path, link: Option<LinkSpec>) -> anyhow::R
     };
     let [source, target] = far_ends(file, [from, to], args.install)?;
     let at = SocketAddr::new(target.address, args.port);
-    let mut sink = start_sink(args, (to, target.load()), at)?;
     let plan = args.waiting_plan(at, link);
+    args.common.plan(plan.clone())?;
+    let mut sink = start_sink(args, (to, target.load()), at)?;
     let report = args.common.report(plan, &|plan, stop, tell| {
         let what = format!("The source on {from}");
         let mut source = LoadEnd::start(what, source.load(), plan)?;
         Ok(source.follow(stop, tell)?)
     });
-    // Where the sink has ended, the source was not to blame.
-    let mut report = report.map_err(|error| sink.died().map_or(error, Into::into))?;
+    // Where something is wrong with the sink, the source was not to blame.
+    let mut report = report.map_err(|error| sink.fault().map_or(error, Into::into))?;
     report.received = sink.end()?.received;
     args.common.print(&report)
 }

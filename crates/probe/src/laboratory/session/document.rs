@@ -6,7 +6,7 @@ use deckwatch_meter::experiment::{
     EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, MachineState, Measurement, Standing,
 };
 use deckwatch_meter::provenance::{self, Readings};
-use deckwatch_meter::result::{ClockNote, Warning};
+use deckwatch_meter::result::{ClockNote, Fidelity, Warning};
 use deckwatch_os::signal;
 
 use super::Session;
@@ -27,6 +27,7 @@ pub(crate) struct Found {
     pub(crate) figures: Vec<Figure>,
     pub(crate) notes: Vec<String>,
     pub(crate) warnings: Vec<Caution>,
+    pub(crate) fidelity: Option<Fidelity>,
 }
 
 impl Session<'_> {
@@ -73,6 +74,7 @@ impl Session<'_> {
             skipped: self.skipped.clone(),
             notes: found.notes,
             warnings,
+            fidelity: found.fidelity,
             soak: None,
         }
     }
@@ -91,7 +93,17 @@ impl Session<'_> {
     /// Why nothing was measured.
     pub(crate) fn nothing(self) -> LaboratoryError {
         let ended = signal::ending().map(LaboratoryError::Interrupted);
-        let nothing = ended.unwrap_or(LaboratoryError::Nothing);
+        let reasons = self.skipped.iter();
+        let reasons: Vec<String> = reasons
+            .map(|skip| format!("{}: {}", skip.what, skip.reason))
+            .collect();
+        let nothing = ended.unwrap_or(if reasons.is_empty() {
+            LaboratoryError::Nothing
+        } else {
+            LaboratoryError::AllLeftOut {
+                reasons: reasons.join("; "),
+            }
+        });
         self.broken_off.unwrap_or(nothing)
     }
 

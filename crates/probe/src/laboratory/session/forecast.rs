@@ -31,15 +31,15 @@ impl Forecast {
         self.done
     }
 
-    /// The whole time and the time left. Both are zero without a plan.
+    /// The whole time and the time left. Both are zero without a plan, and until the pace is known: a plan has the right
+    /// proportions, and not the right size.
     pub(super) fn at(&self, now: Instant) -> (Duration, Duration) {
         let elapsed = self.since.map_or(Duration::ZERO, |since| now - since);
         // A short beginning is no measure of the rest.
-        let pace = if self.done >= self.planned / MEASURE_SHARE && !self.done.is_zero() {
-            elapsed.as_secs_f64() / self.done.as_secs_f64()
-        } else {
-            1.0
-        };
+        if self.done < self.planned / MEASURE_SHARE || self.done.is_zero() {
+            return (Duration::ZERO, Duration::ZERO);
+        }
+        let pace = elapsed.as_secs_f64() / self.done.as_secs_f64();
         let left = (self.planned - self.done).mul_f64(pace);
         (elapsed + left, left)
     }
@@ -53,14 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_follows_from_the_plan_and_then_from_the_pace() {
+    fn the_time_left_follows_from_the_pace_and_is_unknown_before() {
         let seconds = Duration::from_secs;
         let begun = Instant::now();
         let mut forecast = Forecast::begin(seconds(100), begun);
-        assert_eq!(forecast.at(begun), (seconds(100), seconds(100)));
+        let unknown = (seconds(0), seconds(0));
+        assert_eq!(forecast.at(begun), unknown);
         // Two seconds of the plan are too few to show that it takes twice as long.
         forecast.set_done(seconds(2));
-        assert_eq!(forecast.at(begun + seconds(4)), (seconds(102), seconds(98)));
+        assert_eq!(forecast.at(begun + seconds(4)), unknown);
         forecast.set_done(seconds(50));
         assert_eq!(
             forecast.at(begun + seconds(100)),

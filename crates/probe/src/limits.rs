@@ -52,6 +52,9 @@ pub const FAR_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Interval of the lines by which an end on a far host shows that it and the pipe to it live.
 pub const FAR_BEAT: Duration = Duration::from_secs(1);
 
+/// The longest wait for exchanges that relate two clocks after a measurement. A window of them takes a third of a second.
+pub const CLOCK_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Octets of a line of an end. The longest has the stamps of [`SWEEP_MESSAGES_MAX`] messages, of 60 octets each.
 pub const END_LINE_SIZE_MAX: u64 = 16 << 20;
 

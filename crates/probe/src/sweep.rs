@@ -7,6 +7,7 @@
 mod adaptive;
 mod beside;
 mod channel;
+mod clock;
 pub(crate) mod end;
 mod far;
 mod figures;
@@ -244,8 +245,8 @@ pub fn sweep(
     if parts::are_measured(asked) {
         pairs.between = Some(Streams::new(asked, &places, bed.as_ref())?);
     }
-    if asked.far.is_some() {
-        pairs.clock = FarClock::of_another();
+    if let Some(far) = &asked.far {
+        pairs.clock = FarClock::start(far)?;
     }
     let mut is_whole = true;
     while is_whole {
@@ -277,12 +278,11 @@ pub fn sweep(
             }
         }
     }
-    let clock = pairs.clock.words();
     drop(pairs);
     if points.is_empty() {
         return Err(session.nothing());
     }
-    Ok(document(asked, &session, (&places, clock), points, resumed))
+    Ok(document(asked, &session, &places, points, resumed))
 }
 
 /// One size, and the carriers that take turns at it.
@@ -418,8 +418,7 @@ fn measure(
         let variant = group.variants[turn.system];
         if let Some(pair) = pairs.started.get_mut(name) {
             let begun = Instant::now();
-            let clock = &mut pairs.clock;
-            let iterated = pair.iterate(size, asked.work(), (clock, places.1));
+            let iterated = pair.iterate(size, asked.work(), places.1);
             let iterated = iterated.map_err(|error| pair.blame_stalled(error))?;
             places.0.rest(begun.elapsed());
             let Some(iteration) = iterated else {
@@ -438,10 +437,11 @@ fn measure(
             pair.close()?;
         }
     }
-    let measured = group.variants.iter().zip(&found).zip(&others).zip(&between);
-    let kept = measured.filter(|(((variant, _), _), _)| !pairs.has_failed(variant));
+    let bounds = pairs.clock.convert(&mut found)?;
+    let all = group.variants.iter().zip(&found).zip(&others).zip(&between);
+    let kept = all.filter(|(((variant, _), _), _)| !pairs.has_failed(variant));
     let points = kept.filter_map(|(((variant, iterations), others), between)| {
-        point(asked, *variant, size, (iterations, others, between))
+        point(asked, *variant, size, (iterations, others, between), bounds)
     });
     Ok((points.collect(), is_whole))
 }
@@ -452,6 +452,7 @@ fn point(
     variant: Variant,
     size: u32,
     (iterations, others, between): (&[Iteration], &Others, &[Between]),
+    bounds: Option<far::Bounds>,
 ) -> Option<Measurement> {
     let mut factors = variant.factors();
     factors.insert(SIZE.to_owned(), f64::from(size));
@@ -469,6 +470,9 @@ fn point(
     interval::add(&mut point, asked.every, iterations);
     if let Some(network) = &asked.network {
         add_layers(&mut point, variant.carrier, &network.spec);
+    }
+    if let Some(bounds) = bounds {
+        far::bound(&mut point, bounds);
     }
     Some(point)
 }
@@ -490,7 +494,7 @@ fn add_layers(point: &mut Measurement, carrier: CarrierRef, network: &NetworkSpe
 fn document(
     asked: &Sweep,
     session: &Session<'_>,
-    (places, (clock, bound_ns)): (&Places, (String, Option<u64>)),
+    places: &Places,
     mut points: Vec<Measurement>,
     resumed: usize,
 ) -> ExperimentDocument {
@@ -506,13 +510,10 @@ fn document(
     points.sort_by_key(key);
     let resumed = (resumed > 0)
         .then(|| format!("{resumed} points are of an earlier run of this sweep, from its journal"));
-    let mut notes: Vec<String> = resumed.into_iter().collect();
-    notes.extend(bound_ns.map(|ns| {
-        format!("one-way latencies are within {ns} ns: half of the shortest time under way in both directions together")
-    }));
+    let notes: Vec<String> = resumed.into_iter().collect();
     let network = asked.network.as_ref();
     let mut document = session.document_of(
-        &clock,
+        "all ends have the CLOCK_MONOTONIC of one kernel",
         Found {
             experiment: "sweep".to_owned(),
             title: "Transactions, latency and throughput over message sizes",
@@ -520,7 +521,7 @@ fn document(
             condition: places.words(),
             parameters: asked.parameters(),
             standings: beside::standings(&points, places),
-            warnings: interval::cautions(&points),
+            warnings: [interval::cautions(&points), far::cautions(&points)].concat(),
             figures: figures::figures(&names, &points),
             measurements: points,
             notes,
@@ -528,9 +529,10 @@ fn document(
             ..Found::default()
         },
     );
-    let of_clock = &mut document.provenance.clock;
-    of_clock.shared = asked.far.is_none();
-    of_clock.latency_error_ns = bound_ns;
+    document.provenance.clock.shared = true;
+    if asked.far.is_some() {
+        far::describe(&mut document);
+    }
     document
 }
 

@@ -45,7 +45,7 @@ pub(super) fn sweep(
 /// Two hosts in namespaces, the second with a CLOCK_MONOTONIC six days ahead: without a conversion one way would take
 /// days, and the other one would end before it began.
 #[test]
-fn a_sweep_between_far_hosts_relates_their_clocks_by_its_own_transactions() {
+fn a_sweep_between_far_hosts_relates_their_clocks_by_stamped_exchanges_with_both_bounds() {
     let Some(machines) = TwoMachines::make() else {
         return;
     };
@@ -69,10 +69,27 @@ fn a_sweep_between_far_hosts_relates_their_clocks_by_its_own_transactions() {
         !clock.shared && clock.latency_error_ns.is_some(),
         "{clock:?}"
     );
+    assert!(
+        clock.latency_assumed_ns <= clock.latency_error_ns && clock.latency_assumed_ns.is_some(),
+        "{clock:?}"
+    );
+    let printed = words(&output);
+    assert!(
+        printed.contains("whatever the two directions take, and within"),
+        "both bounds stand under the table: {printed}"
+    );
     for point in &document.measurements {
         let value = |key: &str| point.values[key];
         let whole = value("transaction_max_ns");
+        assert!(value("one_way_bound_if_symmetric_ns") <= value("one_way_bound_ns"));
         for way in ["client_to_server", "server_to_client"] {
+            let mean = format!("{way}_mean_ns");
+            if let Some(ns) = point.values.get(&format!("not_comparable_{mean}")) {
+                assert!(*ns <= value("one_way_bound_ns"), "{way}: {ns}");
+                assert!(printed.contains("NOT COMPARABLE"), "{printed}");
+                continue;
+            }
+            assert!(value(&mean) > value("one_way_bound_ns"), "{way}");
             let bounds = ["min", "max"].map(|of| value(&format!("{way}_{of}_ns")));
             // Within half a round trip of the truth.
             assert!(

@@ -63,6 +63,13 @@ pub(crate) enum Caution {
         /// Share of the intervals that were too long.
         missed: f64,
     },
+    /// The bound of two clocks is as large as a one-way latency.
+    NotComparable {
+        /// The system and its case.
+        what: String,
+        /// The bound; `None` if nothing bounds the clocks.
+        bound_ns: Option<f64>,
+    },
 }
 
 impl Caution {
@@ -82,6 +89,7 @@ impl Caution {
             Self::FactoringDisturbed { .. } => "factoring-disturbed",
             Self::ScheduleNotKept { .. } => "schedule-not-kept",
             Self::IntervalMissed { .. } => "interval-missed",
+            Self::NotComparable { .. } => "not-comparable",
         }
     }
 }
@@ -148,7 +156,23 @@ impl fmt::Display for Caution {
                 asked_ns / 1e6,
                 missed * 1e2
             ),
+            Self::NotComparable { what, bound_ns } => not_comparable(f, what, *bound_ns),
         }
+    }
+}
+
+fn not_comparable(f: &mut fmt::Formatter<'_>, what: &str, bound_ns: Option<f64>) -> fmt::Result {
+    match bound_ns {
+        Some(ns) => write!(
+            f,
+            "{what}: a one-way latency is NOT COMPARABLE. The clocks of both hosts are known within {:.1} us of each other, and it is \
+             not longer.",
+            ns / 1e3
+        ),
+        None => write!(
+            f,
+            "{what}: one-way latencies are NOT COMPARABLE. A clock has jumped, or nothing relates the clocks of both hosts."
+        ),
     }
 }
 

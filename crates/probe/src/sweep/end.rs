@@ -4,6 +4,7 @@ use std::io::BufRead as _;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use super::clock::Watch;
 use super::flow::Flow;
 use super::talk::{Answer, Order};
 use crate::laboratory::LaboratoryError;
@@ -61,6 +62,7 @@ fn answer_all(orders: &Receiver<String>) -> Result<(), LaboratoryError> {
 #[derive(Default)]
 struct End {
     flow: Option<Flow>,
+    watch: Option<Watch>,
     /// Receivers after their stop command. Each ends within a fraction of a second.
     leaving: Vec<std::thread::JoinHandle<()>>,
 }
@@ -76,6 +78,22 @@ impl End {
         if *order == Order::Close {
             self.close();
             return Ok(Answer::Done);
+        }
+        match order {
+            Order::Respond { address } => {
+                let address = super::clock::respond(*address).map_err(|error| error.to_string())?;
+                return Ok(Answer::Answering { address });
+            }
+            Order::Probe { peer, from } => {
+                let watch = Watch::start(*peer, *from).map_err(|error| error.to_string())?;
+                self.watch = Some(watch);
+                return Ok(Answer::Done);
+            }
+            Order::Relate => {
+                let watch = self.watch.as_ref().ok_or("no clock is asked")?;
+                return Ok(Answer::Related(watch.windows()));
+            }
+            _ => {}
         }
         let flow = self.flow.as_mut().ok_or("no flow is open")?;
         match order {
@@ -111,7 +129,11 @@ impl End {
                 .stream((*first, *messages), *in_bulk)
                 .map(Answer::Streamed),
             Order::Report { accepted } => Ok(Answer::Arrived(flow.report(*accepted))),
-            Order::Listen(_) | Order::Close => Ok(Answer::Done),
+            Order::Listen(_)
+            | Order::Close
+            | Order::Respond { .. }
+            | Order::Probe { .. }
+            | Order::Relate => Ok(Answer::Done),
         }
     }
 

@@ -63,6 +63,9 @@ const CHAINS: Row = (
     Bars::Deviation,
 );
 
+/// The figures of one-way latencies, one for each system.
+pub(super) const WAYS: &str = "One-way latency each way";
+
 /// The figures behind those of single systems.
 const LAST: [Row; 4] = [
     (
@@ -132,7 +135,7 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
         &throughputs,
     ));
     figures.extend(each(
-        ("One-way latency each way", "one-way latency"),
+        (WAYS, "one-way latency"),
         "section 2.1, EQ 2 and 3",
         &[CLIENT_TO_SERVER, SERVER_TO_CLIENT],
     ));

@@ -17,7 +17,7 @@ use deckwatch_os::schedule::{affinity, set_affinity};
 use deckwatch_os::signal;
 
 use super::journal::Journal;
-use super::{FarEnd, SIZE, Sweep, sweep};
+use super::{FarEnd, SIZE, Sweep, far, sweep};
 use crate::laboratory::session::Session;
 use crate::laboratory::{BROKEN_OFF, Condition, ENDED_EARLY, LaboratoryError, LoadEnd, Progress};
 use crate::limits::GRID_BINS;
@@ -369,9 +369,7 @@ fn empty(asked: &Sweep) -> Result<ExperimentDocument, LaboratoryError> {
     let mut silent = |_: &Progress| ();
     let mut session = Session::new(&asked.setup, &mut silent);
     let places = session.enter(asked.condition)?;
-    let clock = "both ends have the CLOCK_MONOTONIC of one kernel".to_owned();
-    let described = (&places, (clock, None));
-    Ok(super::document(asked, &session, described, Vec::new(), 0))
+    Ok(super::document(asked, &session, &places, Vec::new(), 0))
 }
 
 /// Makes the document of all states from that of one sweep.
@@ -397,6 +395,9 @@ fn describe(document: &mut ExperimentDocument, asked: &Sweep, mut points: Vec<Me
          measurement's own part and that of other processes"
     )];
     document.measurements = points;
+    if asked.far.is_some() {
+        far::describe(document);
+    }
 }
 
 /// The share of transactions in each millisecond, and of those that took longer than all bins.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use deckwatch_testbed::Testbed;
 
 use super::channel::Channels;
-use super::far::{FarClock, is_possible};
+use super::far::is_possible;
 use super::point::Iteration;
 use super::talk::{Answer, Listen, Order, Streamed, Ways};
 use super::variant::Variant;
@@ -64,7 +64,7 @@ impl Side {
     }
 
     /// The answer to the oldest order, or `None` if the user wants to end.
-    fn hear(&mut self, longer: Duration) -> Result<Option<Answer>, LaboratoryError> {
+    pub(super) fn hear(&mut self, longer: Duration) -> Result<Option<Answer>, LaboratoryError> {
         let Some(line) = self.end.receive_line(END_PATIENCE + longer)? else {
             return Ok(None);
         };
@@ -78,13 +78,17 @@ impl Side {
     }
 
     /// Sends an order. Returns the answer, or `None` if the user wants to end.
-    fn ask(&mut self, order: &Order, longer: Duration) -> Result<Option<Answer>, LaboratoryError> {
+    pub(super) fn ask(
+        &mut self,
+        order: &Order,
+        longer: Duration,
+    ) -> Result<Option<Answer>, LaboratoryError> {
         self.tell(order)?;
         self.hear(longer)
     }
 
     /// Sends an order that has no result. Returns false if the user wants to end.
-    fn done(&mut self, order: &Order) -> Result<bool, LaboratoryError> {
+    pub(super) fn done(&mut self, order: &Order) -> Result<bool, LaboratoryError> {
         match self.ask(order, Duration::ZERO)? {
             Some(Answer::Done) => Ok(true),
             Some(answer) => Err(self.unexpected(&answer)),
@@ -96,7 +100,7 @@ impl Side {
         self.end.failed("its stamps or counts are impossible")
     }
 
-    fn unexpected(&self, answer: &Answer) -> LaboratoryError {
+    pub(super) fn unexpected(&self, answer: &Answer) -> LaboratoryError {
         self.end
             .failed(&format!("it answered {}", shown(&format!("{answer:?}"))))
     }
@@ -240,21 +244,20 @@ impl Rings {
             every,
             in_bulk,
         }: Work,
-        (clock, bed): (&mut FarClock, Option<&Testbed>),
+        bed: Option<&Testbed>,
     ) -> Result<Option<Iteration>, LaboratoryError> {
-        let Some(mut answered) = self.transact(messages, every)? else {
+        let Some(answered) = self.transact(messages, every)? else {
             return Ok(None);
         };
         let Some(before) = self.drops(bed)? else {
             return Ok(None);
         };
-        let Some(mut streams) = self.stream(messages, in_bulk)? else {
+        let Some(streams) = self.stream(messages, in_bulk)? else {
             return Ok(None);
         };
         let Some(after) = self.drops(bed)? else {
             return Ok(None);
         };
-        clock.convert(&mut answered, &mut streams);
         let mut found = iteration((size_octets, messages), &answered, &streams);
         if !every.is_zero() {
             found.intervals_ns = intervals_ns(&answered);

@@ -1,10 +1,11 @@
 //! What the coordinator and an end of a sweep write to each other: one line of JSON each.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use deckwatch_carrier::carrier::{ChannelAt, SocketSettings};
 use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_meter::clock::Window;
 use serde::{Deserialize, Serialize};
 
 /// One order to an end. Each has one [`Answer`].
@@ -56,6 +57,20 @@ pub(crate) enum Order {
         /// Number of messages that the other end's send has accepted.
         accepted: u64,
     },
+    /// Answers questions about this host's clock, until the end of the process.
+    Respond {
+        /// The address of this end's host.
+        address: IpAddr,
+    },
+    /// Asks the other host about its clock, until the end of the process.
+    Probe {
+        /// Where the other end answers.
+        peer: SocketAddr,
+        /// The address of this end's host.
+        from: IpAddr,
+    },
+    /// Returns what was found of the other clock until now, and a little beyond.
+    Relate,
     /// Closes the flow.
     Close,
 }
@@ -99,6 +114,13 @@ pub(crate) enum Answer {
         /// As in `Order::Connect`.
         endpoint: String,
     },
+    /// Questions about the clock are answered here.
+    Answering {
+        /// The address and port.
+        address: SocketAddr,
+    },
+    /// The windows since the last time, in order.
+    Related(Vec<Window>),
     /// The order is done.
     Done,
     /// For each message of `Transact`: when it was sent, and when its answer was received (0: never).

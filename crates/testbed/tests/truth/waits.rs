@@ -2,7 +2,9 @@
 //! book, `check` and every report state these figures (`deckwatch_testbed::Fidelity`). If a link is emulated better one
 //! day, these tests fail, and what the users read must change.
 
-use deckwatch_testbed::{NetworkSpec, preset};
+use deckwatch_os::clock::{monotonic_ns, realtime_ns, sleep_until};
+use deckwatch_os::{socket, stamp};
+use deckwatch_testbed::{NetworkSpec, Testbed, preset};
 
 use crate::frames::{self, Passage, median, passages, random_gaps};
 use crate::{measuring, testbed, until_undisturbed};
@@ -13,6 +15,10 @@ const SINGLE_GAP_NS: i64 = 3_000_000;
 /// Mean number of frames for a wait.
 const QUEUED_FRAMES: usize = 5_000;
 const HEADERS: usize = 28;
+/// Octets of the largest datagram of Fast Ethernet.
+const LARGEST: usize = 1472;
+/// The code point of expedited forwarding.
+const EXPEDITED: u8 = 46;
 
 /// A frame passes two shapers, so a real network would take two transmission times.
 fn assert_one_frame_has_no_transmission_time(network: &NetworkSpec, payload_bytes: usize) {
@@ -39,6 +45,53 @@ fn a_frame_on_an_idle_network_has_no_transmission_time() {
     let _alone = measuring();
     assert_one_frame_has_no_transmission_time(&preset("fast-ethernet").unwrap(), 1472);
     assert_one_frame_has_no_transmission_time(&preset("atm-oc3").unwrap(), 9152);
+}
+
+/// Sends urgent datagrams from A to B, each behind this many less urgent ones of the largest size. Returns how long the
+/// urgent ones took, nanoseconds.
+fn urgent_behind(testbed: &Testbed, low_count: usize) -> f64 {
+    let (low, low_sink) = frames::sockets(testbed);
+    let (urgent, sink) = frames::sockets(testbed);
+    socket::set_priority(&urgent, false, Some(EXPEDITED), None).unwrap();
+    let mut buffer = vec![0; LARGEST];
+    let mut round = || {
+        for _ in 0..low_count {
+            low.send(&[0; LARGEST]).unwrap();
+        }
+        let sent_ns = realtime_ns();
+        urgent.send(&[0]).unwrap();
+        let received = stamp::receive(&sink, &mut buffer).unwrap();
+        for _ in 0..low_count {
+            stamp::receive(&low_sink, &mut buffer).unwrap();
+        }
+        // So that the ports have their credit again.
+        sleep_until(monotonic_ns() + SINGLE_GAP_NS);
+        received.stamp_realtime_ns.unwrap_or(sent_ns) - sent_ns
+    };
+    // The kernel may not stamp the first.
+    round();
+    median((0..SINGLE_FRAMES).map(|_| round()).collect())
+}
+
+#[test]
+fn an_urgent_frame_does_not_wait_for_the_end_of_a_less_urgent_one() {
+    let _alone = measuring();
+    let network = preset("fast-ethernet").unwrap();
+    let Some(testbed) = testbed(&network) else {
+        return;
+    };
+    let low_ns = network.transmission_s((LARGEST + HEADERS) as u64).unwrap() * 1e9;
+    until_undisturbed("head-of-line wait", || {
+        let (alone_ns, behind_ns) = (urgent_behind(&testbed, 0), urgent_behind(&testbed, 1));
+        let words = format!(
+            "an urgent frame took {:.0} us alone and {:.0} us behind one that a real link sends for {:.0} us",
+            alone_ns / 1e3,
+            behind_ns / 1e3,
+            low_ns / 1e3
+        );
+        println!("{words}");
+        (behind_ns - alone_ns > low_ns / 4.0).then_some(words)
+    });
 }
 
 /// Waits by theory and as measured, nanoseconds: means over the same frames.

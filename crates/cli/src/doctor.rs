@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// Examine a host of this mission file, which has `reach`. Name it with --on.
     #[arg(long, value_name = "FILE", requires = "on", conflicts_with = "program")]
     hosts: Option<PathBuf>,
-    /// Examine the far machine that these words reach, as `reach` of a mission, or the host of this name of --hosts; this
-    /// option is the last.
+    /// Examine the far machine that these words reach, as `reach` of a mission, or the host of this name of --hosts;
+    /// this option is the last.
     #[arg(long, value_name = "WORD", num_args = 1.., allow_hyphen_values = true)]
     on: Vec<String>,
 }

@@ -126,8 +126,8 @@ impl LoadEnd {
         self.follow(&stop, &mut |_| ())
     }
 
-    /// Returns what is wrong with it, if it has ended, stalled, or said what no load says: the reason of what went wrong
-    /// at the other end.
+    /// Returns what is wrong with it, if it has ended, stalled, or said what no load says: the reason of what
+    /// went wrong at the other end.
     pub fn fault(&mut self) -> Option<LaboratoryError> {
         loop {
             match self.said() {

@@ -129,7 +129,8 @@ impl End {
 
     fn stalled(&self) -> LaboratoryError {
         self.failed(&format!(
-            "the pipe from there has carried nothing for {FAR_SILENCE_MAX:?}: the program, its host, or the way to it stands still"
+            "the pipe from there has carried nothing for {FAR_SILENCE_MAX:?}: the program, its host, or the \
+             way to it stands still"
         ))
     }
 

@@ -12,7 +12,8 @@ use crate::laboratory::end::print_line;
 use crate::laboratory::process::BEAT;
 use crate::limits::FAR_BEAT;
 
-/// Plays an end until its standard input ends. With `beats`, it shows in short intervals that it lives. That ends it in the middle of an order too: nobody reads the answer.
+/// Plays an end until its standard input ends. With `beats`, it shows in short intervals that it lives. The end of its
+/// input ends it in the middle of an order too: nobody reads the answer.
 ///
 /// # Errors
 /// [`LaboratoryError`]: standard input or output cannot be used. Other failures are answers.

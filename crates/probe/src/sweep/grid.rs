@@ -244,8 +244,8 @@ impl Loads {
 }
 
 impl Running {
-    /// Waits until the load has settled and held for a second, so that a short sweep has a second that was measured. A load
-    /// that ends early shows its reason at its end.
+    /// Waits until the load has settled and held for a second, so that a short sweep has a second that was measured. A
+    /// load that ends early shows its reason at its end.
     fn settle(&mut self) -> Result<(), LaboratoryError> {
         match self {
             Self::Here(_, told) => {

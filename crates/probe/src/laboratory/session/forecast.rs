@@ -31,8 +31,8 @@ impl Forecast {
         self.done
     }
 
-    /// The whole time and the time left. Both are zero without a plan, and until the pace is known: a plan has the right
-    /// proportions, and not the right size.
+    /// The whole time and the time left. Both are zero without a plan, and until the pace is known: a plan has the
+    /// right proportions, and not the right size.
     pub(super) fn at(&self, now: Instant) -> (Duration, Duration) {
         let elapsed = self.since.map_or(Duration::ZERO, |since| now - since);
         // A short beginning is no measure of the rest.

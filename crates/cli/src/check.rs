@@ -10,6 +10,7 @@ use deckwatch_scenario::room::{self, MEMORY};
 
 use crate::mission_args::MissionArgs;
 use crate::output::outln;
+use crate::simulate;
 use crate::words;
 
 /// Say how long a mission runs, what it needs, and whether it can prove its budgets
@@ -20,6 +21,7 @@ Examples:
   deckwatch check scenarios/nav.toml --variant loaded --carriers udp,tcp --duration 20s
   deckwatch check scenarios/nav-paper.toml --variants all
   deckwatch check mission.toml --json
+  deckwatch check scenarios/nav.toml --network fast-ethernet --simulate
 
 Without `--variant` and `--variants`, the mission itself is shown, and every variant of the file is checked too. A malformed file \
 or variant is told with file, line and column, and ends with exit status 2.")]
@@ -34,12 +36,18 @@ pub(crate) struct Args {
         conflicts_with = "variant"
     )]
     variants: Vec<String>,
+    /// Simulate the network alone in virtual time, and print each flow's latencies and losses
+    #[arg(long)]
+    simulate: bool,
     /// Print one JSON object; with `--variants`, an array of them
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.simulate {
+        return simulated(&args);
+    }
     if args.variants.is_empty() {
         let shown = forecast(&args.mission.load_with_variants()?)?;
         if args.json {
@@ -61,6 +69,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             outln!("")?;
         }
         print(shown)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn simulated(args: &Args) -> anyhow::Result<ExitCode> {
+    let missions = if args.variants.is_empty() {
+        vec![args.mission.load_with_variants()?]
+    } else {
+        args.mission.load_each(&args.variants)?
+    };
+    let found = simulate::all(&missions)?;
+    match (args.json, found.as_slice()) {
+        (true, [one]) if args.variants.is_empty() => {
+            outln!("{}", serde_json::to_string_pretty(one)?)?;
+        }
+        (true, all) => outln!("{}", serde_json::to_string_pretty(all)?)?,
+        (false, all) => all.iter().try_for_each(simulate::print)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -46,6 +46,7 @@ mod run;
 mod schedule;
 mod scheduler;
 mod schema;
+mod simulate;
 mod soak;
 mod sweep;
 mod testbed;

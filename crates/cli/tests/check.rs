@@ -178,3 +178,37 @@ fn wrong_arguments_end_with_status_2_and_say_what_is_right() {
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn the_network_of_a_mission_is_simulated_alike_each_time_and_hosts_cost_nothing() {
+    let arguments = [
+        "check",
+        "scenarios/nav.toml",
+        "--duration",
+        "10s",
+        "--simulate",
+    ];
+    let output = deckwatch(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("in virtual time, seed 1"), "{printed}");
+    assert!(printed.contains("Hosts cost nothing here"), "{printed}");
+    assert_eq!(printed, text(&deckwatch(&arguments).stdout));
+    let output = deckwatch(&[&arguments[..], &["--json"]].concat());
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let flow = &found["flows"][0];
+    assert!(flow["median_ns"].as_i64() > Some(0), "{flow}");
+    assert_eq!(
+        (flow["lost"].as_u64(), flow["late"].as_u64()),
+        (Some(0), Some(0))
+    );
+    let output = deckwatch(&[
+        "check",
+        "scenarios/nav.toml",
+        "--simulate",
+        "--network",
+        "loopback",
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Name one with --network"));
+}

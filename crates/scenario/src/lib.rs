@@ -15,4 +15,5 @@ pub mod room;
 pub mod run;
 pub mod schedule;
 pub mod series;
+pub mod simulate;
 pub mod stream;

@@ -140,3 +140,6 @@ pub const RELAY_DEADLINE_TRANSMISSIONS: f64 = 10.0;
 /// Frames a second that a relay carries on each machine that runs a mission: a third of what one with two processors
 /// does.
 pub const RELAY_FRAMES_PER_S_MAX: f64 = 20_000.0;
+
+/// Frames of a mission that are simulated: some minutes, and half a gigabyte of latencies if each is a message.
+pub const SIMULATED_FRAMES_MAX: u64 = 50_000_000;

@@ -144,7 +144,7 @@ fn options(random: &mut Random, orb: &Orb) -> (RtChannelOptions, QueueOptions) {
                 strategy,
                 ..Settings::default()
             },
-            admits: false,
+            ..SchedulerOptions::default()
         };
         let service = SchedulingService::start_with(orb, options, operations(), None);
         let range = (NativePriority(1), NativePriority(49));

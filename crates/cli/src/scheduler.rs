@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::cos_naming::NamingContextRef;
 use deckwatch_scenario::mission::DurationText;
@@ -52,6 +52,11 @@ pub(crate) struct Args {
     /// Refuse, with NO_RESOURCES, changes of a computed schedule that make an operation miss its deadline
     #[arg(long)]
     admit: bool,
+    /// Percent of the operations and of the dependencies that one address, or one user of this host, may declare; beyond
+    /// it IMP_LIMIT is raised
+    #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
+        value_parser = clap::value_parser!(u8).range(1..=100))]
+    share_per_peer: u8,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -66,6 +71,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             runs_to_completion: args.run_to_completion,
         },
         admits: args.admit,
+        share_percent: args.share_per_peer,
     };
     let service =
         SchedulingService::start_with(&orb, options, Operations::default(), Some(access))?;

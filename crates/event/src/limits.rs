@@ -89,12 +89,12 @@ pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// crates/event/tests/shares.rs::clients_that_leave_slowly_hold_no_serving_thread
 pub const FAREWELLS_MAX: usize = 16;
 
+/// Clients of one peer that wait to be called back: a program with some hundred consumers that ends.
+pub const FAREWELLS_QUEUED_MAX: usize = 256;
+
 /// Default number of events queued for one consumer: 12 s of a 20 Hz flow. Beyond it the oldest is dropped. All queues
 /// share the octets of an event; [`QUEUE_SIZE_MAX`] also limits the octets of each queue.
 pub const QUEUE_LEN_DEFAULT: usize = 256;
-
-/// Clients of one peer that wait to be called back: a program with some hundred consumers that ends.
-pub const FAREWELLS_QUEUED_MAX: usize = 256;
 
 /// The longest queue that the options may request.
 pub const QUEUE_LEN_MAX: usize = 65_536;
@@ -193,10 +193,6 @@ pub const OUTWARD_MAX: usize = 8;
 /// As many of them may be for one peer.
 pub const OUTWARD_SHARE: usize = 4;
 
-///
-/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
-/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
-pub const SOURCES_MAX: usize = 1_024;
 /// Longest time that `pull` waits for an event; TRANSIENT after it. Bounds how long a consumer that has died keeps a
 /// serving thread.
 pub const PULL_WAIT: Duration = Duration::from_secs(30);
@@ -205,6 +201,10 @@ pub const PULL_WAIT: Duration = Duration::from_secs(30);
 pub const PULL_SLICE: Duration = Duration::from_millis(250);
 
 /// Suppliers of one channel that it pulls from: a quarter of the asynchronous calls that an ORB may have under way.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SUPPLIER_SHARE_FULL | test:
+/// crates/event/tests/shares.rs::stranger_that_takes_its_share_of_places_leaves_others_served
+pub const SOURCES_MAX: usize = 1_024;
 
 /// Default time between two `try_pull` calls to a supplier that had no event. It bounds the age of an event that the
 /// channel pulls, and costs ten small calls per second and supplier.
@@ -388,6 +388,16 @@ pub const ADMITTED_PAIRS_MAX: usize = 65_536;
 
 /// Refused connects that are kept in words for the operator. All are counted.
 pub const UNADMITTED_KEPT_MAX: usize = 64;
+
+/// Analyses of one scheduling service that are under way or wait for their turn, each in a serving thread. One is made
+/// at a time: it takes a processor for up to a second. A request beyond it raises TRANSIENT at once.
+///
+/// Share: a quarter ([`SCHEDULER_ANALYSES_SHARE`]) | seen: TRANSIENT with the minor code ANALYSES_FULL | test:
+/// crates/event/src/scheduler/shares.rs::analyses_of_one_peer_leave_room_for_those_of_others
+pub const SCHEDULER_ANALYSES_MAX: usize = 8;
+
+/// As many of them may be for one peer.
+pub const SCHEDULER_ANALYSES_SHARE: usize = 2;
 
 /// Times that a change of a scheduling service is examined anew because another client has changed the operations
 /// meanwhile. Each examination may take a second.

@@ -130,12 +130,7 @@ impl Shares {
 
     /// The peer whose request the calling thread serves.
     pub(crate) fn caller(&self) -> Peer {
-        match self.current.peer() {
-            Ok(peer) => peer,
-            // Outside of a request: the channel connects the clients of its store.
-            Err(_) if !self.current.caller_connection().is_remote() => Peer::ThisProcess,
-            Err(_) => Peer::Unknown,
-        }
+        caller(&self.current)
     }
 
     /// The number of the connection that brought the request of the calling thread.
@@ -173,6 +168,16 @@ impl Shares {
     /// Proxies without a connected client that one peer may hold.
     pub(crate) fn waiting_max(&self) -> usize {
         share_of(limits::PROXIES_WAITING_MAX, self.percent)
+    }
+}
+
+/// The peer whose request the calling thread serves.
+pub(crate) fn caller(current: &PoaCurrent) -> Peer {
+    match current.peer() {
+        Ok(peer) => peer,
+        // Outside of a request: the channel connects the clients of its store.
+        Err(_) if !current.caller_connection().is_remote() => Peer::ThisProcess,
+        Err(_) => Peer::Unknown,
     }
 }
 

@@ -13,6 +13,7 @@ mod access;
 mod convert;
 mod measured;
 mod servant;
+mod shares;
 
 #[cfg(test)]
 pub(crate) use convert::described;
@@ -21,7 +22,8 @@ pub(crate) use convert::{UNIT_NS, handle, mirrored};
 use std::sync::Arc;
 
 use deckwatch_orb::{
-    Access, Guard, Orb, Policies, Refusal, SystemException, SystemExceptionKind as Kind, own_minor,
+    Access, Completion, Guard, Orb, Policies, Refusal, SystemException,
+    SystemExceptionKind as Kind, own_minor,
 };
 use deckwatch_sched::{
     AnomalyFact, Handle, Measurements, Operations, SchedError, Schedule, Settings, admit_change,
@@ -30,17 +32,33 @@ use deckwatch_sync::PiMutex;
 
 use crate::beside::Beside;
 use crate::deckwatch_scheduling::MeasuredTimesSkeleton;
-use crate::limits::SCHEDULER_ATTEMPTS_MAX;
+use crate::limits::{SCHEDULER_ATTEMPTS_MAX, SHARE_PERCENT_DEFAULT};
+use crate::peers::is_share;
 use crate::raise::{raise, refuse, system};
 use crate::rtec_scheduler::{SchedulerRef, SchedulerSkeleton};
 
+use self::shares::{Declared, Shares};
+
 /// How a scheduling service computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerOptions {
     /// Strategy, overhead of a dispatch, and what a queue does.
     pub settings: Settings,
     /// Whether changes of a computed schedule are refused if an operation would miss its deadline.
     pub admits: bool,
+    /// Percent of the operations and of the dependencies that one peer may declare, 1 to 100. Beyond its share it gets
+    /// IMP_LIMIT.
+    pub share_percent: u8,
+}
+
+impl Default for SchedulerOptions {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            admits: false,
+            share_percent: SHARE_PERCENT_DEFAULT,
+        }
+    }
 }
 
 /// What a scheduling service has done.
@@ -87,15 +105,19 @@ impl SchedulingService {
     /// `observe` permits to read the schedule, `supply` to report execution times, `administer` all else.
     ///
     /// # Errors
-    /// The exceptions of the adapter.
+    /// BAD_PARAM for a share out of bounds; the exceptions of the adapter.
     pub fn start_with(
         orb: &Orb,
         options: SchedulerOptions,
         operations: Operations,
         access: Option<Access>,
     ) -> Result<Self, SystemException> {
+        if !is_share(options.share_percent) {
+            return Err(raise(Kind::BadParam));
+        }
         let service = Arc::new(Service {
             options,
+            shares: Shares::new(orb, options.share_percent),
             state: PiMutex::new(State {
                 operations: Arc::new(operations),
                 ..State::default()
@@ -156,12 +178,15 @@ impl SchedulingService {
 /// The servant.
 pub(crate) struct Service {
     options: SchedulerOptions,
+    shares: Shares,
     state: PiMutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     operations: Arc<Operations>,
+    /// What the peers hold of their shares. Operations of the start have no places.
+    declared: Declared,
     /// The last schedule; priorities of operations that were declared later are unknown.
     scheduled: Option<Arc<Scheduled>>,
     /// Whether the schedule is that of the operations.
@@ -208,12 +233,21 @@ impl From<SchedError> for Failure {
             SchedError::UnknownOperation(_) | SchedError::UnknownDependency(_) => Self::UnknownTask,
             SchedError::DuplicateEntryPoint(_) => Self::DuplicateName,
             SchedError::TooFewPriorities { .. } => Self::InsufficientPriorities,
-            SchedError::TooManyOperations
-            | SchedError::TooManyDependencies
-            | SchedError::TooManyStreams => Self::System(raise(Kind::NoResources)),
+            SchedError::TooManyOperations | SchedError::TooManyDependencies => {
+                let minor = own_minor::SCHEDULE_FULL;
+                let full = SystemException::new(Kind::NoResources, minor, Completion::No);
+                Self::System(full)
+            }
+            SchedError::TooManyStreams => Self::System(raise(Kind::NoResources)),
             SchedError::EntryPointTooLong => Self::System(raise(Kind::BadParam)),
             _ => Self::Internal,
         }
+    }
+}
+
+impl From<SystemException> for Failure {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
     }
 }
 
@@ -227,12 +261,22 @@ impl Service {
         self.change_checked(self.options.admits, change)
     }
 
-    /// As [`Service::change`]. `admits`: whether a change of a computed schedule may be refused. `change` runs again if
-    /// another client has changed the operations meanwhile.
+    /// As [`Service::change`]. `admits`: whether a change of a computed schedule may be refused.
     pub(crate) fn change_checked<T>(
         &self,
         admits: bool,
         change: impl Fn(&mut Operations) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.change_declared(admits, change, |_| ())
+    }
+
+    /// As [`Service::change_checked`]. `change` runs again if another client has changed the operations meanwhile, and
+    /// `declare` changes the places of the peers with the operations.
+    fn change_declared<T>(
+        &self,
+        admits: bool,
+        change: impl Fn(&mut Operations) -> Result<T, Failure>,
+        declare: impl FnOnce(&mut Declared),
     ) -> Result<T, Failure> {
         for _ in 0..SCHEDULER_ATTEMPTS_MAX {
             let (operations, there) = self.latest();
@@ -256,6 +300,7 @@ impl Service {
                 state.scheduled = Some(Arc::new(scheduled));
             }
             state.operations = Arc::new(changed);
+            declare(&mut state.declared);
             return Ok(result);
         }
         Err(Failure::System(raise(Kind::Transient)))
@@ -264,7 +309,7 @@ impl Service {
     /// Computes the schedule of changed operations.
     ///
     /// # Errors
-    /// NO_RESOURCES if an operation would miss its deadline.
+    /// NO_RESOURCES if an operation would miss its deadline; TRANSIENT if too many analyses wait.
     fn examine(
         &self,
         operations: &Operations,
@@ -272,6 +317,7 @@ impl Service {
         range: (i32, i32),
     ) -> Result<Scheduled, Failure> {
         let settings = self.options.settings;
+        let _analysis = self.shares.analysis()?;
         let admitted = admit_change(operations, settings, |operations| {
             operations.clone_from(changed);
             Ok(())
@@ -290,7 +336,12 @@ impl Service {
     /// Declares an operation that costs nothing; its attributes follow.
     fn create(&self, entry_point: &str) -> Result<Handle, Failure> {
         let mut state = self.state.lock("event.scheduler");
+        if let Some(there) = state.operations.lookup(entry_point) {
+            return Err(SchedError::DuplicateEntryPoint(there).into());
+        }
+        let place = self.shares.operation()?;
         let created = Arc::make_mut(&mut state.operations).create(entry_point)?;
+        state.declared.operation(place);
         state.is_current = false;
         Ok(created)
     }
@@ -301,16 +352,16 @@ impl Service {
         least: i32,
         most: i32,
     ) -> Result<(Arc<Operations>, Arc<Scheduled>), Failure> {
-        let operations = {
-            let state = self.state.lock("event.scheduler");
-            if let Some(there) = &state.scheduled
-                && state.is_current
-                && there.range == (least, most)
-            {
-                return Ok((state.operations.clone(), there.clone()));
-            }
-            state.operations.clone()
-        };
+        let is_it = |there: &(_, Arc<Scheduled>)| there.1.range == (least, most);
+        if let Some(there) = self.current().ok().filter(is_it) {
+            return Ok(there);
+        }
+        let _analysis = self.shares.analysis()?;
+        // Another client may have had it computed meanwhile.
+        if let Some(there) = self.current().ok().filter(is_it) {
+            return Ok(there);
+        }
+        let operations = self.latest().0;
         // Other operations are served meanwhile: an analysis can take a second.
         let schedule = Schedule::compute(&operations, self.options.settings)?;
         let is_overloaded = |fact| fact == AnomalyFact::UtilisationAboveOne;
@@ -367,7 +418,9 @@ mod tests {
     fn service() -> Service {
         let mut operations = Operations::default();
         operations.add(&info("first", 3, 7)).expect("a new name");
+        let orb = Orb::builder().build().expect("an ORB");
         let service = Service {
+            shares: Shares::new(&orb, SHARE_PERCENT_DEFAULT),
             options: SchedulerOptions {
                 admits: true,
                 ..SchedulerOptions::default()

@@ -1,6 +1,7 @@
 //! The scheduling service over connections: off-line schedules, admission at run time, and its exceptions.
 
-use crate::support::serving_orb;
+use crate::shares::stranger;
+use crate::support::{seen_by, serving_orb};
 use deckwatch_event::deckwatch_scheduling::{
     ExecutionTimes, MeasuredTimesRef, MeasuredTimesReportExecutionTimesError,
 };
@@ -13,7 +14,8 @@ use deckwatch_event::rtec_scheduler::{
     SchedulerPriorityError, SchedulerRef, SchedulerSetError,
 };
 use deckwatch_event::{SchedulerOptions, SchedulingService};
-use deckwatch_orb::{Orb, SystemExceptionKind as Kind, exception_detail};
+use deckwatch_orb::{Orb, SystemExceptionKind as Kind, exception_detail, own_minor};
+use deckwatch_sched::limits::{DEPENDENCIES_MAX, OPERATIONS_MAX};
 use deckwatch_sched::{Settings, Strategy};
 
 struct Served {
@@ -408,4 +410,54 @@ fn change_that_would_miss_a_deadline_is_refused_with_the_name_of_the_operation()
         refused.contains("draw: its response can take 22 ms; its deadline is 20 ms"),
         "{refused}"
     );
+}
+
+#[test]
+fn stranger_that_declares_its_share_leaves_others_served() {
+    const SHARE: usize = 1;
+    let served = served(SchedulerOptions {
+        share_percent: SHARE as u8,
+        ..SchedulerOptions::default()
+    });
+    let orb = stranger();
+    let scheduler = seen_by(&orb, &served.server, served.service.reference().object());
+    let scheduler = SchedulerRef::unchecked_narrow(scheduler);
+    let full = (Kind::ImpLimit, own_minor::SCHEDULE_SHARE_FULL);
+    let operations = OPERATIONS_MAX * SHARE / 100;
+    let handles: Vec<_> = (0..operations)
+        .map(|number| scheduler.create(&format!("stranger {number}")).unwrap())
+        .collect();
+    match scheduler.create("one more") {
+        Err(SchedulerCreateError::System(refused)) => {
+            assert_eq!((refused.kind, refused.minor), full);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        scheduler.create("stranger 0"),
+        Err(SchedulerCreateError::DUPLICATENAME(_))
+    ));
+    let one_way = DependencyTypeT::OneWayCall;
+    let add = |on| scheduler.add_dependency(handles[0], on, 1, one_way);
+    for number in 0..DEPENDENCIES_MAX * SHARE / 100 {
+        add(handles[1 + number % (handles.len() - 1)]).unwrap();
+    }
+    match add(handles[1]) {
+        Err(SchedulerAddDependencyError::System(refused)) => {
+            assert_eq!((refused.kind, refused.minor), full);
+        }
+        other => panic!("{other:?}"),
+    }
+    // Others are served, and remove what keeps a place of the stranger.
+    let good = declare(&served.scheduler, "good", 1, 10);
+    let added = served
+        .scheduler
+        .add_dependency(good, handles[0], 1, one_way);
+    added.unwrap();
+    let removed = served
+        .scheduler
+        .remove_dependency(handles[0], handles[1], 1, one_way);
+    removed.unwrap();
+    add(handles[1]).unwrap();
+    orb.shutdown(true).expect("it ends");
 }

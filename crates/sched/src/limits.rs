@@ -1,9 +1,15 @@
 //! The limits of this crate, each with its reason.
 
 /// Operations of one schedule. A ship's mission computer has some hundreds; the analysis is quadratic in their number.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SCHEDULE_SHARE_FULL | test:
+/// crates/event/tests/scheduler.rs::stranger_that_declares_its_share_leaves_others_served
 pub const OPERATIONS_MAX: usize = 4096;
 
 /// Dependencies of one schedule: eight for each operation.
+///
+/// Share: a quarter, or `--share-per-peer` | seen: IMP_LIMIT with the minor code SCHEDULE_SHARE_FULL | test:
+/// crates/event/tests/scheduler.rs::stranger_that_declares_its_share_leaves_others_served
 pub const DEPENDENCIES_MAX: usize = 8 * OPERATIONS_MAX;
 
 /// Octets of an entry point. It is a scoped name of IDL or a method of a program.

@@ -110,6 +110,7 @@ impl ScheduleArgs {
                 let options = SchedulerOptions {
                     settings: file.settings,
                     admits: true,
+                    ..SchedulerOptions::default()
                 };
                 let service = SchedulingService::start_with(orb, options, file.operations, access)?;
                 (Scheduling::of_service(&service, range), Some(service))

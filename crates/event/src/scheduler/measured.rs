@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use deckwatch_orb::SystemException;
 use deckwatch_sched::{Anomaly, Measured, Measurements, Operations, Schedule};
 
 use super::convert::{handle, handle_number};
@@ -23,13 +24,21 @@ impl Service {
         (state.operations.clone(), state.measurements.clone())
     }
 
-    /// Returns what the measured times say of a schedule of these operations.
+    /// Returns what the measured times say of a schedule of these operations. Analyses them if there is an overrun.
+    ///
+    /// # Errors
+    /// TRANSIENT if too many analyses wait.
     pub(super) fn measured_anomalies(
         &self,
         operations: &Operations,
         schedule: &Schedule,
-    ) -> Vec<Anomaly> {
-        self.measured().1.anomalies(operations, schedule)
+    ) -> Result<Vec<Anomaly>, SystemException> {
+        let measurements = self.measured().1;
+        if measurements.exceeding(operations).next().is_none() {
+            return Ok(Vec::new());
+        }
+        let _analysis = self.shares.analysis()?;
+        Ok(measurements.anomalies(operations, schedule))
     }
 }
 
@@ -51,9 +60,7 @@ impl MeasuredTimes for Service {
         Ok(())
     }
 
-    fn execution_times<'a>(
-        &'a self,
-    ) -> Result<Cow<'a, [ExecutionTimes]>, deckwatch_orb::SystemException> {
+    fn execution_times<'a>(&'a self) -> Result<Cow<'a, [ExecutionTimes]>, SystemException> {
         let (_, measurements) = self.measured();
         let on_wire = measurements.all().map(|(of, measured)| ExecutionTimes {
             handle: handle_number(of),

@@ -106,9 +106,13 @@ impl Service {
         all.map(|of| described(operations, of, scheduled)).collect()
     }
 
-    fn anomalies(&self, operations: &Operations, scheduled: &Scheduled) -> Vec<SchedulingAnomaly> {
-        let measured = self.measured_anomalies(operations, &scheduled.schedule);
-        anomalies(operations, scheduled, &measured)
+    fn anomalies(
+        &self,
+        operations: &Operations,
+        scheduled: &Scheduled,
+    ) -> Result<Vec<SchedulingAnomaly>, Failure> {
+        let measured = self.measured_anomalies(operations, &scheduled.schedule)?;
+        Ok(anomalies(operations, scheduled, &measured))
     }
 
     fn all_dependencies(operations: &Operations) -> Result<Vec<DependencyInfo>, Failure> {
@@ -235,8 +239,16 @@ impl wire::Scheduler for Service {
         dependency_type: DependencyTypeT,
     ) -> Result<(), wire::SchedulerAddDependencyError> {
         let enabled = DependencyEnabledTypeT::DependencyEnabled;
-        let added = dependency(on, number_of_calls, dependency_type, enabled)?;
-        Ok(self.change(|operations| Ok(operations.add_dependency(handle(of)?, added)?))?)
+        let (of, added) = (
+            handle(of)?,
+            dependency(on, number_of_calls, dependency_type, enabled)?,
+        );
+        let place = self.shares.dependency().map_err(Failure::from)?;
+        Ok(self.change_declared(
+            self.options.admits,
+            |operations| Ok(operations.add_dependency(of, added)?),
+            |declared| declared.dependency(of, added, place),
+        )?)
     }
 
     fn remove_dependency(
@@ -247,8 +259,15 @@ impl wire::Scheduler for Service {
         dependency_type: DependencyTypeT,
     ) -> Result<(), wire::SchedulerRemoveDependencyError> {
         let enabled = DependencyEnabledTypeT::DependencyEnabled;
-        let removed = dependency(on, number_of_calls, dependency_type, enabled)?;
-        Ok(self.change(|operations| Ok(operations.remove_dependency(handle(of)?, removed)?))?)
+        let (of, removed) = (
+            handle(of)?,
+            dependency(on, number_of_calls, dependency_type, enabled)?,
+        );
+        Ok(self.change_declared(
+            self.options.admits,
+            |operations| Ok(operations.remove_dependency(of, removed)?),
+            |declared| declared.remove_dependency(of, removed),
+        )?)
     }
 
     fn set_dependency_enable_state(
@@ -335,7 +354,7 @@ impl wire::Scheduler for Service {
             Self::infos(&operations, Some(&scheduled))?.into(),
             Self::all_dependencies(&operations)?.into(),
             configs(&scheduled).into(),
-            self.anomalies(&operations, &scheduled).into(),
+            self.anomalies(&operations, &scheduled)?.into(),
         ))
     }
 
@@ -345,7 +364,7 @@ impl wire::Scheduler for Service {
         maximum_priority: i32,
     ) -> Result<Cow<'a, [SchedulingAnomaly]>, wire::SchedulerRecomputeSchedulingError> {
         let (operations, scheduled) = self.compute(minimum_priority, maximum_priority)?;
-        Ok(self.anomalies(&operations, &scheduled).into())
+        Ok(self.anomalies(&operations, &scheduled)?.into())
     }
 
     fn get_rt_info_set<'a>(

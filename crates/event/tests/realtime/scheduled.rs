@@ -41,6 +41,7 @@ fn service(orb: &Orb, strategy: Strategy, all: &[(&str, u64, u64)]) -> Schedulin
             ..Settings::default()
         },
         admits: true,
+        ..SchedulerOptions::default()
     };
     SchedulingService::start_with(orb, options, operations(all), None).expect("a service")
 }

@@ -54,6 +54,24 @@ pub(super) const CODES: &[Known] = &[
         "disconnect suppliers, or start the channel with a larger --share-per-peer",
     ),
     (
+        Kind::NoResources,
+        own::SCHEDULE_FULL,
+        "the scheduling service has as many operations or dependencies as it may",
+        "remove dependencies; operations stay until the operator restarts the service",
+    ),
+    (
+        Kind::ImpLimit,
+        own::SCHEDULE_SHARE_FULL,
+        "your address, user or certificate has declared its share of the scheduling service's operations or dependencies",
+        "remove dependencies that you added; for more operations have the service started with a larger --share-per-peer",
+    ),
+    (
+        Kind::Transient,
+        own::ANALYSES_FULL,
+        "as many analyses wait at the scheduling service as it accepts, in all or for your address, user or certificate",
+        "try again; one analysis ends within about a second",
+    ),
+    (
         Kind::PersistStore,
         own::STORE_DAMAGED,
         "a row of the naming service's store is damaged; the other names are served",

@@ -7,7 +7,7 @@ mod types;
 use crate::limits::{NAME_SIZE_MAX, NESTING_MAX};
 use crate::parse::ast::{Item, ItemKind, Name, ScopedName};
 use crate::parse::definition::Place;
-use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::text::diagnostic::{Diagnostic, Reporter, quoted};
 use crate::text::lexer::{Kind, describe};
 use crate::text::preprocess::Token;
 use crate::text::source::{FileId, Sources, Span};
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn report(&mut self, expected: &str) -> Reported {
         let found = match self.token.kind {
             Kind::End => "the end of the file".to_owned(),
-            _ => format!("`{}`", self.text().chars().take(40).collect::<String>()),
+            _ => quoted(self.text()),
         };
         // A missing separator or closing bracket is reported just after the previous token.
         let missing = matches!(

@@ -236,3 +236,30 @@ fn repository_ids_follow_the_pragmas() {
     assert_eq!(id("M::U"), "LOCAL:u");
     assert_eq!(id("V"), "IDL:a.b/V:1.0");
 }
+
+#[test]
+fn a_literal_of_many_octets_is_shown_by_its_start() {
+    let long = "9".repeat(100_000);
+    for text in [
+        format!("const long A = {long};"),
+        format!("const long A = 0x{long};"),
+        format!("const long A = 08{long};"),
+        format!("const double A = 1e{long};"),
+        format!("const fixed A = {long}.5d;"),
+        format!("typedef string<{long}> A;"),
+        format!("struct A {{ long \"{long}\"; }};"),
+        format!("#include \"{long}\""),
+        format!("#if {long}\n#endif"),
+        format!("#if 1 {long}\n#endif"),
+        format!("#if \"{long}\"\n#endif"),
+    ] {
+        let start = text.replace(&long, "...");
+        for error in errors(&text) {
+            assert!(error.len() < 200, "{start}: {} octets", error.len());
+        }
+    }
+    let found = errors(&format!("const long A = {long};"));
+    let shown = "9".repeat(60);
+    let expected = format!("1:16: `{shown}...` does not fit into 64 bits");
+    assert_eq!(found, [expected]);
+}

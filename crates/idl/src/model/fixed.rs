@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::text::diagnostic::quoted;
 use crate::text::operator::Binary;
 
 /// A decimal number: `digits` times ten to the power of minus `scale`.
@@ -43,11 +44,14 @@ impl Decimal {
         let whole = whole.trim_start_matches('0');
         let fraction = fraction.trim_end_matches('0');
         if whole.len() + fraction.len() > DIGITS_MAX as usize {
-            return Err(format!("`{text}` has more than {DIGITS_MAX} digits"));
+            return Err(format!(
+                "{} has more than {DIGITS_MAX} digits",
+                quoted(text)
+            ));
         }
         let digits = format!("0{whole}{fraction}")
             .parse()
-            .map_err(|_| format!("`{text}` is no number"))?;
+            .map_err(|_| format!("{} is no number", quoted(text)))?;
         Ok(Self {
             digits,
             scale: fraction.len() as u32,

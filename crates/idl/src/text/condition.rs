@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::limits::NESTING_MAX;
+use crate::text::diagnostic::quoted;
 use crate::text::lexer::Kind;
 use crate::text::preprocess::Token;
 use crate::text::source::Sources;
@@ -22,8 +23,8 @@ impl Condition<'_> {
         match self.tokens.first() {
             None => Ok(value),
             Some(token) => Err(format!(
-                "`{}` does not belong into a condition",
-                self.sources.text(token.span)
+                "{} does not belong into a condition",
+                quoted(self.sources.text(token.span))
             )),
         }
     }
@@ -92,7 +93,7 @@ impl Condition<'_> {
                 Some(_) => Err(format!("`{text}` is not defined as a number")),
                 None => Ok(0),
             },
-            _ => Err(format!("`{text}` does not belong into a condition")),
+            _ => Err(format!("{} does not belong into a condition", quoted(text))),
         }
     }
 
@@ -150,5 +151,5 @@ fn integer(text: &str) -> Result<i64, String> {
         None if text.len() > 1 && text.starts_with('0') => i64::from_str_radix(&text[1..], 8),
         None => text.parse(),
     };
-    value.map_err(|_| format!("`{text}` is not a number"))
+    value.map_err(|_| format!("{} is not a number", quoted(text)))
 }

@@ -76,6 +76,17 @@ impl fmt::Display for Diagnostics {
     }
 }
 
+/// Returns a part of a file in backticks. Of a long one the start is shown.
+pub(crate) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => format!("`{}...`", &text[..end]),
+        None => format!("`{text}`"),
+    }
+}
+
+/// Characters that [`quoted`] shows: enough to find a literal by.
+const QUOTED_MAX: usize = 60;
+
 impl Diagnostics {
     fn write_one(&self, f: &mut fmt::Formatter<'_>, error: &Diagnostic) -> fmt::Result {
         match error.span {

@@ -1,5 +1,6 @@
 //! The values of literals (CORBA 3.3 part 1, clause 7.2.5).
 
+use crate::text::diagnostic::quoted;
 use crate::text::lexer::Kind;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,10 @@ pub(crate) fn literal(kind: Kind, text: &str) -> Result<Literal, String> {
         Kind::Integer => integer(text).map(Literal::Integer),
         Kind::Float => match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Literal::Float(value)),
-            _ => Err(format!("`{text}` is too large for a floating-point number")),
+            _ => Err(format!(
+                "{} is too large for a floating-point number",
+                quoted(text)
+            )),
         },
         Kind::Fixed => Ok(Literal::Fixed(text[..text.len() - 1].to_owned())),
         Kind::Char => Ok(Literal::Char(one(&text[1..text.len() - 1], LATIN1_MAX)?)),
@@ -48,14 +52,15 @@ fn integer(text: &str) -> Result<u64, String> {
     } else if text.len() > 1 && text.starts_with('0') {
         if text.contains(['8', '9']) {
             return Err(format!(
-                "`{text}` starts with 0 and is octal, where 8 and 9 are no digits"
+                "{} starts with 0 and is octal, where 8 and 9 are no digits",
+                quoted(text)
             ));
         }
         u64::from_str_radix(&text[1..], 8)
     } else {
         text.parse()
     };
-    value.map_err(|_| format!("`{text}` does not fit into 64 bits"))
+    value.map_err(|_| format!("{} does not fit into 64 bits", quoted(text)))
 }
 
 fn one(text: &str, max: u32) -> Result<char, String> {

@@ -13,7 +13,7 @@ use crate::limits::{
     SOURCE_SIZE_MAX, TOKENS_MAX,
 };
 use crate::text::condition::Condition;
-use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::text::diagnostic::{self, Diagnostic, Reporter};
 use crate::text::lexer::Kind;
 use crate::text::source::{FileId, Sources, Span, decode};
 
@@ -427,7 +427,11 @@ impl<'a> Preprocessor<'a> {
             } else {
                 format!("looked in {}", looked.join(", "))
             };
-            Diagnostic::new(span, format!("the file `{name}` is not found")).help(help)
+            Diagnostic::new(
+                span,
+                format!("the file {} is not found", diagnostic::quoted(name)),
+            )
+            .help(help)
         })
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use deckwatch_os::regular;
@@ -26,10 +25,10 @@ pub(crate) struct RotatedFile {
 }
 
 impl RotatedFile {
-    /// Opens the file, or makes it: only its user may read it.
+    /// Opens the file, or makes it: only its user may read it, from now on.
     ///
     /// # Errors
-    /// When the system refuses it; for a path that is no regular file.
+    /// When the system refuses it; for a path that is no regular file, or a symbolic link.
     pub(crate) fn open(path: &Path, size_max: u64, kept: u32) -> io::Result<Self> {
         let (file, size) = open(path)?;
         Ok(Self {
@@ -84,8 +83,8 @@ impl Lines for RotatedFile {
 /// Opens a file at its end, behind a whole line.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600);
-    let mut file = regular::open_with(path, &mut options)?;
+    options.read(true).append(true).create(true);
+    let mut file = regular::open_private(path, &mut options)?;
     let mut size = file.seek(SeekFrom::End(0))?;
     if size > 0 {
         let mut last = [0];

@@ -4,6 +4,7 @@
 mod lying;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -365,13 +366,27 @@ fn a_store_is_checked_exported_and_made_anew_from_its_export() {
     {
         let service = Service::start("127.0.0.1:0", Some(Path::new(&store)));
         service.done(&["bind", "fleet/alpha.ship", THING, "--contexts"]);
-        assert!(refused(&["check", &store]).contains("already open"));
+        for arguments in [
+            &["check", &store][..],
+            &["gc", "--store", &store],
+            &["gc", "--store", &store, "--sweep"],
+            &["export", "--store", &store],
+            &["import", "--store", &store, "-"],
+        ] {
+            let told = refused(arguments);
+            let wanted = format!("{store} is in use by another process: stop the service");
+            assert!(told.contains(&wanted), "{arguments:?}: {told}");
+        }
     }
     let whole = format!("{store} is whole: 2 contexts, 2 names");
     assert_eq!(done(&["check", &store]), whole);
     let counted = "2 contexts and 2 names exported";
     assert_eq!(done(&["export", "--store", &store, &export]), counted);
     let text = std::fs::read_to_string(&export).expect("an export");
+    for private in [&store, &export] {
+        let permissions = std::fs::metadata(private).expect("a file").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600, "{private}");
+    }
     assert!(done(&["export", "--store", &store]).starts_with(text.trim_end()));
     done(&["import", "--store", &copy, &export]);
     assert!(refused(&["import", "--store", &copy, &export]).contains("--merge"));
@@ -404,6 +419,21 @@ fn a_store_is_checked_exported_and_made_anew_from_its_export() {
         format!("{copy} is whole: 2 contexts, 3 names")
     );
     let mut octets = std::fs::read(&store).expect("a store");
+    // The reference of the only name that is bound to an object, in all pages that have or had it.
+    for at in 0..octets.len() - 8 {
+        if octets[at..].starts_with(b"IOR:") {
+            octets[at + 7] ^= 1;
+        }
+    }
+    std::fs::write(&store, &octets).expect("a store");
+    let told = refused(&["check", &store]);
+    assert!(
+        told.contains("the name `alpha.ship` in context 1 is damaged"),
+        "{told}"
+    );
+    assert!(refused(&["serve", "--store", &store]).contains("deckwatch names check"));
+    let rest = done(&["export", "--damaged", "--store", &store]);
+    assert!(rest.contains("2 contexts and 1 names exported"), "{rest}");
     octets.truncate(octets.len() / 2);
     std::fs::write(&store, octets).expect("a store");
     for told in [

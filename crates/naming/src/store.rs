@@ -94,13 +94,25 @@ impl Store {
         Self::sound(deckwatch_store::Store::open(path, &|_| Ok(()))?)
     }
 
-    /// Reads the store in a file, which stays as it is. Returns the store with what of it is damaged.
+    /// Reads the store in a file, which stays as it is. Returns the store with what of it is damaged. A store with
+    /// damaged pages can be read only.
     ///
     /// # Errors
     /// When the file cannot be opened, is in use by another process, is damaged so that it cannot be read, or is no
     /// store.
     pub fn examine(path: &Path) -> Result<(Self, Report), StoreError> {
-        Self::over(deckwatch_store::Store::examine(path, &|_| Ok(()))?)
+        let whole = deckwatch_store::Store::examine(path, &|_| Ok(()));
+        match whole.map_err(StoreError::from).and_then(Self::over) {
+            Err(error) if error.is_damage() => Self::salvage(path).map_err(|_| error),
+            examined => examined,
+        }
+    }
+
+    /// Reads the rows of a store with damaged pages: each row has a checksum of its own.
+    fn salvage(path: &Path) -> Result<(Self, Report), StoreError> {
+        let (store, mut report) = Self::read(deckwatch_store::Store::salvage(path)?)?;
+        report.add(Damage::Pages);
+        Ok((store, report))
     }
 
     /// A store that ends with the process.
@@ -121,6 +133,10 @@ impl Store {
 
     fn over(database: deckwatch_store::Store) -> Result<(Self, Report), StoreError> {
         database.change(earlier::prepare)?;
+        Self::read(database)
+    }
+
+    fn read(database: deckwatch_store::Store) -> Result<(Self, Report), StoreError> {
         let report = database.look(check::check)?;
         let store = Self {
             database,

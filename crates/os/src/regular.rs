@@ -1,9 +1,9 @@
 //! Regular files that a user names, or that a folder of results holds. A FIFO or a device in the place of such a file is
 //! refused: its opening or reading might never end.
 
-use std::fs::{File, FileType, OpenOptions};
+use std::fs::{File, FileType, OpenOptions, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Opens a regular file for reading.
@@ -33,6 +33,32 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     refuse_others(file.metadata()?.file_type())?;
     Ok(file)
 }
+
+/// Opens a regular file that only its user may read and write, also if it was there with other rights. A symbolic link
+/// in its place is refused: one who may write the folder could lead the writer, who may be root, to any file.
+///
+/// # Errors
+/// As [`open`]; `PermissionDenied` if others may use the file, and another user owns it.
+pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    match std::fs::symlink_metadata(path) {
+        Ok(about) => refuse_others(about.file_type())?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let file = options
+        .mode(PRIVATE)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
+        .open(path)?;
+    let about = file.metadata()?;
+    refuse_others(about.file_type())?;
+    if about.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(file)
+}
+
+/// The rights of a file that only its user may read and write.
+const PRIVATE: u32 = 0o600;
 
 /// Returns the octets of a regular file.
 ///
@@ -83,6 +109,8 @@ fn refuse_others(kind: FileType) -> io::Result<()> {
         return Ok(());
     } else if kind.is_dir() {
         "a directory"
+    } else if kind.is_symlink() {
+        "a symbolic link"
     } else if kind.is_fifo() {
         "a pipe (FIFO)"
     } else if kind.is_socket() {
@@ -146,6 +174,28 @@ mod tests {
         let behind = format!("/dev/fd/{}", end.as_raw_fd());
         let error = read(Path::new(&behind), 10).expect_err("a pipe");
         assert!(error.to_string().starts_with("it is a pipe"), "{error}");
+    }
+
+    #[test]
+    fn a_private_file_is_its_users_and_is_reached_by_no_link() {
+        let folder = Folder::new("private");
+        let (new, old) = (folder.0.join("new"), folder.0.join("old"));
+        std::fs::write(&old, "kept").expect("written");
+        std::fs::set_permissions(&old, Permissions::from_mode(0o664)).expect("its own");
+        let open = |path: &Path| open_private(path, OpenOptions::new().append(true).create(true));
+        for path in [&new, &old] {
+            let file = open(path).expect("a file");
+            let mode = file.metadata().expect("open").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{path:?}");
+        }
+        assert_eq!(read_text(&old, 9).expect("read"), "kept");
+        for to in [&*old, Path::new("nothing")] {
+            let link = folder.0.join("link");
+            std::os::unix::fs::symlink(to, &link).expect("a link");
+            let error = open(&link).expect_err("a link");
+            assert!(error.to_string().starts_with("it is a symbolic link"));
+            std::fs::remove_file(&link).expect("removed");
+        }
     }
 
     #[test]

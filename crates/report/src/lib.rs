@@ -24,7 +24,9 @@ mod svg;
 mod unit;
 mod view;
 
-use std::io;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use deckwatch_meter::experiment::ExperimentDocument;
@@ -133,9 +135,35 @@ pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
         Ok(there) if !there.is_file() => return std::fs::write(file, text),
         there => there.map(|there| there.permissions()),
     };
+    replace(file, text, &mut OpenOptions::new(), mode.ok())
+}
+
+/// As [`write_whole`]; only the user of the process may read a file.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    match std::fs::symlink_metadata(file) {
+        Ok(there) if !there.is_file() => std::fs::write(file, text),
+        _ => replace(file, text, OpenOptions::new().mode(0o600), None),
+    }
+}
+
+fn replace(
+    file: &Path,
+    text: &str,
+    options: &mut OpenOptions,
+    mode: Option<Permissions>,
+) -> io::Result<()> {
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".new-{}", std::process::id()));
-    let replaced = std::fs::write(&beside, text)
+    // An earlier process with the same id may have left one.
+    let _ = std::fs::remove_file(&beside); // There may be none.
+    let replaced = options
+        .write(true)
+        .create_new(true)
+        .open(&beside)
+        .and_then(|mut beside| beside.write_all(text.as_bytes()))
         .and_then(|()| mode.map_or(Ok(()), |mode| std::fs::set_permissions(&beside, mode)))
         .and_then(|()| std::fs::rename(&beside, file));
     replaced.inspect_err(|_| {

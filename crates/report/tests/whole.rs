@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use deckwatch_report::write_whole;
+use deckwatch_report::{write_private, write_whole};
 
 #[test]
 fn a_pipe_is_written_to_and_not_replaced_and_a_link_stays_one() {
@@ -61,5 +61,21 @@ fn a_file_is_replaced_and_keeps_its_permissions_and_nothing_is_left_beside() {
     assert_eq!(mode & 0o777, 0o640);
     assert!(write_whole(&folder.join("none/f"), "new").is_err());
     assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1);
+    std::fs::remove_dir_all(&folder).expect("removable");
+}
+
+#[test]
+fn a_private_file_is_its_users_also_if_one_was_there() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-private-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let (new, old) = (folder.join("new"), folder.join("old"));
+    write_whole(&old, "old").expect("writable");
+    for file in [&new, &old] {
+        write_private(file, "new").expect("writable");
+        assert_eq!(std::fs::read_to_string(file).expect("a file"), "new");
+        let permissions = std::fs::metadata(file).expect("a file").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600, "{file:?}");
+    }
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 2);
     std::fs::remove_dir_all(&folder).expect("removable");
 }

@@ -15,7 +15,7 @@ mod overlay;
 pub mod sum;
 
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,8 +27,8 @@ use std::sync::{PoisonError, RwLock};
 use deckwatch_os::allowance;
 use deckwatch_os::regular;
 use redb::{
-    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
-    StorageError, TransactionError, WriteTransaction,
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, StorageBackend, StorageError, TransactionError, WriteTransaction,
 };
 
 pub use redb;
@@ -69,15 +69,41 @@ pub struct Store {
     has_panicked: AtomicBool,
 }
 
-#[derive(Debug)]
 struct Opened {
     /// `None` if the database could not be opened again.
-    database: Option<Database>,
+    database: Option<Access>,
     /// How many times the database has been opened again.
     turn: u64,
 }
 
-type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
+/// How a database is open.
+enum Access {
+    /// For reading and writing. The checksums of all pages match, unless it was made in this process.
+    Whole(Database),
+    /// For reading only, whatever the checksums of its pages are.
+    Salvaged(ReadOnlyDatabase),
+}
+
+impl Access {
+    fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
+        match self {
+            Self::Whole(database) => database.begin_read(),
+            Self::Salvaged(database) => database.begin_read(),
+        }
+    }
+
+    fn begin_write(&self) -> Result<WriteTransaction, TransactionError> {
+        match self {
+            Self::Whole(database) => database.begin_write(),
+            Self::Salvaged(_) => {
+                let words = "it is damaged, and open for reading only".to_owned();
+                Err(StorageError::Corrupted(words).into())
+            }
+        }
+    }
+}
+
+type Open = Box<dyn Fn() -> Result<Access, DatabaseError> + Send + Sync>;
 
 /// Fills a new database, and reads one that exists.
 pub type Fill<'f> = &'f dyn Fn(&WriteTransaction) -> Result<(), redb::Error>;
@@ -85,7 +111,7 @@ pub type Fill<'f> = &'f dyn Fn(&WriteTransaction) -> Result<(), redb::Error>;
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("database", &self.database)
+            .field("has_panicked", &self.has_panicked)
             .finish_non_exhaustive()
     }
 }
@@ -117,7 +143,8 @@ impl Store {
             make(path, fill)?;
         }
         let (probe, path) = (beside(path, "probe"), path.to_owned());
-        Self::with(Box::new(move || verified().open(&path)), Some(probe), fill)
+        let open = move || verified().open(&path).map(Access::Whole);
+        Self::with(Box::new(open), Some(probe), fill)
     }
 
     /// Opens the store in a file, which stays as it is: what is written ends with the process. The checksums of its
@@ -129,11 +156,31 @@ impl Store {
         examine_kind(path)?;
         let path = path.to_owned();
         let open = move || {
-            let file = OpenOptions::new().read(true).write(true).open(&path);
-            let file = file.map_err(StorageError::Io)?;
-            verified().create_with_backend(Overlay::new(file)?)
+            let overlay = Overlay::new(file_of(&path)?)?;
+            verified().create_with_backend(overlay).map(Access::Whole)
         };
         Self::with(Box::new(open), None, fill)
+    }
+
+    /// Reads the store in a damaged file, which stays as it is. No checksum of a page is verified: the rows must have
+    /// checksums of their own, and what is read of them may be wrong, or an error, or missing. It cannot be changed.
+    ///
+    /// # Errors
+    /// As [`Store::examine`], and when the header of the database cannot be read.
+    pub fn salvage(path: &Path) -> Result<Self, redb::Error> {
+        examine_kind(path)?;
+        let path = path.to_owned();
+        let open = move || {
+            let overlay = Overlay::new(file_of(&path)?)?;
+            overlay.mark_closed().map_err(StorageError::Io)?;
+            // Of all ways to open a database, that of a reader beside a writer alone needs no sound pages: it expects
+            // that the writer has verified them.
+            builder()
+                .set_concurrency_mode(ConcurrencyMode::SingleWriter)
+                .open_read_only_with_backend(overlay)
+                .map(Access::Salvaged)
+        };
+        Self::with(Box::new(open), None, &|_| Ok(()))
     }
 
     /// A store that ends with the process.
@@ -152,7 +199,7 @@ impl Store {
         backend: impl Fn() -> B + Send + Sync + 'static,
         fill: Fill<'_>,
     ) -> Result<Self, redb::Error> {
-        let open = move || builder().create_with_backend(backend());
+        let open = move || builder().create_with_backend(backend()).map(Access::Whole);
         Self::with(Box::new(open), None, fill)
     }
 
@@ -160,7 +207,10 @@ impl Store {
         let opened = guarded(|| {
             // After a panic the destructor of the database would panic, too: it is leaked.
             let database = ManuallyDrop::new(open()?);
-            let written = write_first(&database, fill);
+            let written = match &*database {
+                Access::Whole(database) => write_first(database, fill),
+                Access::Salvaged(_) => Ok(()),
+            };
             let database = ManuallyDrop::into_inner(database);
             written.map(|()| database)
         });
@@ -184,7 +234,7 @@ impl Store {
         &self,
         read: impl FnOnce(&ReadTransaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.guarded(|| read(&self.begin(Database::begin_read)?))
+        self.guarded(|| read(&self.begin(Access::begin_read)?))
     }
 
     /// Changes the store in one transaction, unless `change` returns an error. The change is durable when this returns.
@@ -196,7 +246,7 @@ impl Store {
         change: impl FnOnce(&WriteTransaction) -> Result<T, E>,
     ) -> Result<T, E> {
         self.guarded(|| {
-            let write = self.begin(Database::begin_write)?;
+            let write = self.begin(Access::begin_write)?;
             let done = change(&write)?;
             write.commit().map_err(redb::Error::from)?;
             // The change is durable already. If this fails, the next change or the next start does it.
@@ -208,7 +258,7 @@ impl Store {
     /// Commits without a change. The database keeps its last two states, and goes back to the older one if the newer
     /// one is damaged. After this both have the same content.
     fn commit_again(&self) -> Result<(), redb::Error> {
-        Ok(self.begin(Database::begin_write)?.commit()?)
+        Ok(self.begin(Access::begin_write)?.commit()?)
     }
 
     /// Runs a part that uses the database. After a panic the store only returns errors.
@@ -226,7 +276,7 @@ impl Store {
     /// it can be written.
     fn begin<T>(
         &self,
-        begin: impl Fn(&Database) -> Result<T, TransactionError>,
+        begin: impl Fn(&Access) -> Result<T, TransactionError>,
     ) -> Result<T, redb::Error> {
         let begun = || {
             let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
@@ -267,6 +317,12 @@ impl Store {
     }
 }
 
+/// Opens the file of an overlay. It is locked as one that is written.
+fn file_of(path: &Path) -> Result<File, StorageError> {
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    file.map_err(StorageError::Io)
+}
+
 /// Refuses what is no store: a file that lost all its content, which the database would take for a new one, and pipes
 /// and devices.
 fn examine_kind(path: &Path) -> Result<(), redb::Error> {
@@ -277,7 +333,6 @@ fn examine_kind(path: &Path) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Opens a database with a check of all its pages.
 /// A database keeps pages that it has read, up to the lesser of its default and a part of what the process may have.
 fn builder() -> Builder {
     let mut builder = Database::builder();
@@ -289,6 +344,7 @@ fn builder() -> Builder {
     builder
 }
 
+/// Opens a database with a check of all its pages.
 fn verified() -> Builder {
     let mut builder = builder();
     builder.set_check_integrity_on_open(true);
@@ -317,6 +373,9 @@ fn make(path: &Path, fill: Fill<'_>) -> Result<(), redb::Error> {
     let fresh = &beside(path, "new");
     // An earlier process with the same id may have left one.
     let _ = std::fs::remove_file(fresh); // There may be none.
+    // Only its user may read it.
+    regular::open_private(fresh, OpenOptions::new().write(true).create_new(true))
+        .map_err(StorageError::Io)?;
     let made = Database::create(fresh)
         .map_err(redb::Error::from)
         .and_then(|database| write_first(&database, fill));

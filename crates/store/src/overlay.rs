@@ -13,6 +13,12 @@ use redb::{BackendError, StorageBackend};
 /// Octets of a block that is copied as a whole at its first write.
 const BLOCK: usize = 4_096;
 
+/// Where the flags of a database stand in its file: behind the 9 octets that mark its kind. No checksum covers them.
+const FLAGS_AT: u64 = 9;
+
+/// The flags of a database whose last writer did not close it, or died between two writes of the header.
+const NOT_CLOSED: u8 = 2 | 8;
+
 /// A file, and the blocks that were written over it.
 #[derive(Debug)]
 pub(crate) struct Overlay {
@@ -41,6 +47,13 @@ impl Overlay {
             file,
             over: Mutex::new(over),
         })
+    }
+
+    /// Marks the database as one that was closed. One that was not is refused by a reader.
+    pub(crate) fn mark_closed(&self) -> io::Result<()> {
+        let mut flags = [0];
+        self.read(FLAGS_AT, &mut flags)?;
+        self.write(FLAGS_AT, &[flags[0] & !NOT_CLOSED])
     }
 
     fn over(&self) -> MutexGuard<'_, Over> {

@@ -1,6 +1,7 @@
 //! A disk that becomes full, a file that cannot be made, and files that are damaged.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -106,6 +107,9 @@ fn a_store_that_could_not_be_made_leaves_nothing_behind() {
     std::fs::remove_dir(&beside).unwrap();
     drop(Store::open(&path, &fill).unwrap());
     assert!(!beside.exists());
+    // Only its user may read it.
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -173,4 +177,44 @@ fn a_store_whose_database_panicked_returns_errors_and_is_dropped() {
     assert!(matches!(panicked, Err(redb::Error::Corrupted(_))));
     assert!(matches!(keys(&store), Err(redb::Error::Corrupted(_))));
     assert!(insert(&store, 1, "one").is_err());
+}
+
+/// Inverts bits of one octet of a row, in a copy that a killed process left or in one that was closed.
+#[test]
+fn the_rows_of_a_damaged_file_are_read_without_the_checksums_of_its_pages() {
+    let folder = folder("salvaged");
+    let path = folder.join("it.redb");
+    let store = Store::open(&path, &fill).unwrap();
+    for key in 0..200 {
+        insert(&store, key, &format!("row number {key:03}")).unwrap();
+    }
+    assert!(Store::salvage(&path).is_err(), "it is in use");
+    let killed = std::fs::read(&path).unwrap();
+    drop(store);
+    let row = b"row number 077";
+    for mut octets in [killed, std::fs::read(&path).unwrap()] {
+        let at: Vec<usize> = (0..octets.len() - row.len())
+            .filter(|&at| octets[at..].starts_with(row))
+            .collect();
+        at.iter().for_each(|&at| octets[at] = b'R');
+        std::fs::write(&path, &octets).unwrap();
+        assert!(Store::examine(&path, &fill).is_err(), "a page is damaged");
+        let store = Store::salvage(&path).unwrap();
+        let rows: Vec<String> = store
+            .look(|read| {
+                let table = read.open_table(ROWS)?;
+                let rows = table.iter()?.map(|row| Ok(row?.1.value().to_owned()));
+                rows.collect::<Result<_, redb::Error>>()
+            })
+            .unwrap();
+        let expected = |key| match key {
+            77 => "Row number 077".to_owned(),
+            key => format!("row number {key:03}"),
+        };
+        assert!(rows.into_iter().eq((0..200).map(expected)));
+        assert!(insert(&store, 1, "one").is_err());
+        drop(store);
+        assert!(std::fs::read(&path).unwrap() == octets);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

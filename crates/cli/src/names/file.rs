@@ -11,7 +11,7 @@ use deckwatch_os::regular;
 
 use crate::exit::BAD_INPUT;
 use crate::mission_args::duration;
-use crate::output::{errln, out, outln, write_whole};
+use crate::output::{errln, out, outln};
 
 /// What is exported, and where to.
 #[derive(clap::Args)]
@@ -56,15 +56,20 @@ pub(super) struct GcArgs {
 
 /// Opens the store of a service that is about to start.
 pub(super) fn open(file: &Path) -> anyhow::Result<Store> {
-    told(file, Store::open(file))
+    let see = "`deckwatch names check` names what is damaged; ";
+    told(file, Store::open(file), see)
 }
 
-/// Names the file in an error, and what to do if it is damaged.
-fn told<T>(file: &Path, opened: Result<T, StoreError>) -> anyhow::Result<T> {
+/// Names the file in an error, and what to do if it is in use or damaged.
+fn told<T>(file: &Path, opened: Result<T, StoreError>, see: &str) -> anyhow::Result<T> {
     opened.map_err(|error| {
         let file = file.display();
         let words = if error.is_damage() {
-            format!("{file} is no sound store; {REMEDY}")
+            format!("{file} is no sound store; {see}{REMEDY}")
+        } else if error.is_in_use() {
+            format!(
+                "{file} is in use by another process: stop the service whose names it has first"
+            )
         } else {
             format!("cannot open {file}")
         };
@@ -73,11 +78,13 @@ fn told<T>(file: &Path, opened: Result<T, StoreError>) -> anyhow::Result<T> {
 }
 
 /// What helps when a store is damaged.
-const REMEDY: &str = "move the damaged file away and make it anew from an export: `deckwatch names import --store FILE \
-                      EXPORT`; `deckwatch names export --damaged` may still read what is whole";
+const REMEDY: &str = "move the damaged file away and make it anew from an export: \
+                      `deckwatch names import --store FILE EXPORT`; `deckwatch names export \
+                      --damaged` reads the names that are whole, unless the damage is in what leads \
+                      to them";
 
 fn examine(file: &Path) -> anyhow::Result<(Store, Report)> {
-    told(file, Store::examine(file))
+    told(file, Store::examine(file), "")
 }
 
 pub(super) fn check(file: &Path) -> anyhow::Result<ExitCode> {
@@ -113,7 +120,8 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<()> {
     if args.to.as_os_str() == "-" {
         out!("{text}")?;
     } else {
-        write_whole(&args.to, text)?;
+        let written = deckwatch_report::write_private(&args.to, text);
+        written.with_context(|| format!("cannot write {}", args.to.display()))?;
     }
     errln!(
         "{} contexts and {} names exported",

@@ -28,7 +28,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, damage: Damage) {
+    pub(super) fn add(&mut self, damage: Damage) {
         self.damaged += 1;
         if self.damages.len() < limits::DAMAGES_MAX {
             self.damages.push(damage);

@@ -49,6 +49,8 @@ pub enum Damage {
     },
     /// The row of the whole store is missing or does not match its checksum.
     Whole,
+    /// Pages of the file do not match their checksums.
+    Pages,
 }
 
 impl Damage {
@@ -99,6 +101,7 @@ impl fmt::Display for Damage {
                 write!(f, "there are {found} names instead of {written}")
             }
             Self::Whole => f.write_str("the row with the counts of the store is damaged"),
+            Self::Pages => f.write_str("pages of the file do not match their checksums"),
         }
     }
 }
@@ -142,6 +145,15 @@ pub enum StoreError {
 deckwatch_store::from_database!(StoreError);
 
 impl StoreError {
+    /// Returns true if another process has the file open.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let Self::Database(error) = self else {
+            return false;
+        };
+        matches!(**error, redb::Error::DatabaseAlreadyOpen)
+    }
+
     /// Returns true if the file is damaged, and not, for example, in use or not there.
     #[must_use]
     pub fn is_damage(&self) -> bool {

@@ -201,6 +201,40 @@ fn a_damaged_row_is_named_and_is_neither_missing_nor_another() {
 }
 
 #[test]
+fn a_row_with_an_inverted_bit_is_named_and_all_others_are_exported() {
+    let folder = folder("bits");
+    let path = folder.join("names.redb");
+    let (store, names) = filled(&path);
+    let whole = std::fs::read(&path).unwrap();
+    drop(store);
+    let mut random = Random(5);
+    for _ in 0..20 {
+        let number = 200 + random.next(1_000);
+        let name = format!("name-{number:05}");
+        // No other part of a page has these octets. Pages of earlier states may have them, too.
+        let bound = format!("{number:064x}");
+        let (place, bit) = (random.next(64), 1 << random.next(7));
+        let mut octets = whole.clone();
+        for at in 0..octets.len() - 64 {
+            if whole[at..].starts_with(bound.as_bytes()) {
+                octets[at + place] ^= bit;
+            }
+        }
+        std::fs::write(&path, &octets).unwrap();
+        assert!(Store::open(&path).is_err());
+        let (store, report) = Store::examine(&path).unwrap();
+        let context = 1 + number as u64 % CONTEXTS_COUNT;
+        let damage = Damage::binding((context, &name, ""));
+        assert_eq!(report.damages, [damage, Damage::Pages]);
+        let exported = store.export(&mut Vec::new()).unwrap();
+        assert_eq!(exported.bindings, names.len() as u64 - 1);
+        drop(store);
+        assert!(std::fs::read(&path).unwrap() == octets);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_name_that_vanished_or_came_back_is_seen() {
     let gone = changed_behind("gone", |write| {
         let mut table = write.open_table(BINDINGS).unwrap();

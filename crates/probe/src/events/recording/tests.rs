@@ -1,5 +1,6 @@
 //! A recording is read back, torn anywhere, and damaged anywhere.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use deckwatch_cdr::Any;
@@ -42,6 +43,12 @@ fn received(after_ns: i64, number: u32) -> Received {
 fn recorder(folder: &TempDir) -> (Recorder, PathBuf) {
     let path = folder.path().join("events");
     let mut recorder = Recorder::create(&path, &head(), START_NS).expect("a new file");
+    let permissions = std::fs::metadata(&path).expect("a file").permissions();
+    assert_eq!(
+        permissions.mode() & 0o777,
+        0o600,
+        "only its user may read it"
+    );
     for (number, after_ns) in [5, 105, 405].into_iter().enumerate() {
         let number = u32::try_from(number).expect("small");
         recorder.add(&received(after_ns, number)).expect("written");

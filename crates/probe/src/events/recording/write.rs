@@ -1,10 +1,11 @@
 //! Writes a recording.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use deckwatch_cdr::{ByteOrder, CharSet, Codec, EncodeError, Write, Writer};
+use deckwatch_os::regular;
 use serde::Serialize;
 
 use super::{
@@ -30,13 +31,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file, which must not exist. `start_ns` is the start of the recording, nanoseconds of
+    /// Creates the file, which must not exist; only its user may read it. `start_ns` is the start of the recording, nanoseconds of
     /// CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// The operating system's error; `AlreadyExists` if there is such a file.
     pub fn create(path: &Path, head: &Head, start_ns: i64) -> Result<Self, RecordingError> {
-        let file = File::create_new(path)?;
+        let mut options = OpenOptions::new();
+        let file = regular::open_private(path, options.write(true).create_new(true))?;
         let mut recorder = Self {
             file,
             start_ns,

@@ -67,6 +67,8 @@ pub struct StreamSocket {
     receive_timeout_ms: AtomicU32,
     /// Limits how far the writer may be ahead of the reader.
     ahead: Ahead,
+    /// The other end as the kernel named it when it was accepted: after a reset the kernel has forgotten it.
+    accepted: Option<SocketAddr>,
 }
 
 impl StreamSocket {
@@ -168,6 +170,7 @@ impl StreamSocket {
             fd,
             receive_timeout_ms: AtomicU32::new(0),
             ahead: Ahead::new(),
+            accepted: None,
         }
     }
 
@@ -378,11 +381,14 @@ impl StreamSocket {
         Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
     }
 
-    /// The address of the other end.
+    /// The address of the other end. That of an accepted connection is known after its end, too.
     ///
     /// # Errors
     /// The kernel's error; an error also for a unix socket, which has no such address.
     pub fn peer_address(&self) -> io::Result<SocketAddr> {
+        if let Some(accepted) = self.accepted {
+            return Ok(accepted);
+        }
         let address = net::getpeername(&self.fd)?.ok_or(io::ErrorKind::NotConnected)?;
         Ok(SocketAddr::try_from(address)?)
     }
@@ -459,6 +465,19 @@ mod tests {
         let near = StreamSocket::connect(listener.local_address().unwrap(), None).unwrap();
         wait_for(&listener.fd, PollFlags::IN, None).unwrap();
         (near, listener.accept().unwrap().unwrap())
+    }
+
+    #[test]
+    fn the_address_of_a_peer_is_known_after_its_reset() {
+        let (near, far) = pair();
+        let address = near.local_address().unwrap();
+        // A socket that lingers for no time is reset when it is closed.
+        sockopt::set_socket_linger(&near.fd, Some(Duration::ZERO)).unwrap();
+        drop(near);
+        wait_for(&far.fd, PollFlags::IN, None).unwrap();
+        let reset = far.read_now(&mut [0]).unwrap_err();
+        assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(far.peer_address().unwrap(), address);
     }
 
     #[test]

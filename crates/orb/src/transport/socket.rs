@@ -326,8 +326,11 @@ impl Stream for StreamSocket {
     }
 
     fn peer(&self) -> String {
-        let address = self.peer_address();
-        address.map_or_else(|_| "unix".to_owned(), |address| address.to_string())
+        match (self.peer_address(), self.local_address()) {
+            (Ok(address), _) => address.to_string(),
+            (Err(_), Ok(_)) => "unknown".to_owned(), // As its caller.
+            (Err(_), Err(_)) => "unix".to_owned(),
+        }
     }
 
     fn caller(&self) -> Caller {
@@ -335,7 +338,7 @@ impl Stream for StreamSocket {
             (Ok(address), _) => {
                 Caller::Tcp(SocketAddr::new(address.ip().to_canonical(), address.port()))
             }
-            (Err(_), Ok(_)) => Caller::Unknown, // A broken TCP connection has no peer any more.
+            (Err(_), Ok(_)) => Caller::Unknown, // A broken connection that was made here has no peer any more.
             (Err(_), Err(_)) => local(self, Caller::Unix),
         }
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
-use rustix::net::{self, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, SocketAddrAny, SocketFlags, SocketType, sockopt};
 
 use super::{PacketPriority, StreamOptions, StreamSocket, family};
 
@@ -56,16 +56,17 @@ impl TcpListener {
     /// # Errors
     /// The kernel's error; see [`is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
-        match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
-            Ok(fd) => Ok(self.adopt(fd).ok()),
+        match net::acceptfrom_with(&self.fd, SocketFlags::CLOEXEC) {
+            Ok((fd, peer)) => Ok(self.adopt(fd, peer).ok()),
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The connection inherits buffers and route from the listening socket; the other options are set here.
-    fn adopt(&self, fd: OwnedFd) -> io::Result<StreamSocket> {
-        let stream = StreamSocket::adopt_tcp(fd)?;
+    fn adopt(&self, fd: OwnedFd, peer: Option<SocketAddrAny>) -> io::Result<StreamSocket> {
+        let mut stream = StreamSocket::adopt_tcp(fd)?;
+        stream.accepted = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
         stream.keep_options(&options)?;
         if let Some(packets) = options.packets {

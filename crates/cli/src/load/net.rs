@@ -21,8 +21,8 @@ pub(super) struct Args {
     /// Address and port of the sink; with --network or --hosts the name of its host [default for --network: SERVER]
     #[arg(long, value_name = "SINK", required_unless_present_any = ["serve", "network"])]
     to: Option<String>,
-    /// Take messages of both protocols at this address and port
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "0.0.0.0:7007", conflicts_with_all = ["to", "network"])]
+    /// Take messages of both protocols at this address and port; other hosts reach 0.0.0.0:7007, not the default 127.0.0.1:7007
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7007", conflicts_with_all = ["to", "network"])]
     serve: Option<SocketAddr>,
     /// Protocol of the messages
     #[arg(long, value_enum, value_name = "PROTOCOL", default_value_t = Over::Udp)]
@@ -207,4 +207,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     };
     args.common.carry_out(Work::Net(args.plan(to, link)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_sink_without_an_address_takes_messages_of_this_host_alone() {
+        let parsed = Program::try_parse_from(["net", "--serve"]).expect("it is right");
+        let at = parsed.args.serve.expect("an address");
+        assert!(at.ip().is_loopback(), "{at}");
+    }
 }

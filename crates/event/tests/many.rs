@@ -1,5 +1,7 @@
 //! Many consumers: connections shared, threads not grown, memory bounded.
 
+use std::net::{TcpListener, TcpStream};
+
 use crate::counting;
 use crate::support::{PATIENCE, World, number, wait_for, whole};
 use deckwatch_event::ChannelCounts;
@@ -109,6 +111,50 @@ fn ten_thousand_idle_consumers_take_no_thread_and_less_memory_than_stated() {
         }
         let is_counted = |counts: ChannelCounts| counts.delivered == CONSUMERS as u64 + 1;
         wait_for(|| is_counted(world.served.counts()));
+        world.end();
+    });
+}
+
+/// Octets of memory that an idle consumer with a connection of its own may take in the channel.
+const IDLE_CONNECTION_SIZE_MAX: usize = 6 << 10;
+
+#[test]
+fn a_thousand_idle_consumers_with_a_connection_each_take_no_thread_and_less_memory_than_stated() {
+    const CONSUMERS: u16 = 1_000;
+    alone(|| {
+        let _ = deckwatch_os::process::raise_open_files(); // 1,024 may not do.
+        let world = World::with(whole());
+        let listener = TcpListener::bind("0.0.0.0:0").expect("a free port");
+        let port = listener.local_addr().expect("it listens").port();
+        let accepting = std::thread::spawn(move || -> Vec<TcpStream> {
+            let accepted = listener.incoming().take(usize::from(CONSUMERS));
+            accepted
+                .map(|stream| stream.expect("it connects"))
+                .collect()
+        });
+        // Each address is a process of its own for the channel.
+        let connect = |place: u16| {
+            let [high, low] = place.to_be_bytes();
+            let url = format!("corbaloc:iiop:1.2@127.9.{high}.{low}:{port}/raw");
+            let object = world.user.string_to_object(&url).expect("a URL");
+            drop(world.connect(object.expect("not nil")));
+        };
+        counting::start();
+        // What grows with the first consumer only is not counted.
+        connect(1);
+        wait_for(|| world.served.connections() == 1);
+        let (held, before) = (counting::held(), threads());
+        (2..=CONSUMERS).for_each(connect);
+        let streams = accepting.join().expect("all connect");
+        assert_eq!(world.served.connections(), streams.len());
+        let more = usize::try_from(counting::held() - held).expect("more is held");
+        let each = more / usize::from(CONSUMERS);
+        println!("{CONSUMERS} idle consumers with a connection each: {each} octets of heap each");
+        assert!(each <= IDLE_CONNECTION_SIZE_MAX, "{each} octets each");
+        let now = threads();
+        // The thread that accepted was counted before: one may have come in its place.
+        assert!(now <= before, "{now} threads, before {before}");
+        drop(streams);
         world.end();
     });
 }

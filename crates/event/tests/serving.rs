@@ -32,6 +32,23 @@ impl Served {
             consumer.run(taken.clone());
             drop(world.connect(object));
         }
+        Self::of(world, taken, consumers)
+    }
+
+    /// All consumers are of one process.
+    fn together(consumers: usize) -> Self {
+        let world = World::of(counted_orb(), ChannelOptions::default());
+        let taken = Arc::new(AtomicUsize::new(0));
+        let process = Answering::new();
+        let object = process.object(&world.user);
+        process.run_together(consumers, taken.clone());
+        for _ in 0..consumers {
+            drop(world.connect(object.clone()));
+        }
+        Self::of(world, taken, consumers)
+    }
+
+    fn of(world: World, taken: Arc<AtomicUsize>, consumers: usize) -> Self {
         let supplier = Supplier::new(world.supplier().object(), &number(7));
         world.server.seal();
         let mut served = Self {
@@ -110,7 +127,7 @@ fn an_event_takes_few_system_calls_however_many_consumers_a_process_has() {
     const BATCH: u64 = 10;
     const BATCHES: u64 = 100;
     alone(|| {
-        let mut served = Served::new(1);
+        let mut served = Served::together(35);
         let Some(counts) = counts_of_threads() else {
             return;
         };
@@ -126,8 +143,8 @@ fn an_event_takes_few_system_calls_however_many_consumers_a_process_has() {
             sum() - before
         };
         let least = (0..BATCHES).map(|_| batch(&mut served)).min().unwrap();
-        // The lane: wait, read, write to the consumer, read on, answer the supplier. The I/O thread: wait, read the
-        // reply, read on.
+        // The lane: wait, read, write to the process, read on, answer the supplier. The I/O thread: wait, read the
+        // replies, read on.
         let calls = (least + BATCH / 2) / BATCH;
         println!("{calls} system calls for an event");
         assert!((3..=9).contains(&calls), "{calls} system calls");

@@ -213,6 +213,89 @@ fn no_event_is_missed_when_primaries_are_killed_in_mid_stream() {
     orb.shutdown(true).expect("it ends");
 }
 
+/// When each event came, until nothing comes any more.
+fn arrivals(taken: Receiver<i32>, stop: Arc<AtomicBool>) -> JoinHandle<Vec<Instant>> {
+    std::thread::spawn(move || {
+        let mut came = Vec::new();
+        while !stop.load(SeqCst) {
+            if taken.recv_timeout(Duration::from_millis(50)).is_ok() {
+                came.push(Instant::now());
+            }
+        }
+        came
+    })
+}
+
+/// As [`stream`], an event in each period. Late ones follow at once.
+fn paced_stream(supplier: ProxyPushConsumerRef, stop: Arc<AtomicBool>) -> JoinHandle<i32> {
+    std::thread::spawn(move || {
+        let (begun, mut number) = (Instant::now(), 0_i32);
+        while !stop.load(SeqCst) {
+            number += 1;
+            let due = begun + GAP_PERIOD * number.unsigned_abs();
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            while supplier.push(&[event(number, 17)]).is_err() {
+                assert!(begun.elapsed() < 10 * PATIENCE, "no member serves");
+                std::thread::yield_now();
+            }
+        }
+        number
+    })
+}
+
+const GAP_PERIOD: Duration = Duration::from_millis(20);
+
+/// The largest gap around a kill, in ordinary gaps: a backup that waited for its time limit of 1 s, instead of taking
+/// over when the connection is closed, would have 50 of 20 ms by that alone.
+const GAPS_MAX: f64 = 50.0;
+
+#[test]
+fn the_gap_around_a_kill_is_a_bounded_multiple_of_the_ordinary_one() {
+    const KILLS: usize = 7;
+    let mut group = Group::start(3);
+    let first = group.primary_with(2);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let (_proxy, taken) = consume(&orb, &channel, 17);
+    let (stop, ended) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let arrivals = arrivals(taken, Arc::clone(&ended));
+    let streaming = paced_stream(supply(&channel), Arc::clone(&stop));
+    let mut kills = Vec::new();
+    for _ in 0..KILLS {
+        let primary = group.primary_with(2);
+        // Ordinary gaps stand before each kill.
+        std::thread::sleep(10 * GAP_PERIOD);
+        kills.push(Instant::now());
+        group.kill(primary);
+        group.primary_with(1);
+        group.start_member(primary);
+    }
+    group.primary_with(2);
+    stop.store(true, SeqCst);
+    streaming.join().expect("it pushes");
+    ended.store(true, SeqCst);
+    let came = arrivals.join().expect("it takes");
+    let gap_ms = |pair: &[Instant]| (pair[1] - pair[0]).as_secs_f64() * 1e3;
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let ordinary = median(came.windows(2).map(gap_ms).collect());
+    // The first gap that ends after a kill and is longer than any other around it: events under way still arrive.
+    let around = |killed: &Instant| {
+        let near = came.windows(2).filter(|pair| pair[1] >= *killed);
+        near.take(10).map(gap_ms).fold(0.0, f64::max)
+    };
+    let gaps: Vec<f64> = kills.iter().map(around).collect();
+    let gap = median(gaps.clone());
+    println!(
+        "the gap around {KILLS} kills: median {gap:.1} ms, {:.1} ordinary gaps of {ordinary:.1} ms; all: {gaps:.1?}",
+        gap / ordinary
+    );
+    assert!(gap <= GAPS_MAX * ordinary, "{gap} ms of {ordinary} ms");
+    orb.shutdown(true).expect("it ends");
+}
+
 #[test]
 fn no_event_is_missed_when_primaries_hang_and_go_on() {
     const HANGS: usize = 3;

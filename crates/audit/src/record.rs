@@ -1,7 +1,7 @@
 //! One line of an audit log: the shape that the JSON Schema publishes.
 
 use deckwatch_access::Action;
-use deckwatch_orb::{AccessEvent, Caller};
+use deckwatch_orb::{AccessEvent, Caller, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub enum Event {
     Ended,
     /// The access table refused a request
     Refused,
+    /// The access table was read again, and no longer permits what a connected client does: it was disconnected
+    Disconnected,
     /// The access table permitted an administrative operation, which was then called
     Administered,
     /// A peer has connected
@@ -83,11 +85,8 @@ impl Record {
     #[must_use]
     pub fn of(event: &AccessEvent<'_>) -> Self {
         match *event {
-            AccessEvent::Refused(refusal) => Self {
-                operation: Some(text(&refusal.operation)).filter(|it| !it.is_empty()),
-                ..Self::asked(Event::Refused, refusal.caller, refusal.name.as_deref())
-                    .with(refusal.action, refusal.object.as_deref())
-            },
+            AccessEvent::Refused(refusal) => Self::refusal(Event::Refused, refusal),
+            AccessEvent::Disconnected(refusal) => Self::refusal(Event::Disconnected, refusal),
             AccessEvent::Administered {
                 caller,
                 name,
@@ -106,6 +105,14 @@ impl Record {
                 about: Some(text(reason)),
                 ..Self::new(Event::ConnectionRefused)
             },
+        }
+    }
+
+    fn refusal(event: Event, refusal: &Refusal) -> Self {
+        Self {
+            operation: Some(text(&refusal.operation)).filter(|it| !it.is_empty()),
+            ..Self::asked(event, refusal.caller, refusal.name.as_deref())
+                .with(refusal.action, refusal.object.as_deref())
         }
     }
 

@@ -24,7 +24,7 @@ impl Shares {
     pub(crate) fn admit(&mut self, record: &Record) -> bool {
         let is_free = matches!(
             record.event,
-            Event::Connected | Event::ConnectionRefused | Event::Refused
+            Event::Connected | Event::ConnectionRefused | Event::Refused | Event::Disconnected
         );
         let Some(peer) = record.peer.as_deref().filter(|_| is_free) else {
             return true;

@@ -74,8 +74,13 @@ impl AccessFile {
         let file = self.file.display();
         match deckwatch_scenario::access::load(&self.file) {
             Ok(table) => {
-                self.access.replace(table);
+                let gone = self.access.replace(table);
                 errln!("SIGHUP: the access table {file} is read again.");
+                if gone > 0 {
+                    errln!(
+                        "SIGHUP: {gone} clients were disconnected: the table does not permit them."
+                    );
+                }
                 note_reload(audit, format!("access table {file}"));
             }
             Err(error) => {

@@ -26,6 +26,10 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind,
 };
 
+use rustix::process::Signal;
+
+use crate::watched::signal;
+
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running channel and its reference. Killed when dropped.
@@ -382,4 +386,86 @@ fn a_full_disk_refuses_a_connect_and_the_channel_goes_on() {
     connected.expect("the disk has room, and the proxy was not half connected");
     drop(lost);
     orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn a_stricter_table_disconnects_whom_it_refuses_at_once_and_after_a_restart() {
+    let folder = Folder::new("stored-access");
+    let (table, audit) = (
+        folder.path().join("access.toml"),
+        folder.path().join("audit"),
+    );
+    let permit = |types: &str| {
+        let supply = "[[allow]]\nwho = [\"this-host\"]\nmay = [\"supply\"]\n";
+        let consume =
+            format!("[[allow]]\nwho = [\"this-host\"]\nmay = [\"consume\"]\ntypes = [{types}]\n");
+        std::fs::write(&table, format!("{supply}{consume}")).expect("writable");
+    };
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+        command
+            .args(["channel", "--real-time", "--store"])
+            .arg(folder.file());
+        command
+            .arg("--access")
+            .arg(&table)
+            .arg("--audit")
+            .arg(&audit);
+        Channel::of(&mut command)
+    };
+    permit("\"17-19\"");
+    let orb = client();
+    let first = start();
+    let channel = real_time(&orb, &first);
+    let (_, stays) = consume(&orb, &channel, 17);
+    let (_, goes) = consume(&orb, &channel, 18);
+    let (_, goes_later) = consume(&orb, &channel, 19);
+    let supplier = supply(&channel);
+    let push = |number| {
+        for kind in 17..=19 {
+            supplier.push(&[event(number, kind)]).expect("served");
+        }
+    };
+    push(1);
+    assert_eq!(goes.recv_timeout(PATIENCE), Ok(1));
+    permit("\"17\", \"19\"");
+    signal(&[first.process.id()], Signal::HUP);
+    let mut last = 1;
+    let end = loop {
+        last += 1;
+        push(last);
+        match goes.recv_timeout(PATIENCE).expect("told") {
+            -1 => break -1,
+            number => assert_eq!(number, last, "until the table is read"),
+        }
+    };
+    assert_eq!(end, -1, "it is disconnected");
+    for number in 1..=last {
+        assert_eq!(stays.recv_timeout(PATIENCE), Ok(number));
+        assert_eq!(goes_later.recv_timeout(PATIENCE), Ok(number));
+    }
+    await_line(&audit, "disconnected");
+    first.kill();
+
+    permit("\"17\"");
+    let _second = start();
+    push(last + 1);
+    assert_eq!(stays.recv_timeout(PATIENCE), Ok(last + 1));
+    assert_eq!(goes.try_recv().ok(), None);
+    assert_eq!(
+        goes_later.try_recv().ok(),
+        None,
+        "it is not connected again"
+    );
+    await_line(&audit, "refused");
+    orb.shutdown(true).expect("it ends");
+}
+
+/// Waits until the log has this event: a thread of its own writes it.
+fn await_line(audit: &Path, event: &str) {
+    let (begun, event) = (Instant::now(), format!("\"event\":\"{event}\""));
+    while !std::fs::read_to_string(audit).is_ok_and(|log| log.contains(&event)) {
+        assert!(begun.elapsed() < PATIENCE, "no {event}");
+        std::thread::yield_now();
+    }
 }

@@ -100,6 +100,7 @@ impl EventChannel {
     fn build_at(home: Home, orb: &Orb, built: Built) -> Result<Self, SystemException> {
         let is_monitored = built.is_monitored;
         let shared = Shared::new(home, orb, built)?;
+        shared.objects.home.gate.watch(shared.as_watcher());
         let fixed = |object| shared.objects.home.fixed_number(object);
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
         let consumers = shared

@@ -142,6 +142,23 @@ impl Shared {
         }
     }
 
+    /// Removes a consumer that may not stay, as if it had disconnected.
+    pub(crate) fn disconnect_refused(&self, proxy: u64) {
+        let slot = {
+            let places = self.consumers.places.lock("event.consumers");
+            places.by_proxy.get(&proxy).map(|(slot, _)| *slot)
+        };
+        let mut found = None;
+        self.consumers.outlets.for_each(|at, outlet| {
+            if Some(at) == slot {
+                found = Some(Arc::clone(outlet));
+            }
+        });
+        if let Some(outlet) = found {
+            self.disconnect_consumer(proxy, &outlet);
+        }
+    }
+
     /// Removes a consumer, and notifies it. Its queued events are dropped.
     pub(crate) fn disconnect_consumer(&self, proxy: u64, outlet: &Arc<Outlet>) {
         let peer = self.consumers.remove(proxy);

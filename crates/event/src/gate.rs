@@ -1,38 +1,46 @@
 //! Access to a channel: what its operations need by the words of access tables. The guard of the channel's adapter asks
 //! the table before it calls a servant; events are checked here, by their types and sources.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use deckwatch_access::{Action, Events};
-use deckwatch_orb::{Access, Guard, Need, Orb, Poa, Refusal, SystemException, Vocabulary};
+use deckwatch_orb::{
+    Access, AccessWatcher, Guard, Identity, Need, Orb, Poa, PoaCurrent, Refusal, SystemException,
+    Vocabulary,
+};
 
 /// The table of one channel, if it has one.
-pub(crate) struct Gate(Option<Arc<Guard>>);
+pub(crate) struct Gate {
+    guard: Option<Arc<Guard>>,
+    current: PoaCurrent,
+}
 
 impl Gate {
     /// With `has_types`, events have types and sources: rules about these are checked with each event.
     pub(crate) fn new(orb: &Orb, access: Option<Access>, has_types: bool) -> Arc<Self> {
         let guard = access.map(|access| Guard::new(orb, access, Words { has_types }));
-        Arc::new(Self(guard))
+        let current = orb.poa_current();
+        Arc::new(Self { guard, current })
     }
 
     pub(crate) fn has_table(&self) -> bool {
-        self.0.is_some()
+        self.guard.is_some()
     }
 
     /// Has the table asked before each request for an object of an adapter.
     pub(crate) fn protect(&self, poa: &Poa) -> Result<(), SystemException> {
-        self.0.as_ref().map_or(Ok(()), |guard| poa.set_guard(guard))
+        let guard = self.guard.as_ref();
+        guard.map_or(Ok(()), |guard| poa.set_guard(guard))
     }
 
     /// Requests that were refused.
     pub(crate) fn refused(&self) -> u64 {
-        self.0.as_ref().map_or(0, |guard| guard.refused())
+        self.guard.as_ref().map_or(0, |guard| guard.refused())
     }
 
     /// Takes the refusals since the last call; the first of them if there were many.
     pub(crate) fn take_refusals(&self) -> Vec<Refusal> {
-        self.0
+        self.guard
             .as_ref()
             .map_or_else(Vec::new, |guard| guard.take_refusals())
     }
@@ -46,14 +54,70 @@ impl Gate {
         action: Action,
         events: impl Iterator<Item = (i32, i32)>,
     ) -> Result<(), SystemException> {
-        let Some(guard) = &self.0 else {
+        let Some(guard) = &self.guard else {
             return Ok(());
         };
-        let asked = |(source, event_type): (i32, i32)| Events {
-            event_type: Some(event_type).filter(|it| *it != 0),
-            source: Some(source).filter(|it| *it != 0),
-        };
         guard.check_events(action, events.map(asked))
+    }
+
+    /// Who sent the request that the calling thread serves; `None` for this process.
+    pub(crate) fn caller(&self) -> Option<Identity> {
+        let is_remote = self.current.caller_connection().is_remote();
+        is_remote.then(|| self.current.identity())
+    }
+
+    /// As [`Gate::check_events`], for a client, whose request is not served now if it comes from a store.
+    ///
+    /// # Errors
+    /// NO_PERMISSION.
+    pub(crate) fn check_client(
+        &self,
+        client: &Identity,
+        what: (Action, &[u8]),
+        events: impl Iterator<Item = (i32, i32)>,
+    ) -> Result<(), SystemException> {
+        let guard = self.guard.as_ref();
+        guard.map_or(Ok(()), |guard| {
+            guard.check_client(client, what, events.map(asked))
+        })
+    }
+
+    /// Checks a client after another table has come into force. One for which it returns false is counted, and is to be
+    /// disconnected.
+    pub(crate) fn may_stay(
+        &self,
+        client: &Identity,
+        what: (Action, &[u8]),
+        events: impl Iterator<Item = (i32, i32)>,
+    ) -> bool {
+        let guard = self.guard.as_ref();
+        guard.is_none_or(|guard| guard.may_stay(client, what, events.map(asked)))
+    }
+
+    /// Has the channel asked about its clients whenever another table comes into force.
+    pub(crate) fn watch(&self, channel: Weak<dyn AccessWatcher>) {
+        if let Some(guard) = &self.guard {
+            guard.watch(channel);
+        }
+    }
+
+    /// The number of the table in force.
+    pub(crate) fn generation(&self) -> u64 {
+        self.guard.as_ref().map_or(0, |guard| guard.generation())
+    }
+
+    /// Has all clients asked about again.
+    pub(crate) fn ask_again(&self) {
+        if let Some(guard) = &self.guard {
+            guard.ask_again();
+        }
+    }
+}
+
+fn asked((source, event_type): (i32, i32)) -> Events {
+    Events {
+        event_type: Some(event_type).filter(|it| *it != 0),
+        source: Some(source).filter(|it| *it != 0),
     }
 }
 

@@ -16,7 +16,8 @@ use deckwatch_orb::{
 };
 use deckwatch_sync::PiMutex;
 
-use crate::channel_group::{Change, Changes, ProxyKind, ProxyRecord};
+use crate::channel_group::{Change, Changes, ClientIdentity, ProxyKind, ProxyRecord};
+use crate::clients::{Clients, Known, to_record};
 use crate::gate::Gate;
 use crate::group::{Profiles, Replication};
 use crate::raise::system;
@@ -43,6 +44,8 @@ pub(crate) struct Home {
     profiles: Profiles,
     pub(crate) gate: Arc<Gate>,
     ledger: Option<Ledger>,
+    /// Who they are.
+    clients: Clients,
     /// The adapter is this channel's alone, and ends with it.
     owns_poa: bool,
 }
@@ -93,6 +96,7 @@ impl Home {
             poa: guarded_poa(orb, &gate)?,
             gate,
             ledger: None,
+            clients: Clients::default(),
             profiles: Profiles::default(),
             owns_poa,
         })
@@ -114,6 +118,7 @@ impl Home {
         gate.protect(&poa)?;
         let ledger = Ledger::new(store, epoch, &records, None)?;
         let home = Self {
+            clients: Clients::of(&records),
             poa,
             gate,
             ledger: Some(ledger),
@@ -154,6 +159,7 @@ impl Home {
         let epoch = replication.epoch();
         let ledger = Ledger::new(store, epoch, records, Some(replication))?;
         Ok(Self {
+            clients: Clients::of(records),
             poa,
             gate,
             ledger: Some(ledger),
@@ -231,26 +237,92 @@ impl Home {
     /// Records a client, then connects it. The record is durable when this returns. Without a store, connects only.
     ///
     /// # Errors
-    /// PERSIST_STORE if the record cannot be written; MARSHAL for a QoS that cannot be encoded; those of `connect`.
+    /// PERSIST_STORE if the record cannot be written; MARSHAL for a QoS that cannot be encoded; NO_PERMISSION in a
+    /// channel without types; those of `connect`.
     pub(crate) fn record<T, Q: Write>(
         &self,
         client: &Client<'_, Q>,
         connect: impl FnOnce() -> Result<T, SystemException>,
     ) -> Result<T, SystemException> {
+        let generation = self.gate.generation();
+        if self.is_restoring() {
+            self.check_connecting(client)?;
+            return connect();
+        }
+        let caller = self.gate.caller();
+        let identity = to_record(caller.as_ref());
+        let known = caller.map(|caller| Known::new(caller, client.kind));
+        let before = self.clients.set(client.number, known);
+        let connected = self
+            .check_connecting(client)
+            .and_then(|()| self.record_of(client, identity, connect));
+        if connected.is_err() {
+            self.clients.set(client.number, before);
+        } else if self.gate.generation() != generation {
+            // The table that was asked is no longer in force, and who was asked about may not have been this one.
+            self.gate.ask_again();
+        }
+        connected
+    }
+
+    fn is_restoring(&self) -> bool {
+        let ledger = self.ledger.as_ref();
+        ledger.is_some_and(|ledger| !ledger.state.lock("event.ledger").is_restored)
+    }
+
+    /// Checks a client of a channel without types; others are checked where their events are known.
+    fn check_connecting<Q>(&self, client: &Client<'_, Q>) -> Result<(), SystemException> {
+        if client.qos.is_some() {
+            return Ok(());
+        }
+        self.clients.check(&self.gate, client.number)
+    }
+
+    /// Checks whether a client that connects may consume or supply these events: pairs of source and type.
+    ///
+    /// # Errors
+    /// NO_PERMISSION.
+    pub(crate) fn check_events(
+        &self,
+        number: u64,
+        events: impl Iterator<Item = (i32, i32)>,
+    ) -> Result<(), SystemException> {
+        self.clients.check_events(&self.gate, number, events)
+    }
+
+    /// The clients that the table in force does not permit what they do. `events` returns the pairs of source and type
+    /// of a client, if the channel has types.
+    pub(crate) fn refused_clients(
+        &self,
+        events: impl Fn(u64, ProxyKind) -> Option<Vec<(i32, i32)>>,
+    ) -> Vec<(u64, ProxyKind)> {
+        let all = self.clients.all().into_iter();
+        all.filter(|(number, known)| !known.may_stay(&self.gate, events(*number, known.kind)))
+            .map(|(number, known)| (number, known.kind))
+            .collect()
+    }
+
+    fn record_of<T, Q: Write>(
+        &self,
+        client: &Client<'_, Q>,
+        identity: ClientIdentity,
+        connect: impl FnOnce() -> Result<T, SystemException>,
+    ) -> Result<T, SystemException> {
         match &self.ledger {
-            Some(ledger) if ledger.state.lock("event.ledger").is_restored => {
+            Some(ledger) => {
                 let record = ProxyRecord {
                     number: client.number,
                     kind: client.kind,
                     client: client.reference.map_or_else(String::new, client_text),
                     qos: client.qos.map(encapsulate).transpose()?.unwrap_or_default(),
                     is_suspended: client.is_suspended,
+                    identity,
                 };
                 let before = ledger.row(client.number);
                 ledger.write(client.number, Some(encapsulate(&record)?.into()))?;
                 connect().inspect_err(|_| ledger.write_later(client.number, before))
             }
-            _ => connect(),
+            None => connect(),
         }
     }
 
@@ -268,7 +340,7 @@ impl Home {
         };
         let Some(mut record) = ledger
             .row(number)
-            .and_then(|row| crate::store::encapsulated::<ProxyRecord>(&row))
+            .and_then(|row| crate::clients::record(&row))
         else {
             return Ok(());
         };
@@ -293,6 +365,7 @@ impl Home {
     /// Removes the record of a client that is gone, with the next change that is written. If the channel crashes
     /// before, it finds once more that the client is gone.
     pub(crate) fn forget_later(&self, number: u64) {
+        self.clients.set(number, None);
         if let Some(ledger) = &self.ledger
             && ledger.row(number).is_some()
         {
@@ -302,6 +375,7 @@ impl Home {
 
     /// Removes all records: the channel has been destroyed.
     pub(crate) fn forget_all(&self) {
+        self.clients.clear();
         if let Some(ledger) = &self.ledger {
             let _writing = ledger.writing.lock("event.ledger.write");
             *ledger.state.lock("event.ledger") = State::default();

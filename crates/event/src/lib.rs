@@ -14,6 +14,7 @@ mod admin;
 mod beside;
 mod channel;
 pub mod client;
+mod clients;
 mod consumers;
 mod cos;
 mod counters;

@@ -1,12 +1,15 @@
 //! Connects the clients of a COS channel again, from the records of its store.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use deckwatch_giop::Ior;
 use deckwatch_orb::peers::Peer;
-use deckwatch_orb::{ObjectRef, Orb, Origin};
+use deckwatch_orb::{Caller, Identity, LocalProcess, ObjectRef, Orb, Origin};
 
 use crate::admin::{ConsumerProxy, SupplierProxy, Undecoded};
-use crate::channel_group::{ProxyKind, ProxyRecord};
+use crate::channel_group::{ClientIdentity, ProxyKind, ProxyRecord};
+use crate::clients;
 use crate::cos::{PullConsumerProxy, PullSupplierProxy};
 use crate::cos_event_channel_admin::{
     ProxyPullConsumer as _, ProxyPullConsumerSkeleton, ProxyPullSupplier as _,
@@ -71,6 +74,34 @@ fn given(client: &str) -> (Origin, &str) {
     } else {
         (Origin::Network(Peer::Unknown), client)
     }
+}
+
+/// Who the client of a record without an identity is: the process that its reference leads to. One without a reference
+/// is sent nothing, and its requests are checked as they come.
+pub(crate) fn identity_of(client: &str) -> ClientIdentity {
+    let (origin, ior) = given(client);
+    if ior.is_empty() {
+        return clients::to_record(None);
+    }
+    let ior: Option<Ior> = ior.parse().ok();
+    let profile = ior.as_ref();
+    let profile = profile.and_then(|ior| ior.iiop_profiles().flatten().next());
+    let address: Option<IpAddr> = profile.and_then(|profile| profile.host.parse().ok());
+    let caller = |address| Caller::Tcp(SocketAddr::new(address, 0));
+    let caller = match (origin, address) {
+        (Origin::Own, None) => Caller::Unix(LocalProcess {
+            uid: deckwatch_os::process::effective_user(),
+            pid: 0,
+        }),
+        (Origin::Host, _) => caller(Ipv4Addr::LOCALHOST.into()),
+        // A peer of the network is not this host, whatever its reference says.
+        (Origin::Network(_), Some(address)) if address.is_loopback() => Caller::Unknown,
+        (_, address) => address.map_or(Caller::Unknown, caller),
+    };
+    clients::to_record(Some(&Identity {
+        caller,
+        ..Identity::UNKNOWN
+    }))
 }
 
 /// Returns false if the client was refused.

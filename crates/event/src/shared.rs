@@ -11,7 +11,7 @@ use deckwatch_orb::delivery::{Deliveries, DeliveryOptions, OutletOwner, WhenFull
 use deckwatch_orb::outward::Outward;
 use deckwatch_orb::transport::{Instant64, Transport};
 use deckwatch_orb::{
-    Access, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
+    Access, AccessWatcher, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
 };
 
 use crate::channel::Built;
@@ -117,6 +117,12 @@ pub(crate) struct Shared {
     suppliers_told: AtomicBool,
 }
 
+impl AccessWatcher for Shared {
+    fn ask_again(&self) -> usize {
+        self.let_refused_go(|_, _| {})
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         self.sources.close();
@@ -168,6 +174,11 @@ impl Shared {
 
     /// The channel as the owner of its outlets.
     pub(crate) fn as_owner(&self) -> Weak<dyn OutletOwner> {
+        self.own.clone()
+    }
+
+    /// The channel as one that is asked about its clients.
+    pub(crate) fn as_watcher(&self) -> Weak<dyn AccessWatcher> {
         self.own.clone()
     }
 
@@ -283,6 +294,22 @@ impl Shared {
             let farewells = &self.shares.farewells;
             farewells.say(peer, reference.object(), "disconnect_push_supplier");
         }
+    }
+
+    /// Disconnects the clients that the access table in force does not permit to stay. `typed` removes one that is not
+    /// connected here.
+    pub(crate) fn let_refused_go(&self, typed: impl Fn(u64, ProxyKind)) -> usize {
+        let refused = self.objects.home.refused_clients(|_, _| None);
+        for (proxy, kind) in &refused {
+            match kind {
+                ProxyKind::PushSupplier => self.disconnect_refused(*proxy),
+                ProxyKind::PushConsumer => self.disconnect_supplier(*proxy),
+                ProxyKind::PullSupplier => self.disconnect_puller(&self.pullers, *proxy),
+                ProxyKind::PullConsumer => self.disconnect_source(*proxy),
+            }
+            typed(*proxy, *kind);
+        }
+        refused.len()
     }
 
     /// Removes a supplier that is gone, if the channel has its maximum of suppliers; or one of the calling peer, if

@@ -4,7 +4,9 @@
 //! service with words of its own for what its operations do. The operations that every object has, such as `_is_a`,
 //! are not checked where there is a servant, and this process is not.
 
+mod identity;
 mod log;
+mod watcher;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -12,19 +14,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 
-use deckwatch_access::{Action, Asked, Events, Subject, Table};
+use deckwatch_access::{Action, Asked, Events, Table};
 use deckwatch_cdr::Reader;
 use deckwatch_giop::Request;
 use deckwatch_sync::PiMutex;
 use deckwatch_text::escaped;
 
+pub use identity::Identity;
 pub use log::{AccessEvent, AccessLog};
+pub use watcher::AccessWatcher;
+use watcher::Watchers;
 
 use crate::adapter::{Adapter, Poa, PoaCurrent};
 use crate::limits::{ACCESS_VERIFIED_MAX, REFUSALS_KEPT_MAX};
 use crate::server::Server;
 use crate::{
-    Caller, CallerConnection, Completion, LocalProcess, Orb, Servant, SystemException,
+    Caller, CallerConnection, Completion, Orb, Servant, SystemException,
     SystemExceptionKind as Kind, explain_exception, own_minor,
 };
 
@@ -51,6 +56,7 @@ struct Rules {
     table: PiMutex<Arc<Table>>,
     /// How many tables have been in force before.
     generation: AtomicU64,
+    watchers: Watchers,
 }
 
 impl Access {
@@ -61,15 +67,16 @@ impl Access {
             rules: Arc::new(Rules {
                 table: PiMutex::new(Arc::new(table)),
                 generation: AtomicU64::new(0),
+                watchers: Watchers::default(),
             }),
             name: None,
             file: None,
         }
     }
 
-    /// Puts another table in force, for each request that is checked from now on: on open connections too. What was
-    /// permitted before, such as a consumer that has connected, stays.
-    pub fn replace(&self, table: Table) {
+    /// Puts another table in force, for each request that is checked from now on: on open connections too. Clients of
+    /// event channels that it does not permit are disconnected; returns their number.
+    pub fn replace(&self, table: Table) -> usize {
         let old = std::mem::replace(
             &mut *self.rules.table.lock("access.replace"),
             Arc::new(table),
@@ -78,6 +85,11 @@ impl Access {
         // checked by the new table.
         self.rules.generation.fetch_add(1, Release);
         drop(old);
+        self.ask_again()
+    }
+
+    fn ask_again(&self) -> usize {
+        self.rules.watchers.ask_again()
     }
 
     fn table(&self) -> Arc<Table> {
@@ -212,13 +224,6 @@ pub struct Guard {
     recent: PiMutex<Vec<Refusal>>,
 }
 
-/// Who asks, as far as the connection tells.
-struct Peer {
-    caller: Caller,
-    name: Option<Arc<str>>,
-    is_this_host: bool,
-}
-
 impl Guard {
     /// A guard for adapters of an ORB, whose operations need what `words` says.
     #[must_use]
@@ -338,7 +343,7 @@ impl Guard {
         let own = self.access.name.clone();
         let object = own.or_else(|| Some(object_name(poa, id)));
         let peer = self.peer();
-        if self.access.table().knows(subject(&peer), object.as_deref()) {
+        if self.access.table().knows(peer.subject(), object.as_deref()) {
             return Ok(());
         }
         let asked = Asked {
@@ -389,6 +394,71 @@ impl Guard {
         Ok(())
     }
 
+    /// Checks whether a client may do something with all of these events, outside of its requests. `operation` is the one
+    /// that connects it, empty where events are all that is asked about.
+    ///
+    /// # Errors
+    /// NO_PERMISSION.
+    pub fn check_client(
+        &self,
+        client: &Identity,
+        (action, operation): (Action, &[u8]),
+        events: impl Iterator<Item = Events>,
+    ) -> Result<(), SystemException> {
+        let refused = self.refused_of(client, (action, operation), events);
+        refused.map_or(Ok(()), |asked| Err(self.refuse(client.clone(), &asked)))
+    }
+
+    /// As [`Guard::check_client`], for a client that is disconnected if this returns false: that is counted and told the
+    /// log.
+    pub fn may_stay(
+        &self,
+        client: &Identity,
+        (action, operation): (Action, &[u8]),
+        events: impl Iterator<Item = Events>,
+    ) -> bool {
+        let Some(asked) = self.refused_of(client, (action, operation), events) else {
+            return true;
+        };
+        let refusal = refusal(client.clone(), &asked);
+        self.note(&AccessEvent::Disconnected(&refusal));
+        self.count(refusal);
+        false
+    }
+
+    fn refused_of<'a>(
+        &'a self,
+        client: &Identity,
+        (action, operation): (Action, &'a [u8]),
+        events: impl Iterator<Item = Events>,
+    ) -> Option<Asked<'a>> {
+        let asked = |events| Asked {
+            action: Some(action),
+            operation,
+            object: self.access.name.as_deref(),
+            events: Some(events),
+        };
+        let table = self.access.table();
+        let is_refused = |asked: &Asked<'_>| !permits(&table, client, asked);
+        events.map(asked).find(is_refused)
+    }
+
+    /// Has a service asked about its clients whenever another table comes into force.
+    pub fn watch(&self, watcher: Weak<dyn AccessWatcher>) {
+        self.access.rules.watchers.add(watcher);
+    }
+
+    /// The number of the table in force: it changes before the watchers are asked.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.access.generation()
+    }
+
+    /// Has all services with this table ask again about their clients.
+    pub fn ask_again(&self) {
+        self.access.ask_again();
+    }
+
     fn fingerprint(&self, connection: CallerConnection, what: impl std::hash::Hash) -> u64 {
         // 0 stands for none.
         let generation = self.access.generation();
@@ -408,19 +478,13 @@ impl Guard {
         self.place(fingerprint).store(fingerprint, Relaxed);
     }
 
-    fn peer(&self) -> Peer {
+    fn peer(&self) -> Identity {
         let adapter = self.adapter.upgrade();
-        let known = adapter.and_then(|adapter| PoaCurrent(adapter).caller_at_connection().ok());
-        let (caller, name, is_this_host) = known.unwrap_or((Caller::Unknown, None, false));
-        Peer {
-            caller,
-            name,
-            is_this_host,
-        }
+        adapter.map_or(Identity::UNKNOWN, |adapter| PoaCurrent(adapter).identity())
     }
 
     #[inline(never)]
-    fn look_up(&self, asked: &Asked<'_>) -> Result<Peer, SystemException> {
+    fn look_up(&self, asked: &Asked<'_>) -> Result<Identity, SystemException> {
         let peer = self.peer();
         if permits(&self.access.table(), &peer, asked) {
             Ok(peer)
@@ -430,62 +494,50 @@ impl Guard {
     }
 
     #[cold]
-    fn refuse(&self, peer: Peer, asked: &Asked<'_>) -> SystemException {
-        self.refused.fetch_add(1, Relaxed);
-        let operation = &asked.operation[..asked.operation.len().min(OPERATION_SHOWN_MAX)];
-        let refusal = Refusal {
-            caller: peer.caller,
-            name: peer.name,
-            action: asked.action,
-            operation: String::from_utf8_lossy(operation).into_owned(),
-            object: asked.object.map(str::to_owned),
-            events: asked.events.filter(|_| asked.operation.is_empty()),
-        };
+    fn refuse(&self, peer: Identity, asked: &Asked<'_>) -> SystemException {
+        let refusal = refusal(peer, asked);
         let remedy = match &self.access.file {
             Some(file) => format!("add a rule for it to {file}"),
             None => "start the server with --access FILE and a rule for it".to_owned(),
         };
         let words = format!("{refusal}; {remedy}");
-        if let Some(log) = self
-            .adapter
-            .upgrade()
-            .and_then(|adapter| adapter.log.clone())
-        {
-            log.note(&AccessEvent::Refused(&refusal));
-        }
-        let mut recent = self.recent.lock("access.refusals");
-        if recent.len() < REFUSALS_KEPT_MAX {
-            recent.push(refusal);
-        }
-        drop(recent);
+        self.note(&AccessEvent::Refused(&refusal));
+        self.count(refusal);
         let denied =
             SystemException::new(Kind::NoPermission, own_minor::ACCESS_DENIED, Completion::No);
         explain_exception(denied, words)
     }
-}
 
-fn permits(table: &Table, peer: &Peer, asked: &Asked<'_>) -> bool {
-    table.permits(subject(peer), asked)
-}
-
-/// The peer as tables know it.
-fn subject(peer: &Peer) -> Subject<'_> {
-    let mut subject = Subject {
-        name: peer.name.as_deref(),
-        is_this_host: peer.is_this_host,
-        ..Subject::UNKNOWN
-    };
-    match peer.caller {
-        Caller::Tcp(address) => {
-            subject.address = Some(address.ip());
-            subject.is_this_host |= address.ip().is_loopback();
+    fn note(&self, event: &AccessEvent<'_>) {
+        let adapter = self.adapter.upgrade();
+        if let Some(log) = adapter.and_then(|adapter| adapter.log.clone()) {
+            log.note(event);
         }
-        Caller::Unix(LocalProcess { uid, .. }) | Caller::SharedMemory(LocalProcess { uid, .. }) => {
-            subject.user = Some(uid);
-        }
-        Caller::ThisProcess | Caller::Unknown => {}
     }
-    subject
+
+    fn count(&self, refusal: Refusal) {
+        self.refused.fetch_add(1, Relaxed);
+        let mut recent = self.recent.lock("access.refusals");
+        if recent.len() < REFUSALS_KEPT_MAX {
+            recent.push(refusal);
+        }
+    }
+}
+
+fn refusal(peer: Identity, asked: &Asked<'_>) -> Refusal {
+    let operation = &asked.operation[..asked.operation.len().min(OPERATION_SHOWN_MAX)];
+    Refusal {
+        caller: peer.caller,
+        name: peer.name,
+        action: asked.action,
+        operation: String::from_utf8_lossy(operation).into_owned(),
+        object: asked.object.map(str::to_owned),
+        events: asked.events.filter(|_| asked.operation.is_empty()),
+    }
+}
+
+fn permits(table: &Table, peer: &Identity, asked: &Asked<'_>) -> bool {
+    table.permits(peer.subject(), asked)
 }
 
 impl fmt::Debug for Guard {
@@ -530,23 +582,4 @@ fn object_name(poa: &Poa, id: &[u8]) -> String {
         }
     }
     name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn user_of_a_peer_is_the_one_that_the_kernel_tells() {
-        let of = |caller| Peer {
-            caller,
-            name: None,
-            is_this_host: false,
-        };
-        let process = LocalProcess { uid: 7, pid: 9 };
-        for caller in [Caller::Unix(process), Caller::SharedMemory(process)] {
-            assert_eq!(subject(&of(caller)), Subject::user(7));
-        }
-        assert_eq!(subject(&of(Caller::Unknown)), Subject::UNKNOWN);
-    }
 }

@@ -181,7 +181,9 @@ pub mod transport;
 mod value_factories;
 mod wire;
 
-pub use access::{Access, AccessEvent, AccessLog, Guard, Need, Refusal, Vocabulary};
+pub use access::{
+    Access, AccessEvent, AccessLog, AccessWatcher, Guard, Identity, Need, Refusal, Vocabulary,
+};
 pub use adapter::{
     AdapterActivator, Cookie, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan,
     ManagerAlreadyExists, ManagerState, NoContext, ObjectId, ObjectKey, Poa, PoaCurrent, PoaError,

@@ -19,13 +19,14 @@ use crate::channel_group::{
     MemberSkeleton, MemberWatchError, NotLeading, ProxyRecord, Role, Snapshot, Standing as Report,
     Superseded,
 };
+use crate::clients;
 use crate::gate::Gate;
 use crate::home::{Fixed, Home, guarded_poa};
 use crate::limits;
 use crate::raise::{raise, system};
 use crate::rt::{RtChannelOptions, RtEventChannel};
 use crate::rtec_event_channel_admin::EventChannelRef;
-use crate::store::{ChannelKind, ChannelStore, ChannelStoreError, encapsulated};
+use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
 
 /// One process of a group that serves a real-time channel.
 pub struct RtGroupMember {
@@ -354,7 +355,7 @@ impl Inner {
             }
             Some((rows, pushes, epoch)) => {
                 store.take_over(epoch, &rows)?;
-                let rows = rows.iter().map(|(_, row)| encapsulated(row));
+                let rows = rows.iter().map(|(_, row)| clients::record(row));
                 let records: Option<Vec<ProxyRecord>> = rows.collect();
                 let damaged = ChannelStoreError::Damaged("a record of the primary cannot be read");
                 (records.ok_or(damaged)?, pushes, epoch)

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
-use deckwatch_access::Action;
 use deckwatch_orb::delivery::{
     Backlog, Batch, Deliveries, DeliveryOptions, End, Marshalled, Outlet, OutletOptions,
     OutletOwner,
@@ -159,6 +158,8 @@ impl Shared {
             suppliers_told: AtomicBool::new(false),
         });
         shared.deliveries.set_backlog(shared.own());
+        let watcher: Weak<Self> = shared.own();
+        shared.objects.home.gate.watch(watcher);
         Ok(shared)
     }
 
@@ -295,11 +296,8 @@ impl Shared {
     ) -> Result<Arc<Consumer>, SystemException> {
         let filter = Filter::build(&qos::entries(qos)).map_err(|_| raise(Kind::BadParam))?;
         self.check_alive()?;
-        // A filter without keys, such as a negation, may match any event.
-        let any = || BTreeSet::from([(0, 0)]);
-        let keys = filter.keys().unwrap_or_else(any);
-        let gate = &self.objects.home.gate;
-        gate.check_events(Action::Consume, keys.into_iter())?;
+        let keys = subscribed(&filter).into_iter();
+        self.objects.home.check_events(number, keys)?;
         let hop = Hop::of(reference.object(), qos);
         if matches!(hop, Hop::Channel(_)) && !filter.is_stateless() {
             return Err(raise(Kind::BadParam));
@@ -522,11 +520,10 @@ impl Shared {
             let clients = self.clients.lock("rt.clients");
             clients.consumers.values().cloned().collect()
         };
-        let any = || BTreeSet::from([(0, 0)]);
         let headers = consumers
             .iter()
             .filter(|consumer| !consumer.is_gateway)
-            .flat_map(|consumer| consumer.filter.keys().unwrap_or_else(any));
+            .flat_map(|consumer| subscribed(&consumer.filter));
         qos::consumer_qos(headers)
     }
 
@@ -557,6 +554,11 @@ impl Shared {
         let number = self.objects.home.fixed_number(object);
         self.objects.activate(number, servant)
     }
+}
+
+/// The sources and types that a filter asks for. One without keys, such as a negation, may match any event.
+fn subscribed(filter: &Filter) -> BTreeSet<(i32, i32)> {
+    filter.keys().unwrap_or_else(|| BTreeSet::from([(0, 0)]))
 }
 
 impl Backlog for Shared {

@@ -65,6 +65,12 @@ impl Supplier {
         }
     }
 
+    /// The sources and types of its publications.
+    pub(super) fn published(&self) -> impl Iterator<Item = (i32, i32)> {
+        let published = self.publications.iter();
+        published.map(|header| (header.source, header.event_type))
+    }
+
     /// Takes the priorities of its publications from a schedule.
     pub(super) fn schedule(&self, table: &Table) {
         let priority =

@@ -11,8 +11,9 @@ use deckwatch_store::redb::{
 };
 use deckwatch_store::sum::{self, Tally};
 
-use super::{ChannelStoreError, encapsulated};
+use super::ChannelStoreError;
 use crate::channel_group::ProxyRecord;
+use crate::clients;
 
 /// Number of a proxy -> its [`ProxyRecord`], encapsulated.
 pub(super) const PROXIES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proxies");
@@ -83,7 +84,7 @@ fn split(number: u64, row: &[u8]) -> Option<(&[u8], u64)> {
 }
 
 fn parse(number: u64, record: &[u8]) -> Option<ProxyRecord> {
-    encapsulated(record).filter(|record: &ProxyRecord| record.number == number)
+    clients::record(record).filter(|record| record.number == number)
 }
 
 /// The rows of all proxies.

@@ -28,6 +28,7 @@ fn record(number: u64) -> ProxyRecord {
         client: format!("IOR:{number:064x}"),
         qos: vec![7; 40],
         is_suspended: number.is_multiple_of(3),
+        identity: crate::clients::to_record(None),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{World, any_of, event, list, next, publishing};
 use crate::access::{access, rule};
-use crate::support::wait_for;
-use deckwatch_access::Action;
+use crate::support::{PATIENCE, wait_for};
+use deckwatch_access::{Action, Table};
 use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_event::filter::designator::NEGATION;
 use deckwatch_event::rt::RtChannelOptions;
@@ -70,5 +70,34 @@ fn types_of_subscriptions_publications_and_events_are_checked() {
         refusal.ends_with(" may not consume (type 32, source 3)"),
         "{refusal}"
     );
+    world.end();
+}
+
+#[test]
+fn another_table_disconnects_who_subscribes_or_publishes_a_type_that_it_refuses() {
+    let may = |last| {
+        let rule = |action| rule("127.0.0.1", &[action], Some((16, last)));
+        vec![rule(Action::Consume), rule(Action::Supply)]
+    };
+    let access = access(may(31)).expect("a table");
+    let world = World::with(RtChannelOptions {
+        access: Some(access.clone()),
+        ..RtChannelOptions::default()
+    });
+    let (_stays, sets) = world.connect(&any_of(&[(0, 16)]));
+    let (_goes, refused_sets) = world.connect(&any_of(&[(0, 16), (0, 25)]));
+    let allowed = world.supply(&[(1, 16)]);
+    let refused = world.supply(&[(1, 25)]);
+    allowed.push(&[event(1, 16, "before")]).expect("permitted");
+    assert_eq!(next(&sets), ["before"]);
+    assert_eq!(next(&refused_sets), ["before"]);
+    assert_eq!(access.replace(Table::new(may(20))), 2);
+    allowed.push(&[event(1, 16, "after")]).expect("permitted");
+    assert_eq!(next(&sets), ["after"]);
+    let end = refused_sets.recv_timeout(PATIENCE).expect("told");
+    assert!(end.is_none(), "disconnected, without an event");
+    assert_eq!(world.served.counts().denied, 2);
+    assert!(refused.push(&[event(1, 16, "late")]).is_ok(), "a one-way");
+    assert_eq!(access.replace(Table::new(may(20))), 0);
     world.end();
 }

@@ -10,6 +10,8 @@ use crate::Caller;
 pub enum AccessEvent<'a> {
     /// A table refused a request.
     Refused(&'a Refusal),
+    /// A table that came into force does not permit what a connected client does: it is disconnected.
+    Disconnected(&'a Refusal),
     /// A table permitted a request that binds or administers, which is called next.
     Administered {
         /// The peer.

@@ -8,7 +8,7 @@ use super::objects::Serving;
 use super::{Adapter, ObjectId, Poa};
 use crate::peers::Peer;
 use crate::server::Server;
-use crate::{Caller, CallerConnection, ObjectRef, Servant};
+use crate::{Caller, CallerConnection, Identity, ObjectRef, Servant};
 
 /// The current request of a servant. A default servant learns from it which object it serves.
 #[derive(Clone)]
@@ -93,6 +93,17 @@ impl PoaCurrent {
     pub fn peer(&self) -> Result<Peer, NoContext> {
         let (caller, name, _) = self.caller_at_connection()?;
         Ok(Peer::of(caller, name.as_deref()))
+    }
+
+    /// Who sent the request, as tables know it: unknown outside of a request. Looks the connection up.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let known = self.caller_at_connection();
+        known.map_or(Identity::UNKNOWN, |(caller, name, is_this_host)| Identity {
+            caller,
+            name,
+            is_this_host,
+        })
     }
 
     /// The caller, its name, and whether it connected from the address that it connected to.

@@ -2,10 +2,10 @@
 //! that both sides agree on.
 
 use std::cell::LazyCell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
-use deckwatch_orb::{Orb, Refusal, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{AccessWatcher, Orb, Refusal, SystemException, SystemExceptionKind as Kind};
 
 use super::admin::{TypedConsumerSide, TypedSupplierSide};
 use super::consumers::TypedConsumers;
@@ -13,6 +13,7 @@ use super::event::TypedEvent;
 use super::interface::TypedInterface;
 use super::pull_supplier::TypedQueues;
 use crate::channel::Built;
+use crate::channel_group::ProxyKind;
 use crate::cos::Pullers;
 use crate::cos_typed_event_channel_admin::{
     TypedConsumerAdminRef, TypedConsumerAdminSkeleton, TypedEventChannel as Channel,
@@ -58,6 +59,8 @@ impl TypedEventChannel {
             pullers: Pullers::new(limits::PULLERS_MAX),
             kept,
         });
+        let watcher: Weak<Typed> = Arc::downgrade(&typed);
+        shared.objects.home.gate.watch(watcher);
         let consumers = TypedConsumerAdminSkeleton::new(TypedConsumerSide::new(typed.clone()));
         let consumers = shared
             .objects
@@ -155,6 +158,19 @@ impl Typed {
             |most| self.pullers.drop_oldest_of(most, counters),
         );
         Ok(())
+    }
+}
+
+impl AccessWatcher for Typed {
+    fn ask_again(&self) -> usize {
+        self.shared.let_refused_go(|proxy, kind| match kind {
+            ProxyKind::PushSupplier => {
+                self.consumers.disconnect(proxy);
+                self.shared.objects.retire(proxy);
+            }
+            ProxyKind::PullSupplier => self.shared.disconnect_puller(&self.pullers, proxy),
+            ProxyKind::PushConsumer | ProxyKind::PullConsumer => {}
+        })
     }
 }
 

@@ -10,11 +10,13 @@ use super::channel::Typed;
 use super::client_object::client_object;
 use super::consumers::Newcomer;
 use crate::admin::State;
+use crate::channel_group::ProxyKind;
 use crate::cos_event_channel_admin::{
     AlreadyConnected, ProxyPushSupplier, ProxyPushSupplierConnectPushConsumerError, TypeError,
 };
 use crate::cos_event_comm::{PushConsumerRef, PushSupplier};
 use crate::cos_typed_event_comm::TypedPushConsumerRef;
+use crate::home::{Client, NoQos};
 use crate::raise::raise;
 
 /// The servant.
@@ -86,7 +88,15 @@ impl ProxyPushSupplier for TypedPushSupplierProxy {
             object,
             reference: consumer.clone(),
         };
-        self.typed.connect_consumer(&newcomer)?;
+        let client = Client::<NoQos> {
+            number: self.number,
+            kind: ProxyKind::PushSupplier,
+            reference: Some(consumer.object()),
+            qos: None,
+            is_suspended: false,
+        };
+        let home = &self.typed.shared.objects.home;
+        home.record(&client, || self.typed.connect_consumer(&newcomer))?;
         *state = State::Connected(());
         Ok(())
     }

@@ -1,14 +1,69 @@
 //! How a real-time channel ends and notifies its clients.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{AccessWatcher, SystemException, SystemExceptionKind as Kind};
 
-use super::Shared;
+use super::{Shared, subscribed};
+use crate::channel_group::ProxyKind;
 use crate::farewells::{in_thread, say_farewell};
+use crate::peers::Peer;
 use crate::raise::raise;
 
+impl AccessWatcher for Shared {
+    fn ask_again(&self) -> usize {
+        let refused = {
+            let clients = self.clients.lock("rt.clients");
+            let events = |number, kind| {
+                let events = match kind {
+                    ProxyKind::PushSupplier => {
+                        let consumer = clients.consumers.get(&number)?;
+                        subscribed(&consumer.filter).into_iter().collect()
+                    }
+                    _ => clients.suppliers.get(&number)?.published().collect(),
+                };
+                Some(events)
+            };
+            let all = |number, kind| Some(events(number, kind).unwrap_or_default());
+            self.objects.home.refused_clients(all)
+        };
+        for (number, kind) in &refused {
+            let clients = self.clients.lock("rt.clients");
+            let place = clients.places.get(number);
+            let peer = place.map_or(Peer::Unknown, |place| place.peer());
+            let supplier = clients.suppliers.get(number).cloned();
+            drop(clients);
+            if *kind == ProxyKind::PushSupplier {
+                self.disconnect_refused(*number, peer);
+            } else {
+                self.disconnect_supplier(*number, supplier.as_deref());
+                let reference = supplier.as_ref().and_then(|it| it.reference.as_ref());
+                if let (Some(reference), false) = (reference, self.options.disconnect_callbacks) {
+                    let farewells = &self.shares.farewells;
+                    farewells.say(peer, reference.object(), "disconnect_push_supplier");
+                }
+            }
+        }
+        refused.len()
+    }
+}
+
 impl Shared {
+    /// Ends a consumer that may not stay, and notifies it: it did not ask for that. What is queued for it is not sent.
+    fn disconnect_refused(&self, number: u64, peer: Peer) {
+        let Some(consumer) = self.consumer(number) else {
+            return;
+        };
+        if self.remove_consumer(number, false, |one| {
+            Arc::ptr_eq(&one.outlet, &consumer.outlet)
+        }) {
+            consumer.outlet.leave();
+            let farewells = &self.shares.farewells;
+            farewells.say(peer, consumer.outlet.object(), "disconnect_push_consumer");
+        }
+    }
+
     /// Has consumers called back after their queued events.
     fn close_consumers(&self) {
         let clients = self.clients.lock("rt.clients");

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use deckwatch_access::Action;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 use super::Shared;
@@ -24,10 +23,8 @@ impl Shared {
         number: u64,
         supplier: &Arc<Supplier>,
     ) -> Result<(), SystemException> {
-        let published = supplier.publications.iter();
-        let published = published.map(|header| (header.source, header.event_type));
-        let gate = &self.objects.home.gate;
-        gate.check_events(Action::Supply, published)?;
+        let home = &self.objects.home;
+        home.check_events(number, supplier.published())?;
         let has_handles = !supplier.handles.is_empty();
         let Some(admission) = self.admission.as_ref().filter(|_| has_handles) else {
             return self.enter_supplier(number, supplier);

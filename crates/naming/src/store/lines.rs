@@ -173,10 +173,14 @@ fn each_binding(
         for row in rows {
             let (key, value) = row.map_err(StoreError::from)?;
             let key = key.value();
-            if key.0 != context {
+            // The key of a damaged row may be of any context: rows behind it are still of this one.
+            let Some((binding, _)) = BindingRow::parse(key, value.value()) else {
+                continue;
+            };
+            if key.0 > context {
                 break;
             }
-            if let Some((binding, _)) = BindingRow::parse(key, value.value()) {
+            if key.0 == context {
                 each(line(key, binding))?;
             }
         }

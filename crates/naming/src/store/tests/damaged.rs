@@ -235,6 +235,41 @@ fn a_row_with_an_inverted_bit_is_named_and_all_others_are_exported() {
 }
 
 #[test]
+fn a_row_whose_key_lies_about_its_context_costs_no_other_row() {
+    let folder = folder("keys");
+    let path = folder.join("names.redb");
+    let (store, names) = filled(&path);
+    let whole = std::fs::read(&path).unwrap();
+    drop(store);
+    let mut random = Random(7);
+    for _ in 0..20 {
+        let number = 200 + random.next(1_000);
+        let context = 1 + number as u64 % CONTEXTS_COUNT;
+        let mut key = context.to_le_bytes().to_vec();
+        key.extend(format!("name-{number:05}").bytes());
+        let (place, bit) = (random.next(8), 1 << random.next(8));
+        let mut octets = whole.clone();
+        for at in 0..octets.len() - key.len() {
+            if whole[at..].starts_with(&key) {
+                octets[at + place] ^= bit;
+            }
+        }
+        assert!(octets != whole);
+        std::fs::write(&path, &octets).unwrap();
+        let (store, report) = Store::examine(&path).unwrap();
+        assert!(report.damages.contains(&Damage::Pages));
+        let exported = store.export(&mut Vec::new()).unwrap();
+        let lost = names.len() as u64 - exported.bindings;
+        assert_eq!(
+            lost, 1,
+            "{number}: octet {place}, bit {bit}: {:?}",
+            report.damages
+        );
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_name_that_vanished_or_came_back_is_seen() {
     let gone = changed_behind("gone", |write| {
         let mut table = write.open_table(BINDINGS).unwrap();

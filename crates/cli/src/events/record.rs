@@ -1,5 +1,6 @@
 //! `deckwatch events record`: writes events to a file.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -100,19 +101,22 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     })?;
     let end = ended?;
     if args.json {
-        let counts = Counts {
-            end,
-            size_bytes: size,
-        };
-        outln!("{}", serde_json::to_string(&counts)?)?;
-        return Ok(status);
+        let size_bytes = size;
+        outln!("{}", serde_json::to_string(&Counts { end, size_bytes })?)?;
+    } else {
+        print_end(&end, size, &file);
     }
+    Ok(status)
+}
+
+/// Prints what has been recorded.
+fn print_end(end: &End, size_bytes: u64, file: &impl Display) {
     let events = usize::try_from(end.events).unwrap_or(usize::MAX);
     errln!(
         "Recorded {} {} ({} octets) in {file}.",
         words::count(end.events),
         words::plural("event", events),
-        words::count(size)
+        words::count(size_bytes)
     );
     if end.unwritten > 0 {
         errln!(
@@ -120,7 +124,6 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             words::count(end.unwritten)
         );
     }
-    Ok(status)
 }
 
 fn head(channel: &str) -> Head {

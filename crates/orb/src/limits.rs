@@ -86,8 +86,8 @@ pub const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Octets of memory that an idle connection holds, growth of the table by doubling included. Ten thousand hold less
 /// than 6 MiB, besides the kernel's memory for their sockets. A test counts it. Each connection starts at a cache line
-/// of its own, or threads that serve neighbouring ones would contend for the line.
-pub const IDLE_CONNECTION_SIZE_MAX: usize = 576;
+/// of its own, or threads that serve neighbouring ones would contend for the line. 32 octets are the peer's address.
+pub const IDLE_CONNECTION_SIZE_MAX: usize = 608;
 
 /// Connections that may wait to be accepted: all systems of a ship connecting at once.
 pub const LISTEN_BACKLOG: i32 = 1_024;

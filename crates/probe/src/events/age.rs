@@ -397,7 +397,7 @@ mod tests {
         let mut stamps = Stamps::at(member("at", None)).with_types(vec![code]);
         assert_eq!(stamps.age_ns(&carried), Ok(9));
         let unknown = age(member("at", None), &carried).expect_err("octets");
-        assert!(unknown.contains("has no member at"), "{unknown}");
+        assert!(unknown.contains("has no part at"), "{unknown}");
     }
 
     #[test]

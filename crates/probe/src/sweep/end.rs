@@ -4,6 +4,8 @@ use std::io::BufRead as _;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use deckwatch_carrier::error::socket_fault;
+
 use super::clock::Watch;
 use super::flow::Flow;
 use super::talk::{Answer, Order};
@@ -82,11 +84,13 @@ impl End {
         }
         match order {
             Order::Respond { address } => {
-                let address = super::clock::respond(*address).map_err(|error| error.to_string())?;
+                let fault = |error| socket_fault((*address, 0).into(), &error);
+                let address = super::clock::respond(*address).map_err(fault)?;
                 return Ok(Answer::Answering { address });
             }
             Order::Probe { peer, from } => {
-                let watch = Watch::start(*peer, *from).map_err(|error| error.to_string())?;
+                let fault = |error| socket_fault((*from, 0).into(), &error);
+                let watch = Watch::start(*peer, *from).map_err(fault)?;
                 self.watch = Some(watch);
                 return Ok(Answer::Done);
             }

@@ -70,7 +70,7 @@ impl FarClock {
     /// [`LaboratoryError`]: an end does not start, or cannot open its socket.
     pub(super) fn start(far: &[FarEnd; 2]) -> Result<Self, LaboratoryError> {
         let side = |of: &FarEnd| -> Result<Side, LaboratoryError> {
-            let mut end = End::start(format!("The clock of {}", of.name), of.start())?;
+            let mut end = End::start(format!("The clock on {}", of.name), of.start())?;
             end.greeting()?;
             let address = of.address;
             Ok(Side { end, address })

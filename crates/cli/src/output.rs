@@ -33,14 +33,14 @@ impl Output {
     }
 }
 
-/// A file whose writes a signal ends: a reader that reads no more would block them for ever. What is written after the
-/// signal and does not fit into the pipe is dropped, and so is all that is written after the reader has closed it.
+/// A file whose writes a signal ends: a reader that reads no more would block them for ever. If the reader takes nothing
+/// for [`signal::STALL_MAX`] after the signal, or has closed the pipe, the rest is dropped, whoever writes it.
 struct Interruptible(io::Result<File>);
 
-/// Whether the reader of standard output has closed the pipe.
+/// Whether the reader of standard output has closed the pipe, or takes nothing after a signal.
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the reader of standard output has closed the pipe. A command without an end of its own ends then.
+/// Whether the reader of standard output takes no more. A command without an end of its own ends then.
 pub(crate) fn reader_is_gone() -> bool {
     READER_IS_GONE.load(Ordering::Relaxed)
 }
@@ -69,6 +69,9 @@ impl Write for Interruptible {
         // A longer write may block in its middle.
         for piece in octets.chunks(WRITTEN_AT_ONCE) {
             if !signal::can_write(file) {
+                READER_IS_GONE.store(true, Ordering::Relaxed);
+            }
+            if reader_is_gone() {
                 break;
             }
             if let Err(error) = file.write_all(piece) {

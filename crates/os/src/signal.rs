@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -72,23 +73,33 @@ pub fn ending() -> Option<&'static str> {
     ENDING.iter().find_map(find)
 }
 
-/// Waits until a descriptor takes octets without blocking: a pipe takes `PIPE_BUF` of them. Returns false if it still
-/// does not once an ending signal was received. A descriptor that is closed or broken takes them with an error.
+/// Waits until a descriptor takes octets without blocking: a pipe takes `PIPE_BUF` of them. Returns false if it takes
+/// none for [`STALL_MAX`] once an ending signal was received. A descriptor that is closed or broken takes them with an
+/// error.
 #[must_use]
 pub fn can_write(fd: &impl AsFd) -> bool {
+    let mut ending_since = None;
     loop {
-        let is_ending = ending().is_some();
+        if ending().is_some() {
+            let since = *ending_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= STALL_MAX {
+                return false;
+            }
+        }
         let wait = Timespec {
             tv_sec: 0,
-            tv_nsec: if is_ending { 0 } else { LOOK_INTERVAL_NS },
+            tv_nsec: LOOK_INTERVAL_NS,
         };
         match poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&wait)) {
-            Ok(0) if is_ending => return false,
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) | Err(_) => return true,
         }
     }
 }
+
+/// How long a reader may take nothing after an ending signal. A reader that lives takes the rest of a document within
+/// this time, piece by piece.
+pub const STALL_MAX: Duration = Duration::from_secs(1);
 
 /// A signal that comes between the look at it and the wait is seen after this time.
 const LOOK_INTERVAL_NS: i64 = 50_000_000;
@@ -99,7 +110,7 @@ extern "C" fn record(signal: libc::c_int) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
 
     use super::*;
 
@@ -117,14 +128,19 @@ mod tests {
             assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
             assert!(take_reload());
         }
-        // From now on a full pipe does not block.
-        let (reader, writer) = std::io::pipe().unwrap();
+        // From now on a full pipe does not block for ever.
+        let (mut reader, writer) = std::io::pipe().unwrap();
         let mut full = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
         let mut written = 0;
         while can_write(&full) {
             written += full.write(&[0; 4_096]).unwrap();
         }
         assert!(written >= 4_096, "{written}");
+        // A reader that is slow, and lives, gets the rest.
+        let mut taken = vec![0; written];
+        let reading = std::thread::spawn(move || reader.read_exact(&mut taken).map(|()| reader));
+        assert!(can_write(&full), "the reader makes room");
+        let reader = reading.join().unwrap().unwrap();
         drop(reader);
         assert!(can_write(&full), "the write finds out");
     }

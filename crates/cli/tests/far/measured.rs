@@ -73,7 +73,7 @@ fn a_sweep_between_far_hosts_relates_their_clocks_by_stamped_exchanges_with_both
         clock.latency_assumed_ns <= clock.latency_error_ns && clock.latency_assumed_ns.is_some(),
         "{clock:?}"
     );
-    let printed = words(&output);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
         printed.contains("whatever the two directions take, and within"),
         "both bounds stand under the table: {printed}"
@@ -146,6 +146,7 @@ const ENDS: [&str; 2] = ["--from=A", "--to=B"];
 
 #[test]
 fn what_far_ends_cannot_do_is_told_with_the_true_reason() {
+    let _alone = one_run_at_a_time();
     let hosts = scripted("exec \"$@\"");
     for (more, told) in [
         ("--hops=2", "Between hosts of --hosts leave --hops out"),

@@ -23,12 +23,14 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
     let orb = Orb::builder().build().map_err(refused("The ORB"))?;
     // The program inherits the processor and the class.
     place(plan.fifo);
-    let daemon = Daemon::start()?;
-    let factory = format!("corbaloc::127.0.0.1:{}/omniEvents", daemon.port);
-    let factory = orb.string_to_object(&factory);
-    let factory = factory.map_err(refused(PROGRAM))?;
-    let factory = factory.ok_or_else(|| refused(PROGRAM)("its reference is nil"))?;
-    let channel = create(&factory)?;
+    let mut started = start(&orb);
+    // Another process may take the free port before the program does.
+    for _ in 1..STARTS_MAX {
+        if started.is_err() {
+            started = start(&orb);
+        }
+    }
+    let (daemon, channel) = started?;
     greet(&format!(
         "{}, of process {}",
         orb.object_to_string(&channel),
@@ -38,10 +40,24 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
     answer_questions(None)
 }
 
+/// Starts the program, and has it create a channel.
+fn start(orb: &Orb) -> Result<(Daemon, ObjectRef), LaboratoryError> {
+    let mut daemon = Daemon::start()?;
+    let factory = format!("corbaloc::127.0.0.1:{}/omniEvents", daemon.port);
+    let factory = orb.string_to_object(&factory);
+    let factory = factory.map_err(refused(PROGRAM))?;
+    let factory = factory.ok_or_else(|| refused(PROGRAM)("its reference is nil"))?;
+    let channel = create(&mut daemon.child, &factory)?;
+    Ok((daemon, channel))
+}
+
 /// Has the factory create a channel, once it answers.
-fn create(factory: &ObjectRef) -> Result<ObjectRef, LaboratoryError> {
+fn create(program: &mut Child, factory: &ObjectRef) -> Result<ObjectRef, LaboratoryError> {
     let until = Instant::now() + END_PATIENCE;
     while let Err(error) = factory.non_existent() {
+        if let Ok(Some(status)) = program.try_wait() {
+            return Err(refused(PROGRAM)(format!("it has ended ({status})")));
+        }
         if Instant::now() >= until {
             return Err(refused(PROGRAM)(error));
         }
@@ -101,6 +117,9 @@ impl Drop for Daemon {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// How often it is started at most, each time at another free port.
+const STARTS_MAX: usize = 3;
 
 /// How often its factory is looked for.
 const LOOK: Duration = Duration::from_millis(10);

@@ -48,7 +48,31 @@ impl Vocabulary for Words {
 
 #[cfg(test)]
 mod tests {
+    use deckwatch_cdr::{ByteOrder, Write as _, Writer};
+
     use super::*;
+
+    #[test]
+    fn audit_says_which_name_a_request_is_about() {
+        let name = [("ships", ""), ("nav", "channel")].map(|(id, kind)| NameComponent {
+            id: id.to_owned(),
+            kind: kind.to_owned(),
+        });
+        let mut octets = Vec::new();
+        name.to_vec()
+            .write(&mut Writer::new(&mut octets))
+            .expect("written");
+        let about = |operation: &[u8], octets: &[u8]| {
+            Words.about(operation, Reader::new(octets, ByteOrder::NATIVE))
+        };
+        assert_eq!(
+            about(b"bind", &octets).as_deref(),
+            Some("ships/nav.channel")
+        );
+        assert_eq!(about(b"bind", &octets[..5]), None, "cut");
+        assert_eq!(about(b"destroy", &octets), None, "it has no argument");
+        assert_eq!(about(b"new_context", &octets), None);
+    }
 
     #[test]
     fn each_operation_of_a_context_has_a_word_and_unknown_ones_are_administration() {

@@ -69,6 +69,7 @@ mod tests {
         let number = open.number();
         assert_eq!(open.add(number, other), None, "it keeps its first one");
         open.remove(of_other);
+        assert!(open.open.iter().all(|(kept, _)| *kept != of_other));
         assert!(open.open.iter().any(|(kept, _)| *kept == number));
     }
 

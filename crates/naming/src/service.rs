@@ -71,39 +71,7 @@ impl NamingService {
         store: Store,
         access: Option<Access>,
     ) -> Result<Self, NamingError> {
-        let root_poa = orb.root_poa()?;
-        let named = Policies {
-            lifespan: Lifespan::Persistent,
-            id_assignment: IdAssignment::UserId,
-            ..Policies::default()
-        };
-        let manager = root_poa.the_poa_manager();
-        let contexts = root_poa.create_poa(CONTEXTS_ADAPTER, Some(manager), &named)?;
-        let passing = Policies {
-            id_assignment: IdAssignment::UserId,
-            ..Policies::default()
-        };
-        let listings = root_poa.create_poa(LISTINGS_ADAPTER, Some(manager), &passing)?;
-        let guard = access.map(|access| guard(orb, access));
-        for poa in [&contexts, &listings] {
-            guard.iter().try_for_each(|guard| poa.set_guard(guard))?;
-        }
-        let numbers = store.contexts()?;
-        let shared = Arc::new_cyclic(|own| Shared {
-            own: own.clone(),
-            orb: orb.clone(),
-            store,
-            contexts,
-            listings,
-            open: PiMutex::new(OpenListings::default()),
-            current: orb.poa_current(),
-            started: Instant::now(),
-            used: PiMutex::default(),
-            outward: outward(orb),
-        });
-        for number in numbers {
-            shared.activate(number)?;
-        }
+        let (shared, guard) = Shared::new(orb, store, access, Instant::now())?;
         let root = NamingContextExtRef::unchecked_narrow(shared.reference(ROOT)?.into());
         orb.register_plain_key(NAME_SERVICE.as_bytes(), root.object())?;
         Ok(Self { root, guard })
@@ -139,6 +107,49 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Activates the contexts of a store.
+    fn new(
+        orb: &Orb,
+        store: Store,
+        access: Option<Access>,
+        started: Instant,
+    ) -> Result<(Arc<Self>, Option<Arc<Guard>>), NamingError> {
+        let root_poa = orb.root_poa()?;
+        let named = Policies {
+            lifespan: Lifespan::Persistent,
+            id_assignment: IdAssignment::UserId,
+            ..Policies::default()
+        };
+        let manager = root_poa.the_poa_manager();
+        let contexts = root_poa.create_poa(CONTEXTS_ADAPTER, Some(manager), &named)?;
+        let passing = Policies {
+            id_assignment: IdAssignment::UserId,
+            ..Policies::default()
+        };
+        let listings = root_poa.create_poa(LISTINGS_ADAPTER, Some(manager), &passing)?;
+        let guard = access.map(|access| guard(orb, access));
+        for poa in [&contexts, &listings] {
+            guard.iter().try_for_each(|guard| poa.set_guard(guard))?;
+        }
+        let numbers = store.contexts()?;
+        let shared = Arc::new_cyclic(|own| Self {
+            own: own.clone(),
+            orb: orb.clone(),
+            store,
+            contexts,
+            listings,
+            open: PiMutex::new(OpenListings::default()),
+            current: orb.poa_current(),
+            started,
+            used: PiMutex::default(),
+            outward: outward(orb),
+        });
+        for number in numbers {
+            shared.activate(number)?;
+        }
+        Ok((shared, guard))
+    }
+
     fn own(&self) -> Arc<Self> {
         self.own
             .upgrade()
@@ -287,7 +298,28 @@ pub enum NamingError {
 
 #[cfg(test)]
 mod tests {
+    use deckwatch_orb::cos_naming::NamingContext as _;
+
     use super::*;
+
+    #[test]
+    fn context_is_idle_until_a_request_comes() {
+        let lifetime_s = limits::UNBOUND_LIFETIME.as_secs();
+        let orb = Orb::builder().build().expect("an ORB");
+        let started = Instant::now()
+            .checked_sub(limits::UNBOUND_LIFETIME)
+            .expect("the machine runs for longer");
+        let store = Store::in_memory().expect("a store");
+        let (shared, _) = Shared::new(&orb, store, None, started).expect("a service");
+        assert!((lifetime_s..lifetime_s + 60).contains(&shared.now_s()));
+        assert!(!shared.is_idle(ROOT), "it was made now");
+        let used = Arc::clone(&shared.used.lock("naming.used")[&ROOT]);
+        used.store(0, Relaxed);
+        assert!(shared.is_idle(ROOT));
+        let root = Context::new(Arc::clone(&shared), ROOT, used);
+        assert!(root.resolve(&[]).is_err(), "a name has a component");
+        assert!(!shared.is_idle(ROOT), "the request counts");
+    }
 
     #[test]
     fn names_that_all_threads_read_at_once_fit_into_the_memory_of_the_service() {

@@ -13,8 +13,9 @@ use deckwatch_naming::store::Store;
 use deckwatch_naming::{NamingService, limits};
 use deckwatch_orb::cos_naming::{
     BindingType, NameComponent, NamingContextBindContextError, NamingContextBindError,
-    NamingContextDestroyError, NamingContextExtRef, NamingContextExtToNameError, NamingContextRef,
-    NamingContextResolveError, naming_context::NotFoundReason,
+    NamingContextDestroyError, NamingContextExtRef, NamingContextExtToNameError,
+    NamingContextExtToUrlError, NamingContextRef, NamingContextResolveError,
+    naming_context::NotFoundReason,
 };
 use deckwatch_orb::{ObjectRef, Orb, SystemExceptionKind};
 
@@ -92,8 +93,14 @@ fn what_was_bound_is_resolved_through_contexts_strings_and_urls() {
         root.bind(&path("ships/nav.channel"), Some(&object)),
         Err(NamingContextBindError::AlreadyBound(_))
     ));
-    root.rebind(&path("ships/nav.channel"), Some(&object))
+    let other = orb
+        .string_to_object("corbaloc::127.0.0.1:9/another")
+        .unwrap()
+        .expect("not nil");
+    root.rebind(&path("ships/nav.channel"), Some(&other))
         .unwrap();
+    let found = root.resolve(&path("ships/nav.channel")).unwrap();
+    assert!(found.expect("an object").is_equivalent(&other));
     root.unbind(&path("ships/nav.channel")).unwrap();
     let Err(NamingContextResolveError::NotFound(gone)) = root.resolve(&path("ships/nav.channel"))
     else {
@@ -103,6 +110,38 @@ fn what_was_bound_is_resolved_through_contexts_strings_and_urls() {
         (gone.why, gone.rest_of_name),
         (NotFoundReason::MissingNode, path("nav.channel"))
     );
+    server_orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn context_is_made_without_a_name_and_bound_and_bound_again() {
+    let (server_orb, service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    assert!(service.guard().is_none(), "it was started without a table");
+    let (orb, root) = client(port);
+    let make = || root.new_context().unwrap().expect("a context");
+    let (first, second) = (make(), make());
+    second.bind(&path("b"), Some(&some_object(&orb))).unwrap();
+    root.bind_context(&path("a"), Some(&first)).unwrap();
+    assert!(root.resolve(&path("a/b")).is_err());
+    root.rebind_context(&path("a"), Some(&second)).unwrap();
+    assert!(root.resolve(&path("a/b")).unwrap().is_some());
+    server_orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn names_become_strings_and_urls() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (_, root) = client(port);
+    let text = r"ships/nav\.main.channel";
+    assert_eq!(root.to_string(&path(text)).unwrap(), text);
+    assert_eq!(root.to_name(text).unwrap(), path(text));
+    let url = root.to_url(":host:9", "a b").unwrap();
+    assert_eq!(url, "corbaname::host:9#a%20b");
+    for address in ["", ":host:port", "nowhere"] {
+        let Err(NamingContextExtToUrlError::InvalidAddress(_)) = root.to_url(address, "a") else {
+            panic!("{address:?} is taken for an address");
+        };
+    }
     server_orb.shutdown(true).expect("it ends");
 }
 

@@ -108,6 +108,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..))]
     push_timeout: u64,
+    /// Pushes to one consumer of a COS or typed channel that may be under way before a reply must come. With more than 1, a
+    /// consumer with several threads may serve its events in another order
+    #[arg(long, value_name = "COUNT", default_value_t = 1, conflicts_with = "real_time",
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::WINDOW_MAX)))]
+    window: u16,
     /// Milliseconds until a pulled supplier that had no event is asked again
     #[arg(long, value_name = "MS", default_value_t = limits::PULL_PERIOD_DEFAULT.as_millis() as u64,
         value_parser = clap::value_parser!(u64).range(1..=limits::PULL_PERIOD_MAX.as_millis() as u64))]
@@ -159,6 +164,7 @@ impl Args {
                     usize::try_from(mib << 20).unwrap_or(usize::MAX)
                 }),
             push_timeout: Duration::from_secs(self.push_timeout),
+            window: self.window,
             pull_period: Duration::from_millis(self.pull_period),
             share_percent: self.share_per_peer,
             access: Some(access),

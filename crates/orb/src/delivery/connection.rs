@@ -476,7 +476,7 @@ impl Connection {
             .end_late(now, limit, |flight| late.push(flight));
         for flight in late {
             // A receiver of one-ways may take its time.
-            let outcome = if flight.is_question() {
+            let outcome = if flight.is_question() || !flight.outlet.is_failure(flight.since, now) {
                 Outcome::Blameless
             } else {
                 Outcome::Failed

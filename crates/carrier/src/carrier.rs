@@ -45,11 +45,6 @@ pub trait Carrier: Sync {
     /// What happens to messages that a sender accepted.
     fn delivery(&self) -> Delivery;
 
-    /// Whether packets get the priority of [`ConnectTo::network_priority`].
-    fn marks_packets(&self) -> bool {
-        true
-    }
-
     /// Whether a connection can carry answers too ([`crate::receiver::Receiver::answering`], [`Sender::answers`]).
     fn carries_answers(&self) -> bool {
         false

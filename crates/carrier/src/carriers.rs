@@ -282,9 +282,14 @@ mod tests {
             let listening: Vec<_> = listening.collect();
             assert_eq!(listening.len(), 4);
             // Channels and their consumers listen with this.
-            let (orb, bound) =
-                orb::serving_orb(at.deadline, (at.address, 0).into(), 1, at.scheduling)
-                    .expect("a free port");
+            let (orb, bound) = orb::serving_orb(
+                at.deadline,
+                (at.address, 0).into(),
+                1,
+                at.scheduling,
+                at.network_priority,
+            )
+            .expect("a free port");
             assert!(bound.ip().is_loopback());
             assert_eq!(wildcards(), [""; 0]);
             orb.shutdown(true).expect("it ends");

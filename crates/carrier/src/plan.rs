@@ -186,6 +186,9 @@ pub struct ChannelPlan {
     /// Events queued for one consumer before the oldest is dropped; `None` selects the channel's own default.
     #[serde(default)]
     pub queue_len: Option<u32>,
+    /// Priority of the packets that it sends: events and replies.
+    #[serde(default)]
+    pub network_priority: NetworkPriority,
     /// Scheduling of its threads.
     #[serde(default)]
     pub scheduling: Scheduling,

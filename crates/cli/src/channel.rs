@@ -17,10 +17,11 @@ use deckwatch_event::{
     ChannelOptions, EventChannel, EventChannelFactory, TypedEventChannel, WhenFull, limits,
 };
 use deckwatch_naming::user::{Existing, bind_with_contexts};
-use deckwatch_orb::Orb;
 use deckwatch_orb::cos_naming::NamingContextRef;
+use deckwatch_orb::{Access, Orb};
 
 use crate::guarded::{GuardArgs, Refusals};
+use crate::marking::Marking;
 use crate::serve::{ReachArgs, ServeArgs};
 use real_time::Started;
 use served::Served;
@@ -38,7 +39,7 @@ Examples:
   deckwatch channel --real-time --schedule scenarios/schedule-nav.toml --bind NAV \\
       --names corbaloc::ship:2809/NameService
   deckwatch channel --real-time --scheduler corbaloc::ship:10015/ScheduleService --lane-priorities 10:30
-  deckwatch channel --real-time --dispatching lanes:10000,20000 --order deadline
+  deckwatch channel --real-time --dispatching lanes:10000,20000 --order deadline --dscp by-priority
   deckwatch channel --real-time --listen ship:7000 --store nav.store --ior-file nav.ior
   deckwatch channel --real-time --listen 0.0.0.0:0 --access shore-access.toml --bind NAV --names corbaloc::shore:2809/NameService \\
       --federate corbaname::ship:2809#NAV --multicast 239.255.0.1:10001 --multicast-interface 192.0.2.7
@@ -107,6 +108,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..))]
     push_timeout: u64,
+    /// Pushes to one consumer of a COS or typed channel that may be under way before a reply must come. With more than 1, a
+    /// consumer with several threads may serve its events in another order
+    #[arg(long, value_name = "COUNT", default_value_t = 1, conflicts_with = "real_time",
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::WINDOW_MAX)))]
+    window: u16,
     /// Milliseconds until a pulled supplier that had no event is asked again
     #[arg(long, value_name = "MS", default_value_t = limits::PULL_PERIOD_DEFAULT.as_millis() as u64,
         value_parser = clap::value_parser!(u64).range(1..=limits::PULL_PERIOD_MAX.as_millis() as u64))]
@@ -120,6 +126,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     share_per_peer: u8,
+    /// Mark the packets of all TCP connections with this differentiated services codepoint, 0 to 63 (46 is expedited
+    /// forwarding); or by-priority: a real-time channel's to a consumer with that of the consumer's priority
+    #[arg(long, value_name = "DSCP")]
+    dscp: Option<Marking>,
     #[command(flatten)]
     guard: GuardArgs,
     #[command(flatten)]
@@ -139,6 +149,26 @@ fn when_full(text: &str) -> Result<WhenFull, String> {
             .map(|after| WhenFull::Disconnect(Duration::from_secs(after)))
             .ok_or(expected),
         _ => Err(expected),
+    }
+}
+
+impl Args {
+    /// The options of the channel, or of each channel of a factory.
+    fn options(&self, access: Access) -> ChannelOptions {
+        ChannelOptions {
+            queue_len: self.queue,
+            when_full: self.when_full,
+            size_max: self
+                .memory
+                .map_or_else(limits::channel_size_default, |mib| {
+                    usize::try_from(mib << 20).unwrap_or(usize::MAX)
+                }),
+            push_timeout: Duration::from_secs(self.push_timeout),
+            window: self.window,
+            pull_period: Duration::from_millis(self.pull_period),
+            share_percent: self.share_per_peer,
+            access: Some(access),
+        }
     }
 }
 
@@ -169,24 +199,13 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let audit = args.guard.audit()?;
+    args.serve.marking = args.dscp;
     let orb = args.serve.orb(audit.as_ref(), Some(&args.reach))?;
     args.serve.reload_with(&args.guard);
     if let Some(store) = &store {
         stored::keep_port(store, &orb)?;
     }
-    let options = ChannelOptions {
-        queue_len: args.queue,
-        when_full: args.when_full,
-        size_max: args
-            .memory
-            .map_or_else(limits::channel_size_default, |mib| {
-                usize::try_from(mib << 20).unwrap_or(usize::MAX)
-            }),
-        push_timeout: Duration::from_secs(args.push_timeout),
-        pull_period: Duration::from_millis(args.pull_period),
-        share_percent: args.share_per_peer,
-        access: Some(access),
-    };
+    let options = args.options(access);
     let out_of_bounds = || format!("a queue holds 1 to {} events", limits::QUEUE_LEN_MAX);
     let mut served = if args.real_time.is_asked() {
         match args

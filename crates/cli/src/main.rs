@@ -36,6 +36,7 @@ mod invoke;
 mod ior;
 mod laboratory_end;
 mod load;
+mod marking;
 mod marshal;
 mod names;
 mod overhead;

@@ -11,6 +11,7 @@ use deckwatch_audit::Audit;
 use deckwatch_orb::{ObjectRef, Orb, Reach, Tls};
 
 use crate::guarded::{AccessFile, GuardArgs, note_reload};
+use crate::marking::Marking;
 use crate::output::{errln, outln, write_whole};
 use crate::tls::TlsArgs;
 
@@ -37,6 +38,9 @@ pub(crate) struct ServeArgs {
     /// Octets of the largest message, if the service has a limit of its own.
     #[arg(skip)]
     pub(crate) message_size_max: Option<usize>,
+    /// How the server marks its packets, if it does.
+    #[arg(skip)]
+    pub(crate) marking: Option<Marking>,
     /// The certificates that the options of TLS name.
     #[arg(skip)]
     loaded: OnceLock<Tls>,
@@ -79,6 +83,9 @@ impl ServeArgs {
         }
         if let Some(octets) = self.message_size_max {
             builder = builder.message_size_max(octets);
+        }
+        if let Some(marking) = self.marking {
+            builder = marking.mark(builder)?;
         }
         if let Some(reach) = reach {
             builder = builder.reach(reach.reach.clone().unwrap_or_default());

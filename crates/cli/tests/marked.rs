@@ -7,42 +7,46 @@ use deckwatch_testbed::Testbed;
 
 use super::watched::WatchedRun;
 
-/// The supplier, the consumer and the carrier of each flow.
-const FLOWS: [[&str; 3]; 2] = [
-    ["RTS", "SONAR", "corba"],
-    ["SHORE", "RADAR", "corba-oneway"],
-];
+/// The supplier, the consumer and the carrier of a flow.
+type Flow = [&'static str; 3];
 
-fn mission() -> String {
+fn mission(flows: [Flow; 2]) -> String {
     let host = |name: &str| {
         format!(
             "[[hosts]]\nname = \"{name}\"\nscheduling = {{ class = \"fifo\", native_priority = 20 }}\n"
         )
     };
-    let flow = |[from, to, carrier]: [&str; 3]| {
+    let flow = |[from, to, carrier]: Flow| {
         format!(
             "{}{}[[flows]]\nname = \"NAV-{carrier}\"\noctets = 384\nfrom = \"{from}\"\nto = [\"{to}\"]\n\
              carrier = \"{carrier}\"\npriority = 10_000\ndscp = 46\nrate_hz = 50\ndeadline = \"500ms\"\n\
-             late = \"1 in 2\"\ncount = 100\nwarm_up = \"500ms\"\n",
+             late = \"1 in 2\"\ncount = 150\nwarm_up = \"500ms\"\n",
             host(from),
             host(to)
         )
     };
-    let flows = FLOWS.map(flow).concat();
+    let flows = flows.map(flow).concat();
     format!("name = \"marked\"\nnetwork = {{ preset = \"gigabit-ethernet\" }}\n{flows}")
 }
 
 /// Counts what a host sends over TCP in packets with content, which are longer than the 60 octets of bare headers: all
-/// such packets, and those with the mark.
+/// such packets, and those with the mark; to other hosts, and within the host.
 const RULES: &str = "table ip marked {
     counter content { }
     counter expedited { }
+    counter content-within { }
+    counter expedited-within { }
     chain sent {
         type filter hook postrouting priority 0;
-        ip protocol tcp ip length > 60 counter name content
-        ip protocol tcp ip length > 60 ip dscp 46 counter name expedited
+        oifname != \"lo\" ip protocol tcp ip length > 60 counter name content
+        oifname != \"lo\" ip protocol tcp ip length > 60 ip dscp 46 counter name expedited
+        oifname \"lo\" ip protocol tcp ip length > 60 counter name content-within
+        oifname \"lo\" ip protocol tcp ip length > 60 ip dscp 46 counter name expedited-within
     }
 }";
+
+const OUT: [&str; 2] = ["content", "expedited"];
+const WITHIN: [&str; 2] = ["content-within", "expedited-within"];
 
 fn nft(namespace: &str, words: &[&str]) -> String {
     let output = Command::new("ip")
@@ -64,15 +68,23 @@ fn counted(namespace: &str, name: &str) -> u64 {
     count.parse().expect("a number")
 }
 
-#[test]
-fn packets_of_a_mission_carry_the_dscp_of_their_flow_both_ways() {
+/// Runs a mission of two flows until hosts have sent 50 packets of each of these kinds: the number of the host, and the
+/// counters of all packets and of marked ones. Checks that all are marked. Returns the namespaces' counts of what
+/// `others` names.
+fn check(
+    test: &str,
+    flows: [Flow; 2],
+    kinds: &[(usize, [&str; 2])],
+    others: &[(usize, [&str; 2])],
+) -> Option<Vec<[u64; 2]>> {
     if let Some(reason) = Testbed::obstacle() {
-        return deckwatch_testkit::skip("namespaces", &reason);
+        deckwatch_testkit::skip("namespaces", &reason);
+        return None;
     }
-    let run = WatchedRun::start("marked", &mission(), &[]);
+    let run = WatchedRun::start(test, &mission(flows), &[]);
     let testbed = run.testbed();
     let namespace = |host: &str| testbed.namespace_of(host).expect("a host");
-    let hosts: Vec<_> = FLOWS
+    let hosts: Vec<_> = flows
         .iter()
         .flat_map(|[from, to, _]| [namespace(from), namespace(to)])
         .collect();
@@ -80,22 +92,41 @@ fn packets_of_a_mission_carry_the_dscp_of_their_flow_both_ways() {
         nft(host, &[RULES]);
     }
     // The hosts last until the run ends, so the counts are read when the consumers have had a second's messages.
-    let counts = || {
-        hosts
-            .iter()
-            .map(|host| ["content", "expedited"].map(|name| counted(host, name)))
-    };
-    let [requests, replies, oneways, answers] = loop {
-        let seen: Vec<_> = counts().collect();
-        let seen: [[u64; 2]; 4] = seen.try_into().expect("four hosts");
-        if seen[0][0] >= 50 && seen[1][0] >= 50 && seen[2][0] >= 50 {
-            break seen;
-        }
-    };
-    run.finish();
-    for [all, expedited] in [requests, replies, oneways] {
-        // Between the two readings a packet may pass.
-        assert!(expedited >= all, "{expedited} of {all} packets are marked");
+    for (host, [all, _]) in kinds {
+        while counted(&hosts[*host], all) < 50 {}
     }
-    assert_eq!(answers, [0, 0], "a one-way request has no reply");
+    let read = |(host, names): &(usize, [&str; 2])| names.map(|name| counted(&hosts[*host], name));
+    let seen: Vec<_> = kinds.iter().map(read).collect();
+    let others = others.iter().map(read).collect();
+    run.finish();
+    for ([all, expedited], kind) in seen.into_iter().zip(kinds) {
+        // Between the two readings a packet may pass.
+        assert!(
+            expedited >= all,
+            "{expedited} of {all} packets are marked: {kind:?}"
+        );
+    }
+    Some(others)
+}
+
+#[test]
+fn packets_of_a_mission_carry_the_dscp_of_their_flow_both_ways() {
+    let flows = [
+        ["RTS", "SONAR", "corba"],
+        ["SHORE", "RADAR", "corba-oneway"],
+    ];
+    let [requests, replies, oneways, answers] = [0, 1, 2, 3].map(|host| (host, OUT));
+    if let Some(answers) = check("marked", flows, &[requests, replies, oneways], &[answers]) {
+        assert_eq!(answers, [[0, 0]], "a one-way request has no reply");
+    }
+}
+
+#[test]
+fn packets_of_event_channels_carry_the_dscp_of_their_flow_on_both_hops() {
+    let flows = [["RTS", "SONAR", "event"], ["SHORE", "RADAR", "rt-event"]];
+    // The channel is on the supplier's host: pushes to it, and its replies, stay within that host.
+    let kinds = [(0, WITHIN), (0, OUT), (1, OUT), (2, WITHIN), (2, OUT)];
+    if let Some(answers) = check("marked-events", flows, &kinds, &[(3, OUT)]) {
+        assert_eq!(answers, [[0, 0]], "a one-way push has no reply");
+    }
 }

@@ -130,8 +130,7 @@ impl Shared {
             number: proxy,
             operation: "push",
             farewell: Some("disconnect_push_consumer"),
-            // A consumer with several threads could serve two pushes in the wrong order.
-            window: 1,
+            window: options.window,
             queue_len: options.queue_len,
             queue_size_max: limits::QUEUE_SIZE_MAX,
             when_full: options.when_full,

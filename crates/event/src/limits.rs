@@ -99,6 +99,10 @@ pub const QUEUE_LEN_DEFAULT: usize = 256;
 /// The longest queue that the options may request.
 pub const QUEUE_LEN_MAX: usize = 65_536;
 
+/// The most pushes to one consumer that the options may have under way: their octets stay alive until the replies, and
+/// a round trip of 1 ms still has 256,000 events a second.
+pub const WINDOW_MAX: u16 = 256;
+
 /// Pushes in a row that may fail before a consumer is removed, and calls in a row that a supplier may leave unanswered
 /// before it is replaced. A client survives one lost connection and the refusal that follows it. A dead consumer is
 /// removed within a few periods.

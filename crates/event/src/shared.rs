@@ -42,6 +42,9 @@ pub struct ChannelOptions {
     pub size_max: usize,
     /// Time limit of one push to a consumer.
     pub push_timeout: Duration,
+    /// Pushes to one consumer under way before a reply must come; 1 to [`limits::WINDOW_MAX`]. With 1 a consumer gets its
+    /// events in order whatever its threads do; with more, one with several threads may serve them in another order.
+    pub window: u16,
     /// Time between two `try_pull` calls to a supplier that had no event.
     pub pull_period: Duration,
     /// Percent of the places for consumers, suppliers and waiting proxies that one peer may hold, 1 to 100. A peer is
@@ -54,7 +57,7 @@ pub struct ChannelOptions {
 
 impl ChannelOptions {
     /// # Errors
-    /// BAD_PARAM for a queue length, a period, a share or a bound of octets out of bounds.
+    /// BAD_PARAM for a queue length, a window, a period, a share or a bound of octets out of bounds.
     pub(crate) fn check(&self) -> Result<(), SystemException> {
         let is_length = (1..=limits::QUEUE_LEN_MAX).contains(&self.queue_len);
         let period = self.pull_period;
@@ -63,6 +66,7 @@ impl ChannelOptions {
         if is_length
             && is_size
             && is_share
+            && (1..=limits::WINDOW_MAX).contains(&self.window)
             && !period.is_zero()
             && period <= limits::PULL_PERIOD_MAX
         {
@@ -80,6 +84,7 @@ impl Default for ChannelOptions {
             when_full: WhenFull::DropOldest,
             size_max: limits::channel_size_default(),
             push_timeout: limits::PUSH_TIMEOUT_DEFAULT,
+            window: 1,
             pull_period: limits::PULL_PERIOD_DEFAULT,
             share_percent: limits::SHARE_PERCENT_DEFAULT,
             access: None,

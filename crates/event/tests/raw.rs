@@ -114,6 +114,33 @@ impl Answering {
         });
     }
 
+    /// Takes `window` events without an answer, answers the first, writes `last` and closes the connection. Answers all
+    /// events of the next connection. Returns the numbers of all, as they come.
+    pub(crate) fn run_closing(self, window: usize, last: &'static [u8]) -> mpsc::Receiver<u32> {
+        let (tell, numbers) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut message = vec![0; 64 << 10];
+            let mut next = |stream: &mut TcpStream| {
+                let (id, size) = read_sized(stream, &mut message)?;
+                let number = message[12 + size - 4..12 + size].try_into();
+                tell.send(u32::from_le_bytes(number.ok()?)).ok()?;
+                Some(id)
+            };
+            let (mut stream, _) = self.listener.accept().expect("a channel connects");
+            let taken: Vec<_> = (0..window).map_while(|_| next(&mut stream)).collect();
+            let end = [&reply(taken[0], 0, &[])[..], last].concat();
+            stream.write_all(&end).expect("it reads");
+            drop(stream);
+            let (mut stream, _) = self.listener.accept().expect("it connects again");
+            while let Some(id) = next(&mut stream) {
+                if stream.write_all(&reply(id, 0, &[])).is_err() {
+                    return;
+                }
+            }
+        });
+        numbers
+    }
+
     /// The same, after the first request of a first connection was answered by `first`, which gets the request's id.
     pub(crate) fn run_after(
         self,
@@ -185,12 +212,15 @@ pub(crate) const CLOSE: &[u8] = b"GIOP\x01\x00\x01\x05\0\0\0\0";
 
 /// Reads one request. Returns its id; `None`: the connection has ended.
 fn read_request(stream: &mut TcpStream, message: &mut [u8]) -> Option<[u8; 4]> {
+    Some(read_sized(stream, message)?.0)
+}
+
+/// As [`read_request`], with the octets behind the message's header.
+fn read_sized(stream: &mut TcpStream, message: &mut [u8]) -> Option<([u8; 4], usize)> {
     stream.read_exact(&mut message[..12]).ok()?;
-    let size = u32::from_le_bytes(message[8..12].try_into().expect("four octets"));
-    stream
-        .read_exact(&mut message[12..12 + size as usize])
-        .ok()?;
-    message[12..16].try_into().ok()
+    let size = u32::from_le_bytes(message[8..12].try_into().expect("four octets")) as usize;
+    stream.read_exact(&mut message[12..12 + size]).ok()?;
+    Some((message[12..16].try_into().ok()?, size))
 }
 
 fn serve(listener: &TcpListener, taken: &AtomicUsize) {

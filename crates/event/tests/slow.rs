@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::around::Around;
-use crate::raw::{Answering, Silent, reply};
+use crate::raw::{Answering, CLOSE, Silent, reply};
 use crate::support::{PATIENCE, World, number, wait_for};
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerRef;
@@ -331,5 +331,111 @@ fn consumer_that_answers_what_it_was_not_asked_loses_its_connection() {
     world.supplier().push(&number(0)).unwrap();
     wait_for(|| world.served.counts().failed == 1);
     assert_eq!(world.served.counts().delivered, 0);
+    world.end();
+}
+
+const WINDOW: u16 = 8;
+
+fn windowed() -> World {
+    World::with(ChannelOptions {
+        window: WINDOW,
+        ..ChannelOptions::default()
+    })
+}
+
+#[test]
+fn unserved_pushes_of_a_window_are_one_failure_and_come_again_in_order() {
+    const EVENTS: u32 = 30;
+    let world = windowed();
+    let consumer = Answering::new();
+    let object = consumer.object(&world.user);
+    let numbers = consumer.run_closing(usize::from(WINDOW), CLOSE);
+    world.connect(object);
+    let supplier = world.supplier();
+    for value in 0..EVENTS {
+        supplier.push(&number(value)).unwrap();
+    }
+    // The first eight without an answer; then all that the consumer has not served.
+    for expected in (0..u32::from(WINDOW)).chain(1..EVENTS) {
+        assert_eq!(numbers.recv_timeout(PATIENCE), Ok(expected));
+    }
+    wait_for(|| world.served.counts().delivered == u64::from(EVENTS));
+    let counts = world.served.counts();
+    assert_eq!((counts.displaced, counts.failed), (0, 0));
+    assert_eq!(counts.consumers_lost, 0);
+    world.end();
+}
+
+#[test]
+fn lost_connection_loses_the_window_once_and_the_rest_comes_in_order() {
+    const EVENTS: u32 = 30;
+    let world = windowed();
+    let consumer = Answering::new();
+    let object = consumer.object(&world.user);
+    let numbers = consumer.run_closing(usize::from(WINDOW), b"");
+    world.connect(object);
+    let supplier = world.supplier();
+    for value in 0..u32::from(WINDOW) {
+        supplier.push(&number(value)).unwrap();
+    }
+    let lost = u64::from(WINDOW) - 1;
+    wait_for(|| world.served.counts().failed == lost);
+    for value in u32::from(WINDOW)..EVENTS {
+        supplier.push(&number(value)).unwrap();
+    }
+    for expected in 0..EVENTS {
+        assert_eq!(numbers.recv_timeout(PATIENCE), Ok(expected));
+    }
+    wait_for(|| world.served.counts().delivered == u64::from(EVENTS) - lost);
+    assert_eq!(world.served.counts().consumers_lost, 0);
+    world.end();
+}
+
+#[test]
+fn window_of_late_replies_is_one_failure() {
+    let clock = Arc::new(Around::default());
+    let options = ChannelOptions {
+        window: WINDOW,
+        push_timeout: PATIENT,
+        ..ChannelOptions::default()
+    };
+    let world = World::over_with(clock.clone(), options);
+    let silent = Silent::new();
+    world.connect(silent.object(&world.user));
+    let supplier = world.supplier();
+    for value in 0..u32::from(WINDOW) {
+        supplier.push(&number(value)).unwrap();
+    }
+    silent
+        .first
+        .recv_timeout(PATIENCE)
+        .expect("its first event");
+    clock.pass(PATIENT);
+    wait_for(|| world.served.counts().failed == u64::from(WINDOW));
+    assert_eq!(
+        world.served.counts().consumers_lost,
+        0,
+        "it has failed once"
+    );
+    world.end();
+}
+
+/// The consumer waits for a window of events before it answers them, as the peer of a slow link does: a round trip
+/// delivers eight.
+#[test]
+fn window_of_pushes_takes_one_round_trip() {
+    const ROUNDS: usize = 8;
+    let world = windowed();
+    let (consumer, taken) = (Answering::new(), Arc::new(AtomicUsize::new(0)));
+    let object = consumer.object(&world.user);
+    consumer.run_together(usize::from(WINDOW), taken.clone());
+    world.connect(object);
+    let supplier = world.supplier();
+    let events = ROUNDS * usize::from(WINDOW);
+    for value in 0..events as u32 {
+        supplier.push(&number(value)).unwrap();
+    }
+    wait_for(|| taken.load(Ordering::SeqCst) == events);
+    wait_for(|| world.served.counts().delivered == events as u64);
     world.end();
 }

@@ -18,7 +18,9 @@ use crate::limits::{
 use crate::orb::{Orb, OrbCore};
 use crate::origin::Reach;
 use crate::policy::{Overrides, Policy};
-use crate::rt::{MappingChoice, PriorityMapping, Protocols, Scheduling};
+use crate::rt::{
+    LinearNetwork, MappingChoice, NetworkPriorityMapping, PriorityMapping, Protocols, Scheduling,
+};
 use crate::rtorb::{CannotMakePool, LanePlace};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
@@ -34,6 +36,7 @@ pub struct OrbBuilder {
     pub(crate) published: Vec<Endpoint>,
     pub(crate) lane_places: Vec<LanePlace>,
     pub(crate) server_protocols: Option<Protocols>,
+    pub(crate) network_mapping: Arc<dyn NetworkPriorityMapping>,
     pub(crate) id: String,
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) default_initial: Option<String>,
@@ -139,6 +142,7 @@ impl Default for OrbBuilder {
             published: Vec::new(),
             lane_places: Vec::new(),
             server_protocols: None,
+            network_mapping: Arc::new(LinearNetwork),
             id: String::new(),
             initial: Vec::new(),
             default_initial: None,
@@ -291,9 +295,16 @@ impl OrbBuilder {
 
     /// Sets the RTCORBA::ServerProtocolPolicy of the ORB: the properties of the connections accepted at its endpoints,
     /// those of its lanes included. If the network priority of TCP is enabled, the packets of a lane have the network
-    /// priority mapped to its priority. A pool whose lanes may not use that network priority is not made.
+    /// priority mapped to its priority, or to 0 without one. A pool whose lanes may not use that network priority is not made.
     pub fn server_protocols(mut self, protocols: Protocols) -> Self {
         self.server_protocols = Some(protocols);
+        self
+    }
+
+    /// Sets the mapping from CORBA priorities to those of packets from the start; [`crate::LinearNetwork`] by default. It
+    /// applies where protocols enable network priorities: [`Protocols::with_network_priority`].
+    pub fn network_priority_mapping(mut self, mapping: impl NetworkPriorityMapping) -> Self {
+        self.network_mapping = Arc::new(mapping);
         self
     }
 

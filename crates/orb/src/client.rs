@@ -138,6 +138,12 @@ impl Client {
         Self { spin, ..self }
     }
 
+    /// The same with another mapping to the priorities of packets.
+    pub(crate) fn with_network_mapping(self, mapping: Arc<dyn NetworkPriorityMapping>) -> Self {
+        let network = Settable::new(mapping);
+        Self { network, ..self }
+    }
+
     /// The mapping to the priorities of packets that is in use.
     pub(crate) fn network_mapping(&self) -> Arc<dyn NetworkPriorityMapping> {
         let mapping = self.network.get();

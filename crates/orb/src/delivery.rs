@@ -64,9 +64,10 @@ use deckwatch_sync::{PiMutex, SlotTable};
 
 use crate::call_side::CallSide;
 use crate::limits::{DELIVERY_SIZE_MAX, OUTLETS_MAX, REPLY_TIMEOUT};
-use crate::rt::{Exposed, Priority};
-use crate::transport::{Instant64, StreamOptions};
-use crate::{Completion, ObjectRef, Orb, SystemException, raise, raise::own, wire};
+use crate::rt::{self, Exposed, Priority, Protocol};
+use crate::transport::Instant64;
+use crate::wire::{self, Address};
+use crate::{Completion, ObjectRef, Orb, SystemException, raise, raise::own};
 
 use callers::Callers;
 use connection::Peer;
@@ -157,11 +158,13 @@ impl Deliveries {
         Ok(Self(engine))
     }
 
-    /// Makes an outlet to `receiver`, and begins to connect to it. `owner` is told if the outlet ends by itself.
+    /// Makes an outlet to `receiver`, and begins to connect to it by the `ClientProtocol` policy in force. `owner` is
+    /// told if the outlet ends by itself.
     ///
     /// # Errors
-    /// INV_OBJREF for a reference without a known address; NO_RESOURCES at [`OUTLETS_MAX`], or without a thread for its
-    /// priority; BAD_INV_ORDER once the engine is closed.
+    /// INV_OBJREF for a reference without a known address; INV_POLICY if it has none of the protocols in force;
+    /// DATA_CONVERSION if these ask for a network priority and the mapping has none; NO_RESOURCES at [`OUTLETS_MAX`], or
+    /// without a thread for its priority; BAD_INV_ORDER once the engine is closed.
     pub fn outlet(
         &self,
         receiver: &ObjectRef,
@@ -330,28 +333,31 @@ impl Engine {
         client.keep_reachable(origin, &mut addresses);
         // A server with lanes is called at the lane of the priority, if it has one.
         let is_lane = |lane: Option<Priority>| lane.is_some() && lane == options.priority;
-        let has_lane = addresses.iter().any(|at| is_lane(at.lane));
-        let mut addresses = addresses
-            .into_iter()
-            .filter(|at| !has_lane || is_lane(at.lane));
+        if addresses.iter().any(|at| is_lane(at.lane)) {
+            addresses.retain(|at| is_lane(at.lane));
+        }
+        let exposed = Exposed::of(receiver.ior());
+        let protocols = receiver.protocols(exposed.as_ref())?;
+        let addresses = by_protocol(addresses, protocols)?;
         let none = raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No);
-        let first = addresses.next().ok_or(none)?;
-        let profile = first.profile;
+        let profile = addresses.first().ok_or(none)?.profile.clone();
+        let network = client.network_mapping();
+        let with_options = |at: Address| -> Result<_, SystemException> {
+            let set = rt::stream_options(protocols, &at.endpoint, &*network, options.priority)?;
+            Ok((at.endpoint, set))
+        };
         // Another profile may have another key: only the addresses of this one can be used with it.
-        let others = addresses.filter(|at| at.profile.whole().1 == profile.whole().1);
+        let of_profile = |at: &Address| at.profile.whole().1 == profile.whole().1;
+        let addresses = addresses.into_iter().filter(of_profile);
         let peer = Peer {
-            addresses: std::iter::once(first.endpoint)
-                .chain(others.map(|at| at.endpoint))
-                .collect(),
+            addresses: addresses.map(with_options).collect::<Result<_, _>>()?,
             code_sets: profile.code_sets,
-            options: StreamOptions::default(),
             origin,
         };
         let by_calls = client.interceptors.client().is_some()
             || client.sizes.fragment.is_some()
             || receiver.has_way_back();
-        let exposed = Exposed::of(receiver.ior());
-        let carries_priority = exposed.is_some_and(|exposed| exposed.is_propagated());
+        let carries_priority = exposed.as_ref().is_some_and(Exposed::is_propagated);
         let connection = worker.connection(peer, options.is_private)?;
         let outlet = Arc::new(Outlet::new(
             self,
@@ -445,6 +451,29 @@ impl Engine {
         }
         self.callers.close();
     }
+}
+
+/// Returns the addresses of these protocols, those of the first protocol first; all if no protocol is listed.
+fn by_protocol(
+    addresses: Vec<Address>,
+    protocols: &[Protocol],
+) -> Result<Vec<Address>, SystemException> {
+    if protocols.is_empty() || addresses.is_empty() {
+        return Ok(addresses);
+    }
+    let place = |at: &Address| {
+        let kind = at.endpoint.protocol_type();
+        protocols.iter().position(|it| it.protocol_type == kind)
+    };
+    let mut placed: Vec<_> = addresses
+        .into_iter()
+        .filter_map(|at| Some((place(&at)?, at)))
+        .collect();
+    placed.sort_by_key(|(place, _)| *place);
+    if placed.is_empty() {
+        return Err(raise::inv_policy(own::PROTOCOLS_MISSED, Completion::No));
+    }
+    Ok(placed.into_iter().map(|(_, at)| at).collect())
 }
 
 impl Drop for Outlet {

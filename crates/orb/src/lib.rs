@@ -211,7 +211,7 @@ pub use origin::{Origin, Reach, ReachMalformed};
 pub use policy::{Policy, PolicyErrorCode, PolicyType, RebindMode, SetOverrideType, SyncScope};
 pub use reference::ObjectRef;
 pub use rt::{
-    Continuous, Direct, Linear, LinearNetwork, NativePriority, NetworkPriority,
+    Continuous, Direct, FixedNetwork, Linear, LinearNetwork, NativePriority, NetworkPriority,
     NetworkPriorityMapping, Priority, PriorityBand, PriorityBands, PriorityMapping, PriorityModel,
     PriorityModelPolicy, Protocol, ProtocolProperties, Protocols, Scheduling,
     SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,

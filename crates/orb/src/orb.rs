@@ -66,6 +66,7 @@ fn client(
     )
     .with_spin(builder.call_spin)
     .with_reach(builder.reach.clone())
+    .with_network_mapping(Arc::clone(&builder.network_mapping))
 }
 
 /// The value of an initial reference.

@@ -9,7 +9,7 @@ mod priority;
 mod streams;
 
 pub(crate) use exposed::{Exposed, TLS_LANE, lanes};
-pub use network::{LinearNetwork, NetworkPriority, NetworkPriorityMapping};
+pub use network::{FixedNetwork, LinearNetwork, NetworkPriority, NetworkPriorityMapping};
 pub use policy::{
     PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties,
     Protocols, SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,

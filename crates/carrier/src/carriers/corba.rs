@@ -103,10 +103,11 @@ impl Carrier for Corba {
             SocketAddr::new(at.address, 0),
             1,
             at.scheduling,
+            at.network_priority,
         )?;
         let deliveries = Arc::new(Deliveries::new(at.body, at.shared));
         let sink = || Arc::new(Sink(Arc::clone(&deliveries))) as Arc<dyn Servant>;
-        let first = activate_in_lane(&orb, sink(), at.priority, at.network_priority)?;
+        let first = activate_in_lane(&orb, sink(), at.priority)?;
         // A lane has a port of its own.
         listening.set_port(port_of(&first).unwrap_or(listening.port()));
         let mut references = orb.object_to_string(&first);

@@ -33,7 +33,6 @@ use crate::arrival::{Handler, Shared};
 use crate::body::{Body, SequenceReader};
 use crate::carrier::{
     Argument, Carrier, ChannelAt, ChannelKind, ConnectTo, Delivery, Framing, ListenAt, Needs,
-    NetworkPriority,
 };
 use crate::error::PartError;
 use crate::receiver::Receiver;
@@ -84,11 +83,6 @@ impl Carrier for Event {
         Delivery::InOrder
     }
 
-    /// The channel's connections belong to all of its flows.
-    fn marks_packets(&self) -> bool {
-        false
-    }
-
     fn needs(&self) -> Needs {
         Needs {
             channel: Some(self.0),
@@ -98,8 +92,8 @@ impl Carrier for Event {
     }
 
     fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
-        let orb = calling_orb(call_time_max(to.deadline), NetworkPriority::default())?;
         let within = call_time_max(to.deadline);
+        let orb = calling_orb(within, to.network_priority)?;
         match self.0 {
             ChannelKind::Cos => cos_sender(orb, to.channel, within),
             ChannelKind::RealTime => rt_sender(orb, to.channel, within),
@@ -109,7 +103,7 @@ impl Carrier for Event {
     fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
         let within = call_time_max(at.deadline);
         let address = SocketAddr::new(at.address, 0);
-        let (orb, listening) = serving_orb(within, address, 1, at.scheduling)?;
+        let (orb, listening) = serving_orb(within, address, 1, at.scheduling, at.network_priority)?;
         let consumer = Arc::new(Consumer {
             deliveries: Deliveries::new(at.body, at.shared),
             reader: at.body.sequence_reader(),

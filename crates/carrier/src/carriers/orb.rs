@@ -10,9 +10,9 @@ use std::time::Duration;
 use deckwatch_meter::pacing;
 use deckwatch_orb::cos_naming::NamingContextExtRef;
 use deckwatch_orb::{
-    self as orb, NativePriority, NetworkPriorityMapping, ObjectRef, Orb, Policies, Policy,
-    Priority, PriorityMapping, PriorityModel, Protocol, Protocols, Servant, SystemException,
-    SystemExceptionKind, TcpProtocolProperties, ThreadpoolLane,
+    self as orb, FixedNetwork, NativePriority, ObjectRef, Orb, OrbBuilder, Policies, Policy,
+    Priority, PriorityMapping, PriorityModel, Protocols, Servant, SystemException,
+    SystemExceptionKind, ThreadpoolLane,
 };
 use deckwatch_os::clock;
 use deckwatch_sync::PiMutex;
@@ -25,8 +25,7 @@ use crate::limits::{BEGIN_LOOK, CONNECT_TIME_MAX, STOP_LOOK};
 use crate::scheduling::{Scheduling, SchedulingClass, prepare_thread};
 use crate::sender::SendError;
 
-/// Creates an ORB for a client only. No call takes longer than `call_time_max`. Packets of calls to objects with a
-/// priority get `packets`.
+/// Creates an ORB for a client only. No call takes longer than `call_time_max`. Its packets get the priority `packets`.
 ///
 /// # Errors
 /// [`PartError`] if the ORB cannot be created.
@@ -34,20 +33,15 @@ pub(crate) fn calling_orb(
     call_time_max: Duration,
     packets: NetworkPriority,
 ) -> Result<Orb, PartError> {
-    let mut builder = Orb::builder()
+    let builder = Orb::builder()
         .connect_timeout(CONNECT_TIME_MAX)
         .round_trip_timeout(call_time_max);
-    if let Some(protocols) = marking(packets) {
-        builder = builder.policy(Policy::ClientProtocol(protocols));
-    }
-    let orb = builder.build()?;
-    orb.network_priority_mapping_manager()
-        .set_mapping(OnePriority(packets));
-    Ok(orb)
+    Ok(marking(builder, packets)?.build()?)
 }
 
-/// Creates an ORB that serves at `address` (port 0 for any) with `threads` threads, scheduled as `scheduling` asks.
-/// Returns the address with the port that it listens on.
+/// Creates an ORB that serves at `address` (port 0 for any) with `threads` threads, scheduled as `scheduling` asks. Its
+/// packets get the priority `packets`: requests, replies and deliveries. Returns the address with the port that it
+/// listens on.
 ///
 /// # Errors
 /// [`PartError`] if the ORB cannot listen.
@@ -56,10 +50,11 @@ pub(crate) fn serving_orb(
     address: SocketAddr,
     threads: usize,
     scheduling: &Scheduling,
+    packets: NetworkPriority,
 ) -> Result<(Orb, SocketAddr), PartError> {
     let (class, native) = class_of(scheduling);
     let scheduling = scheduling.clone();
-    let orb = Orb::builder()
+    let builder = Orb::builder()
         .listen(&address.to_string())?
         .scheduling(class)
         .priority_mapping(OneNative(native))
@@ -69,31 +64,14 @@ pub(crate) fn serving_orb(
         .round_trip_timeout(call_time_max)
         .threads(threads)
         // The result is dropped: the kernel refuses the same for the part's own thread, and that thread reports it.
-        .on_thread_start(move || drop(prepare_thread(&scheduling)))
-        .build()?;
+        .on_thread_start(move || drop(prepare_thread(&scheduling)));
+    let orb = marking(builder, packets)?.build()?;
     let port = orb
         .endpoints()
         .first()
         .and_then(|endpoint| endpoint.port())
         .unwrap_or(0);
     Ok((orb, SocketAddr::new(address.ip(), port)))
-}
-
-/// The packets' priority of every CORBA priority: one process serves or calls for one flow.
-struct OnePriority(NetworkPriority);
-
-impl NetworkPriorityMapping for OnePriority {
-    fn to_network(&self, _: Priority) -> Option<orb::NetworkPriority> {
-        let queue = self.0.socket_priority.unwrap_or(0);
-        Some(orb::NetworkPriority {
-            dscp: self.0.dscp.unwrap_or(0),
-            queue: u8::try_from(queue).unwrap_or(u8::MAX),
-        })
-    }
-
-    fn to_corba(&self, _: orb::NetworkPriority) -> Option<Priority> {
-        None
-    }
 }
 
 /// The native priority of every CORBA priority: the one of the part's plan.
@@ -118,20 +96,26 @@ fn class_of(scheduling: &Scheduling) -> (orb::Scheduling, NativePriority) {
     }
 }
 
-/// Returns the protocols of connections whose packets get a priority; `None` if none is asked for.
-fn marking(packets: NetworkPriority) -> Option<Protocols> {
+/// Gives all packets of an ORB a priority, if one is asked for.
+fn marking(builder: OrbBuilder, packets: NetworkPriority) -> Result<OrbBuilder, PartError> {
     if packets == NetworkPriority::default() {
-        return None;
+        return Ok(builder);
     }
-    let tcp = TcpProtocolProperties {
-        enable_network_priority: true,
-        ..TcpProtocolProperties::default()
-    };
-    Protocols::new(&[Protocol::tcp(tcp)]).ok()
+    let queue = packets.socket_priority.unwrap_or(0);
+    let mapping = FixedNetwork(orb::NetworkPriority {
+        dscp: packets.dscp.unwrap_or(0),
+        queue: u8::try_from(queue).unwrap_or(u8::MAX),
+    });
+    let failed = |error: SystemException| PartError::Activation(error.to_string());
+    let protocols = Protocols::with_network_priority().map_err(failed)?;
+    Ok(builder
+        .network_priority_mapping(mapping)
+        .policy(Policy::ClientProtocol(protocols))
+        .server_protocols(protocols))
 }
 
-/// Activates the servant of a flow. With a priority, or a priority of packets, it is served by a lane of that priority
-/// (SERVER_DECLARED), whose port the reference names. Without, by the root adapter.
+/// Activates the servant of a flow. With a priority it is served by a lane of that priority (SERVER_DECLARED), whose
+/// port the reference names. Without, by the root adapter.
 ///
 /// # Errors
 /// [`PartError`] if the ORB refuses the lane or the servant.
@@ -139,18 +123,14 @@ pub(crate) fn activate_in_lane(
     orb: &Orb,
     servant: Arc<dyn Servant>,
     priority: Option<u16>,
-    packets: NetworkPriority,
 ) -> Result<ObjectRef, PartError> {
-    let protocols = marking(packets);
-    if priority.is_none() && protocols.is_none() {
+    let Some(priority) = priority else {
         return activate(orb, servant);
-    }
+    };
     let failed = |error: &dyn Display| PartError::Activation(error.to_string());
     // A mission has priorities up to 32767.
-    let number = i16::try_from(priority.unwrap_or(0)).unwrap_or(i16::MAX);
+    let number = i16::try_from(priority).unwrap_or(i16::MAX);
     let lane_priority = Priority::try_from(number).map_err(|error| failed(&error))?;
-    orb.network_priority_mapping_manager()
-        .set_mapping(OnePriority(packets));
     let lane = ThreadpoolLane {
         lane_priority,
         static_threads: 1,
@@ -164,7 +144,6 @@ pub(crate) fn activate_in_lane(
     let policies = Policies {
         threadpool: Some(pool),
         priority_model: Some(rt_orb.create_priority_model_policy(model, lane_priority)),
-        server_protocol: protocols,
         ..Policies::default()
     };
     let root = orb.root_poa().map_err(|error| failed(&error))?;

@@ -179,6 +179,7 @@ impl<'l> Trial<'l> {
             address: self.spots[0].address,
             channel: at.clone(),
             queue_len: None,
+            network_priority: NetworkPriority::default(),
             scheduling: Scheduling::default(),
         });
         let mut channel = self.start("event channel", &channel)?;

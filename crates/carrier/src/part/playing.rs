@@ -176,6 +176,7 @@ pub(crate) fn channel(
         address: HOME,
         channel: at.clone(),
         queue_len,
+        network_priority: NetworkPriority::default(),
         scheduling: Scheduling::default(),
     }));
     let listening = channel.ready().listening.expect("it listens");

@@ -15,7 +15,7 @@ use deckwatch_naming::{NAME_SERVICE, NamingService};
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
 use super::stage::{Stage, Told};
-use crate::carrier::ChannelKind;
+use crate::carrier::{ChannelKind, NetworkPriority};
 use crate::carriers::orb::{call_time_max, naming_service, serving_orb};
 use crate::error::PartError;
 use crate::limits::{CHANNEL_THREADS, NAMES_CALL_TIME_MAX, NAMES_THREADS, PROGRESS_INTERVAL};
@@ -33,6 +33,7 @@ pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Res
         address,
         NAMES_THREADS,
         &plan.scheduling,
+        NetworkPriority::default(),
     )?;
     let store = Store::open(&plan.store).map_err(|error| unserved(&error))?;
     let _service = NamingService::start(&orb, store).map_err(|error| unserved(&error))?;
@@ -61,7 +62,13 @@ pub(super) fn play_channel(
     let unserved = |error: &dyn Display| PartError::ChannelNotStarted(error.to_string());
     let call_time_max = call_time_max(plan.stream.deadline);
     let address = SocketAddr::new(plan.address, 0);
-    let (orb, listening) = serving_orb(call_time_max, address, CHANNEL_THREADS, &plan.scheduling)?;
+    let (orb, listening) = serving_orb(
+        call_time_max,
+        address,
+        CHANNEL_THREADS,
+        &plan.scheduling,
+        plan.network_priority,
+    )?;
     let queue_len = plan
         .queue_len
         .map(|queue_len| usize::try_from(queue_len).unwrap_or(usize::MAX));

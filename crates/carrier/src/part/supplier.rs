@@ -7,14 +7,13 @@ use std::sync::mpsc;
 
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::pacing::Schedule;
-use deckwatch_meter::result::Warning;
 use deckwatch_os::schedule;
 
 use super::messages_of;
 use super::stage::{Stage, Told};
 use crate::arrival::Shared;
 use crate::body::Body;
-use crate::carrier::{ConnectTo, NetworkPriority, SocketSettings};
+use crate::carrier::{ConnectTo, SocketSettings};
 use crate::error::PartError;
 use crate::limits::PROGRESS_INTERVAL;
 use crate::plan::{DestinationPlan, SupplierPlan};
@@ -44,7 +43,6 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = scheduling::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
-    ready.warnings.extend(unapplied_priority(plan));
     let loops = loops(plan, &slots, &body, messages, records, &shared)?;
     std::thread::scope(|scope| {
         let mut starts = Vec::new();
@@ -99,19 +97,6 @@ pub(super) fn message_of(plan: &SupplierPlan) -> Result<(Body, u64), PartError> 
         });
     }
     Ok((body, messages))
-}
-
-/// Returns a warning if the plan asks for a packet priority that the carrier does not set.
-fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
-    let carrier = plan.stream.carrier;
-    let unapplied = !carrier.marks_packets() && plan.network_priority != NetworkPriority::default();
-    unapplied.then(|| {
-        let caution = Caution::PriorityUnapplied {
-            flow: plan.stream.name.clone(),
-            carrier: carrier.name(),
-        };
-        caution.into()
-    })
 }
 
 /// Reports for the sending threads until all have finished, or until `stop`.

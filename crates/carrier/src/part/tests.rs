@@ -280,29 +280,6 @@ fn what_scheduling_is_refused_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_middleware_that_marks_no_packets_says_so() {
-    let scratch = Scratch::new();
-    let stream = stream(EVENT, 64, 1);
-    let (services, at, _) = channel(&stream, None, &scratch);
-    let receiving = finding(consumer(&stream, 0, &scratch), Some(&at));
-    let mut receiving = Playing::start(receiving);
-    receiving.ready();
-    let mut plan = finding(supplier(&stream, &[String::new()], &scratch), Some(&at));
-    if let PartPlan::Supplier(plan) = &mut plan {
-        plan.network_priority.dscp = Some(46);
-    }
-    let mut sending = Playing::start(plan);
-    assert_eq!(
-        sending.ready().warnings[0].kind,
-        "network-priority-unapplied"
-    );
-    for mut playing in [sending, receiving].into_iter().chain(services) {
-        playing.tell(PartCommand::Stop);
-        playing.done();
-    }
-}
-
-#[test]
 fn a_dead_servant_costs_its_own_messages_only() {
     for carrier in [CORBA, ONEWAY] {
         let scratch = Scratch::new();

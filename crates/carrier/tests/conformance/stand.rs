@@ -135,6 +135,7 @@ impl Stand {
             address: HOME,
             channel: at.clone(),
             queue_len: None,
+            network_priority: NetworkPriority::default(),
             scheduling: Scheduling::default(),
         }));
         channel.ready();

@@ -27,11 +27,10 @@ use crate::transport::{Endpoint, Instant64, Interest, Stream, StreamOptions, Tra
 /// What distinguishes connections of one priority.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Peer {
-    /// The addresses of one server, most preferred first.
-    pub(super) addresses: Box<[Endpoint]>,
+    /// The addresses of one server, most preferred first, and the options of connections to them.
+    pub(super) addresses: Box<[(Endpoint, StreamOptions)]>,
     /// The code sets that the server is told with the first request.
     pub(super) code_sets: Option<[u8; 12]>,
-    pub(super) options: StreamOptions,
     /// Which receivers use it: addresses of other origins may be checked otherwise.
     pub(super) origin: Origin,
 }
@@ -223,7 +222,7 @@ impl Connection {
             return;
         }
         sending.link = Link::Opening;
-        let endpoint = &self.peer.addresses[sending.address];
+        let (endpoint, _) = &self.peer.addresses[sending.address];
         drop(sending);
         if endpoint.connects_at_once() || self.worker.calls.is_turned_by_hand() {
             self.open();
@@ -250,18 +249,17 @@ impl Connection {
     /// Whether to open it resolves a host name.
     pub(super) fn needs_resolver(&self) -> bool {
         let address = self.sending.lock("delivery.address").address;
-        self.peer.addresses[address].needs_resolver()
+        self.peer.addresses[address].0.needs_resolver()
     }
 
     /// Begins to connect. Without the lock, because to resolve a name takes time.
     pub(super) fn open(self: &Arc<Self>) {
         let client = &self.worker.calls.client;
         let address = self.sending.lock("delivery.open").address;
-        let endpoint = &self.peer.addresses[address];
+        let (endpoint, options) = &self.peer.addresses[address];
         let begun = client.trace.begin();
         let within = client.transport.now().after(CONNECT_TIMEOUT);
-        let (origin, options) = (self.peer.origin, &self.peer.options);
-        let connected = client.begin_connect(origin, endpoint, options, within);
+        let connected = client.begin_connect(self.peer.origin, endpoint, options, within);
         let waited = client.trace.since(begun);
         let mut sending = self.sending.lock("delivery.opened");
         if self.worker.is_closed() || self.users.load(Ordering::Relaxed) == 0 {
@@ -478,7 +476,7 @@ impl Connection {
             .end_late(now, limit, |flight| late.push(flight));
         for flight in late {
             // A receiver of one-ways may take its time.
-            let outcome = if flight.is_question() {
+            let outcome = if flight.is_question() || !flight.outlet.is_failure(flight.since, now) {
                 Outcome::Blameless
             } else {
                 Outcome::Failed

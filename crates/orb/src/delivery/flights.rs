@@ -25,7 +25,7 @@ pub(super) struct Flight {
     pub(super) outlet: Arc<Outlet>,
     /// What it carries, for the case that its receiver has certainly not served it. The bound may have taken it away.
     pub(super) event: Option<Marshalled>,
-    since: Instant64,
+    pub(super) since: Instant64,
 }
 
 impl Flight {

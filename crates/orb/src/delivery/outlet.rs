@@ -99,6 +99,8 @@ pub struct Outlet {
     is_troubled: AtomicBool,
     /// When its receiver was last asked whether it exists.
     asked_ns: AtomicU64,
+    /// When a late reply was last counted as a failure.
+    late_ns: AtomicU64,
     totals: Arc<Counts>,
     counts: Counts,
 }
@@ -173,8 +175,11 @@ pub(super) enum Outcome {
     Blameless,
     /// The receiver wants it elsewhere: it is sent again, by a call.
     Redirected,
-    /// The receiver has not served it, because it has closed the connection in order: it is sent again.
-    Unserved,
+    /// The receiver has not served it, because it has closed the connection in order: it is sent again. Only the first
+    /// such request of an outlet is a failure: the receiver has closed one connection.
+    Unserved {
+        is_first: bool,
+    },
     /// It was the farewell, whether it was said or not.
     Parted,
 }
@@ -203,6 +208,7 @@ impl Outlet {
             state: PiMutex::default(),
             is_troubled: AtomicBool::new(false),
             asked_ns: AtomicU64::new(engine.now().0),
+            late_ns: AtomicU64::new(0),
             totals: Arc::clone(&engine.counts),
             counts: Counts::default(),
         }
@@ -361,15 +367,26 @@ impl Outlet {
         }
         state.size += size;
         state.queue.push_back(event.clone());
-        let may_write = options.window == 0 || state.under_way < options.window;
+        let window = self.window();
+        let may_write = window == 0 || state.under_way < window;
         let is_new = !state.is_ready && may_write;
         state.is_ready |= is_new;
         is_new
     }
 
+    /// Requests that may be under way. Calls are made one after the other, once nothing else is under way: what the
+    /// receiver wants elsewhere is sent again in order.
+    fn window(&self) -> u16 {
+        if self.by_calls.load(Relaxed) {
+            self.options.window.min(1)
+        } else {
+            self.options.window
+        }
+    }
+
     /// Takes what it has to write next out of its queue. The flag: it has more, and stays in the connection's list.
     pub(super) fn take(&self) -> (Next, bool) {
-        let (window, mut state) = (self.options.window, self.state.lock("outlet.take"));
+        let (window, mut state) = (self.window(), self.state.lock("outlet.take"));
         let next = if state.stage == Stage::Ended || window != 0 && state.under_way >= window {
             Next::Nothing
         } else if let Some(event) = state.queue.pop_front() {
@@ -425,16 +442,20 @@ impl Outlet {
                 self.is_troubled.store(false, Relaxed);
                 self.count_delivered();
             }
-            (Outcome::Redirected | Outcome::Unserved, Some(event))
+            (Outcome::Redirected | Outcome::Unserved { .. }, Some(event))
                 if state.stage != Stage::Ended =>
             {
                 state.size += event.size();
-                state.queue.push_front(event);
+                // Others that were under way may be back already: each goes before those that came after it.
+                let later = |it: &Marshalled| it.number() > event.number();
+                let place = state.queue.iter().position(later);
+                let place = place.unwrap_or(state.queue.len());
+                state.queue.insert(place, event);
             }
             _ => self.count_unwritten(),
         }
         match outcome {
-            Outcome::Failed | Outcome::Unserved => {
+            Outcome::Failed | Outcome::Unserved { is_first: true } => {
                 state.failures += 1;
                 self.is_troubled.store(true, Relaxed);
             }
@@ -454,6 +475,16 @@ impl Outlet {
         let is_new = !state.is_ready && is_left;
         state.is_ready |= is_new;
         Ok(is_new)
+    }
+
+    /// The I/O thread: returns whether a late reply is a failure of its own. It is none if its request was under way when
+    /// another was counted: a receiver that is held up for one time limit has failed once.
+    pub(super) fn is_failure(&self, since: Instant64, now: Instant64) -> bool {
+        let is_new = since.0 >= self.late_ns.load(Relaxed);
+        if is_new {
+            self.late_ns.store(now.0, Relaxed);
+        }
+        is_new
     }
 
     /// What has become of the question whether the receiver exists.

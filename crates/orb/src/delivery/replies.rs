@@ -164,15 +164,20 @@ impl Connection {
         Ok(ended)
     }
 
-    /// The server has not served what is under way. Nothing more is written to it.
+    /// The server has not served what is under way: it is one failure of each outlet. Nothing more is written to it.
     fn give_back(&self, sending: &mut Sending) {
         self.cut(sending);
         let mut unserved = Vec::new();
         sending
             .flights
             .end_where(|_| true, |flight| unserved.push(flight));
+        unserved.sort_by_key(|flight| Arc::as_ptr(&flight.outlet));
+        let mut last = std::ptr::null();
         for flight in unserved {
-            self.settle_flight(sending, flight, Outcome::Unserved);
+            let outlet = Arc::as_ptr(&flight.outlet);
+            let is_first = outlet != last;
+            last = outlet;
+            self.settle_flight(sending, flight, Outcome::Unserved { is_first });
         }
     }
 

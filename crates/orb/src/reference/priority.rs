@@ -7,7 +7,9 @@ use super::ObjectRef;
 use super::route_key;
 use crate::SystemException;
 use crate::policy::{Policy, PolicyType};
-use crate::rt::{self, Priority, PriorityBands, PriorityModel, PriorityModelPolicy, Protocols};
+use crate::rt::{
+    self, Exposed, Priority, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols,
+};
 
 impl ObjectRef {
     /// The policy of this kind that a call from this thread would have (Object::get_policy): as
@@ -28,13 +30,25 @@ impl ObjectRef {
                 Ok((!bands.is_empty()).then_some(Policy::PriorityBandedConnection(policy)))
             }
             PolicyType::CLIENT_PROTOCOL => {
-                let protocols = route_key::protocols(exposed, &in_force);
-                let protocols = protocols.map_err(route_key::Inconsistent::exception)?;
+                let protocols = self.protocols(exposed)?;
                 let policy = Protocols::new(protocols)?;
                 Ok((!protocols.is_empty()).then_some(Policy::ClientProtocol(policy)))
             }
             kind => in_force.in_force(kind),
         }
+    }
+
+    /// Returns the protocols of its connections by the policies in force or by the reference, most preferred first; all
+    /// protocols if the list is empty.
+    ///
+    /// # Errors
+    /// INV_POLICY if both have a list; BAD_INV_ORDER for a reference without an ORB.
+    pub(crate) fn protocols<'e>(
+        &self,
+        exposed: Option<&'e Exposed>,
+    ) -> Result<&'e [Protocol], SystemException> {
+        let in_force = self.in_force(self.0.orb()?);
+        route_key::protocols(exposed, &in_force).map_err(route_key::Inconsistent::exception)
     }
 
     /// The priority model of its object (Object::get_policy for [`PolicyType::PRIORITY_MODEL`]), which only the server

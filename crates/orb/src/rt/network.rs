@@ -38,6 +38,20 @@ pub trait NetworkPriorityMapping: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinearNetwork;
 
+/// Maps every CORBA priority to one network priority, and none back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedNetwork(pub NetworkPriority);
+
+impl NetworkPriorityMapping for FixedNetwork {
+    fn to_network(&self, _: Priority) -> Option<NetworkPriority> {
+        Some(self.0)
+    }
+
+    fn to_corba(&self, _: NetworkPriority) -> Option<Priority> {
+        None
+    }
+}
+
 /// Best effort, class selectors 1 to 7, the assured forwarding classes, expedited forwarding.
 const CODEPOINTS: [u8; 21] = [
     0, 8, 16, 24, 32, 40, 48, 56, 10, 12, 14, 18, 20, 22, 26, 28, 30, 34, 36, 38, 46,

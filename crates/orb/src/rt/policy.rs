@@ -134,8 +134,8 @@ pub struct TcpProtocolProperties {
     pub dont_route: bool,
     /// TCP_NODELAY: sends small messages without delay.
     pub no_delay: bool,
-    /// Packets have the network priority mapped to the CORBA priority of the call. Not in the standard, and not
-    /// contained in references.
+    /// Packets have the network priority mapped to the CORBA priority of the call, of the lane or of the delivery; to
+    /// priority 0 without one. Not in the standard, and not contained in references.
     pub enable_network_priority: bool,
 }
 
@@ -192,6 +192,23 @@ impl Protocols {
             return Err(raise::bad_param(minor::NONE, Completion::No));
         }
         PROTOCOLS.keep(protocols).map(Self)
+    }
+
+    /// Returns the policy of all protocols with their defaults, those within a host first, but for packets that have a
+    /// network priority.
+    ///
+    /// # Errors
+    /// As [`Protocols::new`].
+    pub fn with_network_priority() -> Result<Self, SystemException> {
+        let tcp = TcpProtocolProperties {
+            enable_network_priority: true,
+            ..TcpProtocolProperties::default()
+        };
+        Self::new(&[
+            Protocol::shared_memory(SharedMemoryProtocolProperties::default()),
+            Protocol::unix_domain(UnixDomainProtocolProperties::default()),
+            Protocol::tcp(tcp),
+        ])
     }
 
     pub(crate) const fn number(self) -> u16 {

@@ -6,7 +6,8 @@ use super::{NetworkPriorityMapping, Priority, Protocol, ProtocolProperties};
 use crate::transport::Endpoint;
 use crate::{Completion, SystemException, minor, raise};
 
-/// Returns the options of connections made to, or accepted at, an endpoint for calls of this priority.
+/// Returns the options of connections made to, or accepted at, an endpoint for calls of this priority. The packets of
+/// calls without a priority are marked as those of priority 0.
 ///
 /// # Errors
 /// DATA_CONVERSION if their packets need a network priority and the mapping has none.
@@ -28,13 +29,12 @@ pub(crate) fn stream_options(
             keep_alive: tcp.keep_alive,
             no_delay: tcp.no_delay,
             dont_route: tcp.dont_route,
-            packets: match priority.filter(|_| tcp.enable_network_priority) {
-                None => None,
-                Some(priority) => {
-                    let unmappable =
-                        raise::data_conversion(minor::PRIORITY_UNMAPPABLE, Completion::No);
-                    Some(mapping.to_network(priority).ok_or(unmappable)?.into())
-                }
+            packets: if tcp.enable_network_priority {
+                let priority = priority.unwrap_or(Priority::MIN);
+                let unmappable = raise::data_conversion(minor::PRIORITY_UNMAPPABLE, Completion::No);
+                Some(mapping.to_network(priority).ok_or(unmappable)?.into())
+            } else {
+                None
             },
         },
         Some(ProtocolProperties::UnixDomain(unix)) => StreamOptions {

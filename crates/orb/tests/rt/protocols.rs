@@ -1,6 +1,9 @@
 //! The server protocol policy: the socket options of accepted connections, as the kernel reports them.
 
 use crate::nobody::alone_as_nobody;
+use deckwatch_orb::delivery::{
+    Deliveries, DeliveryOptions, End, Outlet, OutletOptions, OutletOwner, WhenFull,
+};
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{
     Completion, LinearNetwork, NetworkPriority, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder,
@@ -9,7 +12,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolId, ThreadpoolLane,
     UnixDomainProtocolProperties, own_minor,
 };
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -140,6 +143,113 @@ fn packets_of_a_lane_have_the_network_priority_of_its_own() {
     let tos = format!("tos:{:#x}", u32::from(mapped.dscp) << 2);
     assert!(told.contains(&tos), "{tos}: {told}");
     orb.shutdown(true).expect("once");
+}
+
+/// Maps priority 0 to a codepoint of its own, others to another.
+struct TwoCodepoints;
+
+impl NetworkPriorityMapping for TwoCodepoints {
+    fn to_network(&self, corba: Priority) -> Option<NetworkPriority> {
+        let dscp = if corba == Priority::MIN { 10 } else { 46 };
+        Some(NetworkPriority { dscp, queue: 0 })
+    }
+
+    fn to_corba(&self, _: NetworkPriority) -> Option<Priority> {
+        None
+    }
+}
+
+/// An owner of outlets that does not care about their end.
+struct Nobody;
+
+impl OutletOwner for Nobody {
+    fn outlet_ended(&self, _: &Arc<Outlet>, _: End) {}
+}
+
+/// The codepoints of the connections to or from this port, as `ss` tells, in order.
+fn codepoints(filter: &str) -> Vec<u32> {
+    let told = Command::new("ss").args(["-tnH", "--tos", filter]).output();
+    let told = String::from_utf8(told.expect("it starts").stdout).expect("plain words");
+    let words = told.split_whitespace();
+    let tos = words.filter_map(|word| word.strip_prefix("tos:0x"));
+    let mut found: Vec<_> = tos
+        .map(|tos| u32::from_str_radix(tos, 16).expect("a number") >> 2)
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// An ORB all of whose packets are marked.
+fn marking() -> OrbBuilder {
+    let protocols = Protocols::with_network_priority().expect("sound");
+    Orb::builder()
+        .scheduling(Scheduling::Other)
+        .network_priority_mapping(TwoCodepoints)
+        .policy(Policy::ClientProtocol(protocols))
+        .server_protocols(protocols)
+}
+
+#[test]
+fn deliveries_have_the_network_priority_of_their_outlet() {
+    if deckwatch_testkit::program("ss").is_none() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    let orb = marking().build().expect("a client needs nothing");
+    let deliveries = Deliveries::start(&orb, DeliveryOptions::default()).expect("it starts");
+    let receiver = orb.string_to_object(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/receiver"));
+    let receiver = receiver.expect("a URL").expect("not nil");
+    let owner: Arc<dyn OutletOwner> = Arc::new(Nobody);
+    let outlet = |priority| {
+        let options = OutletOptions {
+            number: 0,
+            operation: "push",
+            farewell: None,
+            window: 0,
+            queue_len: 1,
+            queue_size_max: 1_024,
+            when_full: WhenFull::DropOldest,
+            priority,
+            is_private: false,
+            failures_max: 1,
+            final_exceptions: &[],
+        };
+        let outlet = deliveries.outlet(&receiver, options, Arc::downgrade(&owner));
+        outlet.expect("a plain reference")
+    };
+    let _outlets = [None, Some(priority(5))].map(outlet);
+    let _accepted = [(); 2].map(|()| listener.accept().expect("they connect"));
+    assert_eq!(codepoints(&format!("dport = :{port}")), [10, 46]);
+    deliveries.close();
+    orb.shutdown(true).expect("once");
+}
+
+#[test]
+fn calls_and_endpoints_without_a_priority_have_the_network_priority_of_priority_0() {
+    if deckwatch_testkit::program("ss").is_none() {
+        return;
+    }
+    let server = marking().listen("127.0.0.1:0").and_then(OrbBuilder::build);
+    let server = server.expect("a free port");
+    let root = server.root_poa().expect("it listens");
+    root.the_poa_manager().activate().expect("a fresh manager");
+    let witness: Arc<dyn Servant> = Arc::new(Witness(server.clone()));
+    let object = root.servant_to_reference(&witness).expect("an id");
+    let profile = object
+        .ior()
+        .iiop_profiles()
+        .next()
+        .expect("one")
+        .expect("IIOP");
+    let client = marking().build().expect("a client needs nothing");
+    let object = client.string_to_object(&object.to_string());
+    let object = object.expect("ours").expect("not nil");
+    assert_eq!(object.is_a("IDL:deckwatch.test/Other:1.0"), Ok(false));
+    assert_eq!(codepoints(&format!("dport = :{}", profile.port)), [10]);
+    assert_eq!(codepoints(&format!("sport = :{}", profile.port)), [10]);
+    client.shutdown(true).expect("once");
+    server.shutdown(true).expect("once");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use deckwatch_carrier::body::BodyPlan;
-use deckwatch_carrier::carrier::ChannelAt;
+use deckwatch_carrier::carrier::{ChannelAt, NetworkPriority};
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
 use deckwatch_carrier::scheduling::Scheduling;
@@ -71,6 +71,7 @@ impl Channels {
                 address,
                 channel,
                 queue_len: None,
+                network_priority: NetworkPriority::default(),
                 scheduling: Scheduling::default(),
             });
             channels.play(format!("A channel of {carrier}"), (program, host), &plan)?;

@@ -178,6 +178,7 @@ impl<'r> Planner<'r> {
             address: self.address(flow.from),
             channel: self.channel_at(stream)?,
             queue_len: flow.channel_queue_len,
+            network_priority: flow.network_priority,
             scheduling: flow.supplier_scheduling.clone(),
         })
     }

@@ -37,13 +37,13 @@ impl Servant for Witness {
 
 /// Serves a flow and calls its servant once. Returns what the servant saw, and the ports of the reference and the ORB.
 fn served(priority: u16, scheduling: &Scheduling) -> ((i16, Class), [u16; 2]) {
-    let (server, at) = serving_orb(LIMIT, "127.0.0.1:0".parse().expect("one"), 1, scheduling)
-        .expect("a free port");
+    let (at, packets) = ("127.0.0.1:0".parse(), NetworkPriority::default());
+    let (server, at) =
+        serving_orb(LIMIT, at.expect("one"), 1, scheduling, packets).expect("a free port");
     let witness = Arc::new(Witness::default());
     witness.orb.set(server.clone()).map_err(drop).expect("once");
-    let packets = NetworkPriority::default();
     let servant = Arc::clone(&witness) as Arc<dyn Servant>;
-    let object = activate_in_lane(&server, servant, Some(priority), packets).expect("a lane");
+    let object = activate_in_lane(&server, servant, Some(priority)).expect("a lane");
     let client = calling_orb(LIMIT, packets).expect("a client");
     let text = server.object_to_string(&object);
     let called = client

@@ -30,6 +30,8 @@ pub mod context_id {
     pub const SCHEDULING_INFO: u32 = 30;
     /// How many services have passed the request on (ours: an encapsulation of one octet).
     pub const DECKWATCH_HOPS: u32 = 0x4457_0003;
+    /// Which services have passed the request on (ours: an encapsulation of eight octets for each).
+    pub const DECKWATCH_PASSED_BY: u32 = 0x4457_0004;
 }
 
 /// The service contexts of a message, read on demand.

@@ -141,6 +141,8 @@ pub const SCHEDULE_SHARE_FULL: u32 = code(126);
 pub const ANALYSES_FULL: u32 = code(127);
 /// IMP_LIMIT: too many services have passed the request on: the name leads in a circle.
 pub const TOO_MANY_HOPS: u32 = code(123);
+/// IMP_LIMIT: this service has passed the request on as often as it does: the name leads back to it in a circle.
+pub const TOO_MANY_RETURNS: u32 = code(128);
 /// INV_POLICY: another adapter of the threadpool has set other protocols.
 pub const PROTOCOLS_OF_OTHERS: u32 = code(71);
 /// NO_PERMISSION: the server takes calls over TLS alone, and this ORB has no authorities to check it by.

@@ -191,8 +191,16 @@ pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// thread of the service before it, so that no more than a peer's share of those may be on one way.
 ///
 /// Share: each request | seen: IMP_LIMIT with the minor code TOO_MANY_HOPS | test:
-/// crates/naming/tests/service/outward.rs::name_that_leads_in_a_circle_ends_with_an_exception_that_says_so
+/// crates/naming/tests/service/outward.rs::name_that_more_services_would_pass_on_than_may_ends_with_an_exception_that_says_so
 pub const HOPS_MAX: u8 = 8;
+
+/// How often one service passes on one request. A name may lead back to a service, which then answers for one of its
+/// other contexts, or passes the rest on once more. A name that leads back to it again can be shortened by what lies
+/// between; a circle ends here before it has cost [`HOPS_MAX`] calls.
+///
+/// Share: each request | seen: IMP_LIMIT with the minor code TOO_MANY_RETURNS | test:
+/// crates/naming/tests/service/outward.rs::circle_through_a_relay_ends_when_the_service_has_passed_the_name_on_twice
+pub const PASSES_MAX: usize = 2;
 
 /// Time limit of the calls that a service makes to others for one request of its caller. The caller waits for it, and
 /// so does a thread of the service.

@@ -3,12 +3,16 @@
 //! A serving thread makes such a call itself and waits for it. So few of them are under way at the same time that most
 //! threads of a lane remain for other callers, and each peer has a share of them. A call beyond that is refused at once.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::limits::{HOPS_MAX, OUTWARD_FAILED_AFTER, OUTWARD_TIMEOUT};
+use crate::contexts::ExtraContext;
+use crate::contexts::hops::{ServiceNumber, contexts_of};
+use crate::limits::{HOPS_MAX, OUTWARD_FAILED_AFTER, OUTWARD_TIMEOUT, PASSES_MAX};
 use crate::peers::{Peer, Place, Places};
+use crate::server::Server;
 use crate::transport::Instant64;
 use crate::{
     Completion, ObjectRef, Orb, Origin, PoaCurrent, SystemException, SystemExceptionKind as Kind,
@@ -19,6 +23,8 @@ use crate::{
 pub struct Outward {
     orb: Orb,
     current: PoaCurrent,
+    /// By which it knows itself among the services on the way of a request.
+    number: ServiceNumber,
     under_way: AtomicUsize,
     max: usize,
     shares: Arc<Places>,
@@ -28,7 +34,7 @@ pub struct Outward {
 /// [`OUTWARD_TIMEOUT`] at most.
 pub struct UnderWay<'o> {
     outward: &'o Outward,
-    hops: u8,
+    contexts: Arc<[ExtraContext]>,
     begun: Instant64,
     _place: Place,
 }
@@ -40,6 +46,7 @@ impl Outward {
         Self {
             orb: orb.clone(),
             current: orb.poa_current(),
+            number: RandomState::new().hash_one(max).to_be_bytes(),
             under_way: AtomicUsize::new(0),
             max,
             shares: Places::new(share, own_minor::OUTWARD_SHARE_FULL),
@@ -49,12 +56,17 @@ impl Outward {
     /// Takes a place for calls for the caller of the request that this thread serves.
     ///
     /// # Errors
-    /// IMP_LIMIT at the end of a way of [`HOPS_MAX`] services; TRANSIENT if too many calls are under way.
+    /// IMP_LIMIT at the end of a way of [`HOPS_MAX`] services, and if this one has passed on the request [`PASSES_MAX`]
+    /// times; TRANSIENT if too many calls are under way.
     pub fn begin(&self) -> Result<UnderWay<'_>, SystemException> {
         let refuse = |kind, minor| SystemException::new(kind, minor, Completion::No);
         let hops = self.current.hops();
         if hops >= HOPS_MAX {
             return Err(refuse(Kind::ImpLimit, own_minor::TOO_MANY_HOPS));
+        }
+        let passed_by = Server::passed_by_served_here();
+        if passed_by.passes_of(self.number) >= PASSES_MAX {
+            return Err(refuse(Kind::ImpLimit, own_minor::TOO_MANY_RETURNS));
         }
         let peer = self.current.peer().unwrap_or(Peer::Unknown);
         let place = self.shares.take(peer);
@@ -64,7 +76,7 @@ impl Outward {
         counted.map_err(|_| refuse(Kind::Transient, own_minor::OUTWARD_FULL))?;
         Ok(UnderWay {
             outward: self,
-            hops: hops + 1,
+            contexts: contexts_of(hops + 1, &passed_by.and(self.number)),
             begun: self.orb.transport().now(),
             _place: place,
         })
@@ -72,7 +84,7 @@ impl Outward {
 }
 
 impl UnderWay<'_> {
-    /// The object that is called: with what is left of the time, and with the count of the services on the way.
+    /// The object that is called: with what is left of the time, and with the services on the way.
     ///
     /// # Errors
     /// NO_PERMISSION if the object may not be called for the peer that gave it.
@@ -81,7 +93,7 @@ impl UnderWay<'_> {
         let spent = self.outward.orb.transport().now().since(self.begun);
         let left = OUTWARD_TIMEOUT.saturating_sub(spent);
         Ok(object
-            .with_hops(self.hops)
+            .passed_on_with(Arc::clone(&self.contexts))
             .with_round_trip_timeout(Some(left)))
     }
 
@@ -111,6 +123,7 @@ pub fn is_refusal(exception: SystemException) -> bool {
     let refusals = [
         (Kind::NoPermission, own_minor::OUT_OF_REACH),
         (Kind::ImpLimit, own_minor::TOO_MANY_HOPS),
+        (Kind::ImpLimit, own_minor::TOO_MANY_RETURNS),
         (Kind::Transient, own_minor::OUTWARD_FULL),
         (Kind::Transient, own_minor::OUTWARD_SHARE_FULL),
     ];

@@ -20,6 +20,8 @@ use deckwatch_sync::PiMutex;
 
 use crate::call_side::{CallSide, WholeOrb};
 use crate::connection::bidirectional::{self, Bidirectional};
+use crate::contexts::ExtraContext;
+use crate::contexts::hops::{PassedBy, contexts_of};
 use crate::limits::PERMANENT_FORWARDS_MAX;
 use crate::origin::Origin;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType};
@@ -52,13 +54,13 @@ pub(crate) struct Inner {
     is_bound: AtomicBool,
     /// How many permanent forwards have led here.
     generation: u8,
-    /// How many services have passed on the request that calls through it belong to.
-    hops: u8,
     /// Where requests go after a location forward; read only while `is_forwarded`.
     forward: PiMutex<Option<Arc<Routes>>>,
     /// The bidirectional connection that it arrived over, if its server is called over that.
     way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
+    /// The contexts of the services that have passed on the request that calls through it belong to.
+    passed_on: Option<Arc<[ExtraContext]>>,
     ior: Ior,
     /// The peer that gave it.
     origin: Origin,
@@ -81,7 +83,7 @@ impl ObjectRef {
         let current = self.0.current();
         let (ior, orb) = (current.ior.clone(), current.orb.clone());
         let mut inner = Inner::new(ior, orb, current.origin, overrides);
-        inner.hops = current.hops;
+        inner.passed_on.clone_from(&current.passed_on);
         inner.place = current.place.clone();
         inner.way_back = current.way_back.clone();
         if let Some(routes) = current.routes.get() {
@@ -164,9 +166,14 @@ impl ObjectRef {
     /// circle.
     #[must_use]
     pub fn with_hops(&self, hops: u8) -> Self {
+        self.passed_on_with(contexts_of(hops, &PassedBy::NOBODY))
+    }
+
+    /// A reference whose calls have these contexts of the services that have passed the request on.
+    pub(crate) fn passed_on_with(&self, contexts: Arc<[ExtraContext]>) -> Self {
         let mut made = self.with(*self.0.overrides());
         if let Some(inner) = Arc::get_mut(&mut made.0) {
-            inner.hops = hops;
+            inner.passed_on = Some(contexts);
             // A call without overrides looks for nothing of this kind.
             inner.overrides.get_or_insert_default();
         }
@@ -282,7 +289,7 @@ impl Inner {
             overrides: (!overrides.is_empty()).then(|| Box::new(overrides)),
             successor: OnceLock::new(),
             generation: 0,
-            hops: 0,
+            passed_on: None,
             origin,
             way_back: None,
         }
@@ -317,7 +324,7 @@ impl Inner {
         let successor = self.successor.get_or_init(|| {
             let (ior, orb) = (ior.clone(), self.orb.clone());
             let mut successor = Self::new(ior, orb, self.origin, *self.overrides());
-            successor.hops = self.hops;
+            successor.passed_on.clone_from(&self.passed_on);
             successor.generation = self.generation + 1;
             successor.routes = OnceLock::from(routes.for_another());
             Arc::new(successor)

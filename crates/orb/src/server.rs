@@ -27,6 +27,7 @@ use crate::access::AccessEvent;
 use crate::adapter::{Adapter, Found, Poa, WaitPermits, Whereabouts};
 use crate::call_side::CallSide;
 use crate::connection::bidirectional;
+use crate::contexts::hops::PassedBy;
 use crate::contexts::read::carried;
 use crate::counters::{Counter, Counters};
 use crate::rt::current::ThreadPriorities;
@@ -45,6 +46,8 @@ use upcall::{DirectCall, Upcall};
 
 thread_local! {
     static SERVED: Cell<Served> = const { Cell::new(Served::NOTHING) };
+    /// Of that request, if `Served` says so. Few requests have them, and the others do not pay for them.
+    static PASSED_BY: Cell<PassedBy> = const { Cell::new(PassedBy::NOBODY) };
 }
 
 /// The request that a thread serves. Some numbers, so that a request needs no reference count for them.
@@ -56,6 +59,8 @@ struct Served {
     connection: CallerConnection,
     /// How many services have passed it on.
     hops: u8,
+    /// Some of these gave their numbers.
+    has_numbers: bool,
 }
 
 impl Served {
@@ -63,6 +68,7 @@ impl Served {
         server: 0,
         connection: CallerConnection::THIS_PROCESS,
         hops: 0,
+        has_numbers: false,
     };
 }
 
@@ -108,11 +114,17 @@ pub(crate) struct ServerShape {
 }
 
 /// Restores the previous value of [`SERVED`] on drop.
-struct ServedHere(Served);
+struct ServedHere {
+    served: Served,
+    passed_by: Option<PassedBy>,
+}
 
 impl Drop for ServedHere {
     fn drop(&mut self) {
-        SERVED.set(self.0);
+        SERVED.set(self.served);
+        if let Some(passed_by) = self.passed_by {
+            PASSED_BY.set(passed_by);
+        }
     }
 }
 
@@ -189,12 +201,29 @@ impl Server {
         SERVED.get().hops
     }
 
-    fn note_served_here(&self, connection: CallerConnection, hops: u8) -> ServedHere {
-        ServedHere(SERVED.replace(Served {
+    /// Returns which of these services gave their numbers.
+    pub(crate) fn passed_by_served_here() -> PassedBy {
+        if SERVED.get().has_numbers {
+            PASSED_BY.get()
+        } else {
+            PassedBy::NOBODY
+        }
+    }
+
+    fn note_served_here(
+        &self,
+        connection: CallerConnection,
+        (hops, numbers): (u8, &[u8]),
+    ) -> ServedHere {
+        let has_numbers = !numbers.is_empty();
+        let passed_by = has_numbers.then(|| PASSED_BY.replace(PassedBy::read(numbers)));
+        let served = SERVED.replace(Served {
             server: std::ptr::from_ref(self).addr(),
             connection,
             hops,
-        }))
+            has_numbers,
+        });
+        ServedHere { served, passed_by }
     }
 
     /// Answers one message of `peer`.
@@ -320,7 +349,7 @@ impl Server {
                 reply,
                 contexts: echoed.as_slice(),
             };
-            let is_answered = self.serve(&mut upcall, ready, (connection, hops));
+            let is_answered = self.serve(&mut upcall, ready, connection, hops);
             if is_awaited && !is_answered {
                 peer.write(reply);
             }
@@ -333,7 +362,8 @@ impl Server {
         &self,
         upcall: &mut Upcall<'_>,
         ready: Result<(), SystemException>,
-        (connection, hops): (CallerConnection, u8),
+        connection: CallerConnection,
+        hops: (u8, &[u8]),
     ) -> bool {
         // Requests can be nested: in simulation, a call runs other lanes until it returns.
         let served = self.note_served_here(connection, hops);

@@ -43,6 +43,12 @@ pub(super) const CODES: &[Known] = &[
     ),
     (
         Kind::ImpLimit,
+        own::TOO_MANY_RETURNS,
+        "the name leads back to a service that has passed it on twice: it must lead in a circle",
+        "leave out of the name what leads back, or unbind one of the contexts on its way",
+    ),
+    (
+        Kind::ImpLimit,
         own::CONSUMER_SHARE_FULL,
         "your address, user or certificate holds its share of the channel's places for consumers",
         "disconnect consumers, or start the channel with a larger --share-per-peer",

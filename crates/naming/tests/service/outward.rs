@@ -3,13 +3,15 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 
 use deckwatch_naming::NamingService;
-use deckwatch_naming::limits::{OUTWARD_MAX, OUTWARD_SHARE};
+use deckwatch_naming::limits::{COMPONENTS_MAX, OUTWARD_MAX, OUTWARD_SHARE};
 use deckwatch_naming::store::Store;
 use deckwatch_orb::cos_naming::{NamingContextRef, NamingContextResolveError};
-use deckwatch_orb::limits::{HOPS_MAX, OUTWARD_FAILED_AFTER};
+use deckwatch_orb::limits::{HOPS_MAX, OUTWARD_FAILED_AFTER, PASSES_MAX};
 use deckwatch_orb::transport::Transport as _;
 use deckwatch_orb::{
     ObjectRef, Orb, OrbBuilder, SystemException, SystemExceptionKind as Kind, own_minor,
@@ -163,17 +165,136 @@ fn name_that_leads_in_a_circle_ends_with_an_exception_that_says_so() {
 
     let round = |count: usize| format!("{}thing", "other/one/".repeat(count));
     let resolve = |name: &str| root.resolve(&path(name));
-    let found = resolve(&round(usize::from(HOPS_MAX) / 2)).expect("bound");
+    let found = resolve(&round(PASSES_MAX)).expect("bound");
     assert_eq!(found.expect("not nil").ior(), object.ior());
-    // One service more, which has the name too.
+    // The first service would pass it on once more, to the other, which has the name too.
     let there = context_at(&other.orb, other.port);
     there.bind(&path("thing"), Some(&object)).expect("bound");
-    let one_more = format!(
-        "{}other/thing",
-        "other/one/".repeat(usize::from(HOPS_MAX) / 2)
-    );
+    let one_more = format!("{}other/thing", "other/one/".repeat(PASSES_MAX));
     let refused = raised(resolve(&one_more));
+    assert_eq!(refused, (Kind::ImpLimit, own_minor::TOO_MANY_RETURNS));
+}
+
+#[test]
+fn name_that_more_services_would_pass_on_than_may_ends_with_an_exception_that_says_so() {
+    let services: Vec<Service> = (0..HOPS_MAX + 2).map(|_| service(|own| own)).collect();
+    let object = some_object(&services[0].orb);
+    for (number, one) in services.iter().enumerate() {
+        let root = context_at(&one.orb, one.port);
+        root.bind(&path("thing"), Some(&object)).expect("bound");
+        if let Some(next) = services.get(number + 1) {
+            bind_context(&root, "next", next.port);
+        }
+    }
+    let (_orb, root) = client(services[0].port);
+    let at = |hops: u8| format!("{}thing", "next/".repeat(usize::from(hops)));
+    let found = root.resolve(&path(&at(HOPS_MAX))).expect("bound");
+    assert_eq!(found.expect("not nil").ior(), object.ior());
+    let refused = raised(root.resolve(&path(&at(HOPS_MAX + 1))));
     assert_eq!(refused, (Kind::ImpLimit, own_minor::TOO_MANY_HOPS));
+}
+
+#[test]
+fn name_may_lead_back_to_other_contexts_of_a_service_that_has_passed_it_on() {
+    let hub = service(|builder| builder);
+    let (left, right) = (service(|builder| builder), service(|builder| builder));
+    let root = context_at(&hub.orb, hub.port);
+    let object = some_object(&hub.orb);
+    for (name, spoke) in [("left", &left), ("right", &right)] {
+        bind_context(&root, name, spoke.port);
+        let there = context_at(&spoke.orb, spoke.port);
+        let fleet = root.bind_new_context(&path(&format!("of-{name}")));
+        let fleet = fleet.expect("new").expect("not nil");
+        fleet.bind(&path("thing"), Some(&object)).expect("bound");
+        there
+            .bind_context(&path("fleet"), Some(&fleet))
+            .expect("bound");
+        // The one context of the hub leads on to the other spoke.
+        let opposite = if name == "left" { &right } else { &left };
+        bind_context(&fleet, "opposite", opposite.port);
+    }
+    let (_orb, root) = client(hub.port);
+    for name in ["left/fleet/thing", "left/fleet/opposite/fleet/thing"] {
+        let found = root.resolve(&path(name)).expect(name);
+        assert_eq!(found.expect("not nil").ior(), object.ior(), "{name}");
+    }
+    // All operations pass a name on.
+    let fresh = path("left/fleet/opposite/fleet/fresh");
+    root.bind(&fresh, Some(&object)).expect("bound");
+    assert!(
+        root.resolve(&path("of-right/fresh"))
+            .expect("bound")
+            .is_some()
+    );
+    root.unbind(&fresh).expect("bound");
+}
+
+#[test]
+fn circle_through_a_relay_ends_when_the_service_has_passed_the_name_on_twice() {
+    let service = service(|builder| builder);
+    let relay = Relay::start(service.port);
+    let (orb, root) = client(service.port);
+    root.bind(&path("thing"), Some(&some_object(&orb)))
+        .expect("bound");
+    bind_context(&context_at(&orb, service.port), "again", relay.port);
+    let resolve = |name: &str| root.resolve(&path(name));
+    assert!(resolve("again/again/thing").expect("bound").is_some());
+    assert_eq!(relay.requests.swap(0, Relaxed), PASSES_MAX);
+    let refused = raised(resolve(&format!(
+        "{}thing",
+        "again/".repeat(COMPONENTS_MAX - 1)
+    )));
+    assert_eq!(refused, (Kind::ImpLimit, own_minor::TOO_MANY_RETURNS));
+    assert_eq!(relay.requests.load(Relaxed), PASSES_MAX);
+}
+
+/// A relay that leads to a service, and counts the requests that it carries.
+struct Relay {
+    port: u16,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Relay {
+    fn start(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("it listens").port();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let far = TcpStream::connect(("127.0.0.1", to)).expect("it listens");
+                let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
+                let (there, back) = ((clone(&near), clone(&far)), (far, near));
+                let count = Arc::clone(&count);
+                std::thread::spawn(move || carry(there, || _ = count.fetch_add(1, Relaxed)));
+                std::thread::spawn(move || carry(back, || ()));
+            }
+        });
+        Self { port, requests }
+    }
+}
+
+/// Carries whole messages until one end closes.
+fn carry((mut from, mut to): (TcpStream, TcpStream), mut note: impl FnMut()) {
+    let mut header = [0; 12];
+    while from.read_exact(&mut header).is_ok() {
+        let size: [u8; 4] = header[8..].try_into().expect("four octets");
+        let is_little = header[6] & 1 == 1;
+        let size = if is_little {
+            u32::from_le_bytes(size)
+        } else {
+            u32::from_be_bytes(size)
+        };
+        let mut message = header.to_vec();
+        message.resize(header.len() + size as usize, 0);
+        if from.read_exact(&mut message[header.len()..]).is_err() {
+            break;
+        }
+        note();
+        if to.write_all(&message).is_err() {
+            break;
+        }
+    }
 }
 
 /// A service whose clients over TCP seem to be strangers.

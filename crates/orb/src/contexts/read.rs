@@ -9,6 +9,7 @@
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | [`priority_range`] | the lane, which must serve the range |
 //! | 14 | ExceptionDetailMessage | reply | `exception_detail::receive` | the caller, by [`crate::exception_detail`] |
 //! | 0x44570003 | DeckwatchHops | request | `hops_of` | services, by [`crate::PoaCurrent::hops`] |
+//! | 0x44570004 | DeckwatchPassedBy | request | `hops_of` | services, by [`crate::outward`] |
 //! | any | - | request, reply | - | interceptors; SchedulingInfo (30) is read by those of the scheduling crate |
 
 use deckwatch_cdr::CharSet;
@@ -23,12 +24,12 @@ use super::written::echoed_priority;
 use crate::rt::Priority;
 use crate::{Completion, SystemException, minor, raise};
 
-/// What of a request the whole of its serving needs: the priority that its reply carries as it came, and how many
-/// services have passed it on.
+/// What of a request the whole of its serving needs: the priority that its reply carries as it came, how many services
+/// have passed it on, and the octets of their numbers.
 #[inline]
-pub(crate) fn carried<'r>(request: &Request<'r>) -> (Option<ServiceContext<'r>>, u8) {
+pub(crate) fn carried<'r>(request: &Request<'r>) -> (Option<ServiceContext<'r>>, (u8, &'r [u8])) {
     if request.contexts.is_empty() {
-        return (None, 0);
+        return (None, (0, &[]));
     }
     (echoed_priority(request), hops_of(request))
 }

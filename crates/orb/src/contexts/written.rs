@@ -10,6 +10,7 @@
 //! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | always | the binding's band | PriorityBandedConnectionPolicy |
 //! | 14 | ExceptionDetailMessage | reply | a system exception has words | [`explain_exception`] | CORBA 3.3-2, 7.7.1 |
 //! | 0x44570003 | DeckwatchHops | request | a service passes a request on | [`crate::ObjectRef::with_hops`] | - |
+//! | 0x44570004 | DeckwatchPassedBy | request | a service passes a request on | [`crate::outward`] | - |
 //! | any | - | request, reply | an interceptor adds it | the interceptor | CORBA 3.3-1, 16 |
 //!
 //! [`explain_exception`]: crate::explain_exception

@@ -13,7 +13,6 @@ use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
     travelling_times,
 };
-use crate::contexts::hops::contexts_of;
 use crate::interceptor::LastAttempt;
 use crate::messaging::{Deliver, PendingReply, handler};
 use crate::policy::{self, Overrides, Policy, SyncScope};
@@ -156,7 +155,7 @@ impl ObjectRef {
 
     #[inline]
     pub(super) fn call<'c>(
-        &self,
+        &'c self,
         orb: &Arc<CallSide>,
         operation: &'c str,
         arguments: &'c dyn Arguments,
@@ -166,7 +165,7 @@ impl ObjectRef {
             (&policy::NO_OVERRIDES, [].as_slice())
         } else {
             let in_force = scratch.in_force.insert(self.in_force(orb));
-            (&*in_force, contexts_of(self.0.hops))
+            (&*in_force, self.0.passed_on.as_deref().unwrap_or_default())
         };
         scratch.times = travelling_times(&orb.client, policies);
         Call {

@@ -121,6 +121,7 @@ impl Server {
         let contexts: Vec<_> = contexts.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
         let (connection, hops) = (Self::connection_served_here(), Self::hops_served_here());
+        let passed_by = Self::passed_by_served_here();
         call.leave_thread();
         let lent = Arc::new(Mutex::new(std::mem::take(call)));
         let on_main = Arc::clone(&lent);
@@ -131,7 +132,7 @@ impl Server {
             contexts.iter().for_each(|(id, data)| all.push(*id, data));
             let message = Divided::new(&octets, &ends);
             let outcome = {
-                let _served = server.note_served_here(connection, hops);
+                let _served = server.note_served_here(connection, (hops, passed_by.as_octets()));
                 server.upcall_here(&message, codec, &mut reply, all.as_slice(), &mut call)
             };
             call.leave_thread();

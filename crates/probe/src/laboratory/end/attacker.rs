@@ -376,7 +376,7 @@ const NAMES: u64 = 32;
 const OUTWARD_HELD: usize = 256;
 /// A hundred names a second: all calls that a service makes wait within a fifth of a second.
 const RESOLVE_PERIOD_NS: i64 = 10_000_000;
-/// Ten names a second in a circle: some ten kilobytes, and eighty calls.
+/// Ten names a second in a circle: some ten kilobytes, and twenty calls.
 const CIRCLE_PERIOD_NS: i64 = 100_000_000;
 /// Octets of an event.
 const EVENT_SIZE: usize = 1 << 20;

@@ -373,7 +373,8 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
     world.pool(&[0, 32_767]);
     let listened = asked.take().into_iter().map(|(_, options)| options);
     let packets = |dscp, queue| Some(PacketPriority { dscp, queue });
-    let expected = [None, packets(0, 0), packets(46, 6)].map(|packets| StreamOptions {
+    // The endpoint of the root adapter has no priority, which counts as 0.
+    let expected = [packets(0, 0), packets(0, 0), packets(46, 6)].map(|packets| StreamOptions {
         send_buffer: 20_000,
         receive_buffer: 30_000,
         keep_alive: false,

@@ -295,7 +295,8 @@ impl OrbBuilder {
 
     /// Sets the RTCORBA::ServerProtocolPolicy of the ORB: the properties of the connections accepted at its endpoints,
     /// those of its lanes included. If the network priority of TCP is enabled, the packets of a lane have the network
-    /// priority mapped to its priority, or to 0 without one. A pool whose lanes may not use that network priority is not made.
+    /// priority mapped to its priority, or to 0 without one. A pool whose lanes may not use that network priority is not
+    /// made.
     pub fn server_protocols(mut self, protocols: Protocols) -> Self {
         self.server_protocols = Some(protocols);
         self

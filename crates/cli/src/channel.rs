@@ -108,8 +108,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
         value_parser = clap::value_parser!(u64).range(1..))]
     push_timeout: u64,
-    /// Pushes to one consumer of a COS or typed channel that may be under way before a reply must come. With more than 1, a
-    /// consumer with several threads may serve its events in another order
+    /// Pushes to one consumer of a COS or typed channel that may be under way before a reply must come. With more than
+    /// 1, a consumer with several threads may serve its events in another order
     #[arg(long, value_name = "COUNT", default_value_t = 1, conflicts_with = "real_time",
         value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::WINDOW_MAX)))]
     window: u16,

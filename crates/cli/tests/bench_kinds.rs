@@ -210,7 +210,8 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
                 None => deckwatch_testkit::skip("perf events", "the kernel counts nothing here"),
             }
             // A machine that takes the processor away lets more events be alive at once, and pools grow: up to 2.4 for
-            // each of the 400 events. One allocation for each consumer would be 35. The tests of the channel count exactly.
+            // each of the 400 events. One allocation for each consumer would be 35. The tests of the channel itself
+            // count exactly.
             if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
                 assert!(allocations.median < 10.0, "{to}: {allocations:?}");
             }

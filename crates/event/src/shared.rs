@@ -42,8 +42,9 @@ pub struct ChannelOptions {
     pub size_max: usize,
     /// Time limit of one push to a consumer.
     pub push_timeout: Duration,
-    /// Pushes to one consumer under way before a reply must come; 1 to [`limits::WINDOW_MAX`]. With 1 a consumer gets its
-    /// events in order whatever its threads do; with more, one with several threads may serve them in another order.
+    /// Pushes to one consumer under way before a reply must come; 1 to [`limits::WINDOW_MAX`]. With 1, a consumer gets
+    /// its events in order whatever its threads do. With more, one with several threads may serve them in another
+    /// order.
     pub window: u16,
     /// Time between two `try_pull` calls to a supplier that had no event.
     pub pull_period: Duration,

@@ -294,16 +294,15 @@ impl OrbBuilder {
     }
 
     /// Sets the RTCORBA::ServerProtocolPolicy of the ORB: the properties of the connections accepted at its endpoints,
-    /// those of its lanes included. If the network priority of TCP is enabled, the packets of a lane have the network
-    /// priority mapped to its priority, or to 0 without one. A pool whose lanes may not use that network priority is not
-    /// made.
+    /// those of its lanes included. With the network priority of TCP enabled, packets have that of the lane's priority,
+    /// or of 0 without a lane. A pool whose lanes may not use it is not made.
     pub fn server_protocols(mut self, protocols: Protocols) -> Self {
         self.server_protocols = Some(protocols);
         self
     }
 
-    /// Sets the mapping from CORBA priorities to those of packets from the start; [`crate::LinearNetwork`] by default. It
-    /// applies where protocols enable network priorities: [`Protocols::with_network_priority`].
+    /// Sets the mapping from CORBA priorities to those of packets; [`crate::LinearNetwork`] by default. It applies
+    /// where protocols enable network priorities: [`Protocols::with_network_priority`].
     pub fn network_priority_mapping(mut self, mapping: impl NetworkPriorityMapping) -> Self {
         self.network_mapping = Arc::new(mapping);
         self

@@ -84,7 +84,7 @@ impl Outward {
 }
 
 impl UnderWay<'_> {
-    /// The object that is called: with what is left of the time, and with the services on the way.
+    /// Returns the object for the call, with the rest of the time limit and the numbers of the services on the way.
     ///
     /// # Errors
     /// NO_PERMISSION if the object may not be called for the peer that gave it.

@@ -477,8 +477,8 @@ impl Outlet {
         Ok(is_new)
     }
 
-    /// The I/O thread: returns whether a late reply is a failure of its own. It is none if its request was under way when
-    /// another was counted: a receiver that is held up for one time limit has failed once.
+    /// Called by the I/O thread. Returns true if a late reply counts as one more failure. It does not count if its
+    /// request was already under way at the last failure that counted: one silence of a receiver is one failure.
     pub(super) fn is_failure(&self, since: Instant64, now: Instant64) -> bool {
         let is_new = since.0 >= self.late_ns.load(Relaxed);
         if is_new {

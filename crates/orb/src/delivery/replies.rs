@@ -164,7 +164,8 @@ impl Connection {
         Ok(ended)
     }
 
-    /// The server has not served what is under way: it is one failure of each outlet. Nothing more is written to it.
+    /// Queues again the requests that the server did not serve, and closes the connection to it. They count as one
+    /// failure of each outlet.
     fn give_back(&self, sending: &mut Sending) {
         self.cut(sending);
         let mut unserved = Vec::new();

@@ -157,8 +157,9 @@ pub(super) fn check_delay() -> Result<(), Failure> {
 const PAYLOAD: u32 = 1_448;
 /// Headers of IP and TCP, with time stamps.
 const TCP_HEADERS: u64 = 52;
-/// Runs of nuttcp over each protocol. After one over UDP, it waits for two seconds.
-const TRIES: usize = 1;
+/// Runs of nuttcp over each protocol, at most. Its stream of a third of a second loses 3% by one pause of 10 ms. After
+/// one over UDP, it waits for two seconds.
+const TRIES: usize = 3;
 
 /// Compares the throughput of a sweep over UDP and TCP with that of nuttcp and of theory, on Fast Ethernet.
 pub(super) fn check_rate() -> Result<(), Failure> {
@@ -186,16 +187,20 @@ pub(super) fn check_rate() -> Result<(), Failure> {
             "nuttcp", "-fparse", "-P", "22500", "-p", "22501", "-n", "2500", "-l", &octets,
         ];
         let words = [&words[..], options, &[&to]].concat();
-        let theirs = (0..TRIES).map(|_| rate_bit_s(&run_on(near, &words)));
-        let theirs = theirs.fold(0.0, f64::max);
+        let link = goodput_bit_s(&network, carrier);
+        let mut theirs = f64::NAN;
+        for _ in 0..TRIES {
+            theirs = rate_bit_s(&run_on(near, &words)).max(theirs);
+            if is_of_link(theirs, link) {
+                break;
+            }
+        }
         let point = points.iter().find(|point| point.system == carrier);
         let own = &point.expect("a point").runs["end_to_end_bit_s"];
         let own = own.iter().copied().fold(0.0, f64::max);
-        let link = goodput_bit_s(&network, carrier);
         println!("{carrier}: {own:.0}, nuttcp {theirs:.0}, the link {link:.0} bit/s");
         for (what, found) in [("the sweep", own), ("nuttcp", theirs)] {
-            // A port sends a burst of two frames unshaped: 0.2% of a stream of a seventh of a second.
-            if !(0.97..=1.01).contains(&(found / link)) {
+            if !is_of_link(found, link) {
                 let text =
                     format!("{carrier}: {what} has {found:.0} bit/s, and the link {link:.0}");
                 wrong.push(text);
@@ -203,6 +208,12 @@ pub(super) fn check_rate() -> Result<(), Failure> {
         }
     }
     failure(&wrong, &before)
+}
+
+/// Returns whether a rate is that of the link, from 3% below it.
+fn is_of_link(found: f64, link: f64) -> bool {
+    // A port sends a burst of two frames unshaped: 0.2% of a stream of a seventh of a second.
+    (0.97..=1.01).contains(&(found / link))
 }
 
 /// The rate of payload that fills the link.

@@ -253,17 +253,18 @@ pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
     })
 }
 
-/// Runs a check up to three times, as long as the machine disturbed its run. A failure of an undisturbed run is final.
-/// If the machine disturbed all three runs, the test decides nothing: it counts a skip.
+/// Runs a check up to three times, until it succeeds. A second failure of an undisturbed run is final: a fault repeats,
+/// and what a hypervisor takes from a run shows in no counter. Fewer decide nothing: the test counts a skip.
 pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
     let mut failures = Vec::new();
+    let mut undisturbed = 0;
     for _ in 0..3 {
         match check() {
             Ok(()) => return,
             Err(Failure { what, disturbance }) => {
-                let is_valid = disturbance.is_none();
+                undisturbed += usize::from(disturbance.is_none());
                 failures.push(format!("{what}\n  disturbed: {disturbance:?}"));
-                assert!(!is_valid, "{}", failures.join("\n"));
+                assert!(undisturbed < 2, "{}", failures.join("\n"));
             }
         }
     }

@@ -21,6 +21,9 @@ const UNDISTURBED: &[(&str, &str)] = &[("cli", "soak")];
 /// Packages whose tests take longest. They start first, so that no processor waits for the last of them.
 const LONG: &[&str] = &["orb", "report", "interop", "examples"];
 
+/// Test programs whose tests wait more than they compute: more of them at a time than there are processors.
+const WAITING: &[(&str, &str, &str)] = &[("cli", "cli", "3")];
+
 /// A built test program.
 struct Program {
     /// The folder of its package, relative to the root, and its target.
@@ -29,6 +32,8 @@ struct Program {
     executable: PathBuf,
     is_measuring: bool,
     is_undisturbed: bool,
+    /// Tests at a time; `None` for as many as there are processors.
+    threads: Option<&'static str>,
 }
 
 /// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the ledger.
@@ -98,11 +103,14 @@ fn program_of(message: &Value) -> Option<Program> {
         "xtask" => package.to_owned(),
         _ => format!("deckwatch-{package}"),
     };
+    let is_this = |of: &&(&str, &str, &'static str)| (of.0, of.1) == (package, target);
+    let threads = WAITING.iter().find(is_this).map(|of| of.2);
     let is_undisturbed = UNDISTURBED.contains(&(package, target));
     Some(Program {
         name: format!("cargo test -p {crate_name} {how}"),
         is_measuring: MEASURING.contains(&package) && !is_undisturbed,
         is_undisturbed,
+        threads,
         folder: folder.to_owned(),
         executable,
     })
@@ -138,6 +146,7 @@ impl Program {
             .env("CARGO", env!("CARGO"))
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("DECKWATCH_SKIPS", skips.file_of(&self.name))
+            .envs(self.threads.map(|threads| ("RUST_TEST_THREADS", threads)))
             .output();
         let seconds = began.elapsed().as_secs_f64();
         let output = match output {

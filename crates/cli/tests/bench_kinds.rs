@@ -12,7 +12,7 @@ fn bench(test: &str, words: &[&str]) -> (ExperimentDocument, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .arg("bench")
         .args(words)
-        .args(["--without", "omniorb,jacorb,rustorb,omnievents,cyclone-dds"])
+        .args(["--without", "omniorb,jacorb,rustorb"])
         .arg("--output")
         .arg(&folder)
         .output()
@@ -48,6 +48,10 @@ fn end<'d>(of: &'d Measurement, name: &str) -> &'d EndNote {
 fn check_one_pair(document: &ExperimentDocument, cases: usize) {
     let ours = ours(document);
     assert_eq!(ours.len(), cases);
+    check_pairs(ours);
+}
+
+fn check_pairs(ours: Vec<&Measurement>) {
     for of in ours {
         assert_eq!(of.runs["rate_ratio"].len(), 1, "{}", of.case);
         assert!(of.values["rate_ratio"] > 0.0, "{}", of.case);
@@ -181,10 +185,12 @@ fn a_high_priority_is_measured_beside_its_load() {
     assert!(of.samples >= 20, "{}", of.samples);
 }
 
-#[test]
-fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
-    let document = quick("events", &["--connections", "200", "--run-time", "60ms"]);
-    check_one_pair(&document, 14);
+/// Events are received by all consumers, beside a raw fan-out.
+fn check_events(document: &ExperimentDocument) {
+    let mut cases = ours(document);
+    cases.retain(|it| it.group.starts_with("events: "));
+    assert_eq!(cases.len(), 14);
+    check_pairs(cases);
     let of = |measure: &str| {
         let mut all = document.standings.iter();
         let found = all.find(|it| it.measure.contains(measure));
@@ -231,8 +237,9 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
     // A flow of high priority is measured beside one of low priority, and alone.
     let loaded = of("beside a flow of low priority");
     assert_eq!(loaded.reason.as_deref(), Some(NOT_JUDGED), "{loaded:?}");
-    let all = ours(&document).into_iter();
-    let urgent = all.filter(|it| it.case.contains("a load of low priority"));
+    let all = ours(document).into_iter();
+    let urgent = all
+        .filter(|it| it.case.starts_with("rt-push") && it.case.contains("a load of low priority"));
     let [urgent] = &urgent.collect::<Vec<_>>()[..] else {
         panic!("{:?}", document.measurements);
     };
@@ -242,7 +249,7 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
         "push to one consumer",
         "push to 35 consumers at one endpoint",
     ] {
-        let all = ours(&document).into_iter();
+        let all = ours(document).into_iter();
         let raw = all
             .filter(|it| it.case == case)
             .map(|it| it.values["beside_p50_ns"]);
@@ -260,7 +267,7 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
         let is_it = (ratio - over_two_hops).abs() < 1e-9 * over_two_hops;
         assert!(is_it, "{carrier}: {ratio} and {over_two_hops}");
     }
-    for name in ["omnievents", "tao", "cyclone-dds", "zenoh"] {
+    for name in ["tao", "zenoh"] {
         assert!(
             document.skipped.iter().any(|it| it.what == name),
             "{name}: {:?}",
@@ -269,22 +276,11 @@ fn events_are_received_by_all_consumers_beside_a_raw_fan_out() {
     }
 }
 
-#[test]
-fn events_of_other_systems_are_measured_in_the_cases_that_they_have() {
+/// Events of other systems are measured in the cases that they have.
+fn check_event_peers(document: &ExperimentDocument) {
     if deckwatch_testkit::program("omniEvents").is_none() {
         return;
     }
-    let folder = folder("bench-event-peers");
-    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
-        .args(["bench", "events", "--quick", "--condition", "default"])
-        .args(["--connections", "20", "--run-time", "60ms", "--output"])
-        .arg(&folder)
-        .output()
-        .expect("it runs");
-    let progress = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{progress}");
-    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
-    std::fs::remove_dir_all(&folder).expect("removed");
     let of = |name: &str| -> Vec<&str> {
         let all = document.measurements.iter();
         all.filter(|it| it.system == name && it.runs.contains_key("rate_ratio"))
@@ -340,25 +336,21 @@ fn memory_with_connections_is_that_of_a_server_that_has_them() {
 
 #[test]
 fn all_kinds_are_measured_and_the_state_of_the_machine_before_and_after() {
-    let more = [
-        "--objects",
-        "50",
-        "--low-clients",
-        "2",
-        "--connections",
-        "50",
-    ];
-    // The largest sequences of structs take milliseconds in a build without optimisation.
-    let short = [
-        "all",
-        "--quick",
-        "--run-time",
-        "600ms",
-        "--condition",
-        "default",
-    ];
-    let words = [&short[..], &more[..]].concat();
+    let words = "all --quick --run-time 150ms --condition default --objects 50 --low-clients 2 --connections 200";
+    let words: Vec<&str> = words.split(' ').collect();
     let (document, progress) = bench("bench-quick-all", &words);
+    check_kinds(&document);
+    check_events(&document);
+    check_event_peers(&document);
+    assert!(
+        progress.contains("This will probably take about "),
+        "{progress}"
+    );
+    assert!(progress.contains(" left\n"), "{progress}");
+}
+
+/// Each kind is measured, and the state of the machine before and after.
+fn check_kinds(document: &ExperimentDocument) {
     for kind in [
         "call", "rate", "stream", "objects", "priority", "events", "memory",
     ] {
@@ -386,11 +378,6 @@ fn all_kinds_are_measured_and_the_state_of_the_machine_before_and_after() {
             "{state:?}"
         );
     }
-    assert!(
-        progress.contains("This will probably take about "),
-        "{progress}"
-    );
-    assert!(progress.contains(" left\n"), "{progress}");
 }
 
 #[test]

@@ -141,6 +141,18 @@ fn one_exchange_allows_every_rate_that_a_kernel_corrects() {
 }
 
 #[test]
+fn exchanges_without_time_under_way_leave_one_line() {
+    let at = |ns| Exchange {
+        t1_ns: ns,
+        t2_ns: ns,
+        t3_ns: ns,
+        t4_ns: ns,
+    };
+    let corridor = Corridor::of(&[at(0)]).expect("the clocks are equal");
+    assert_eq!(corridor.limits(0), (0.0, 0.0));
+}
+
+#[test]
 fn times_under_way_are_those_of_both_directions_and_none_of_stamps_that_no_clocks_show() {
     let of = |t1_ns, t2_ns, t3_ns, t4_ns| {
         let exchange = Exchange {

@@ -90,7 +90,7 @@ fn curves(bars: Vec<Bar>) -> Vec<Curve> {
 mod tests {
     use super::*;
     use crate::bench::attack::Attack;
-    use crate::bench::case::Consumers;
+    use crate::bench::case::{Consumers, Operation};
     use crate::bench::kind::{self, Kind};
     use crate::bench::part::About;
     use crate::laboratory::samples::Samples;
@@ -104,11 +104,12 @@ mod tests {
 
     /// The bars of a figure: label, place and height.
     fn bars(figure: &Figure) -> Vec<(&str, f64, f64)> {
-        let of = |curve| {
-            let Curve { label, points } = curve;
-            points.iter().map(|at| (label.as_str(), at.x, at.y))
-        };
-        figure.curves.iter().flat_map(of).collect()
+        let mut bars = Vec::new();
+        for curve in &figure.curves {
+            let own = curve.points.iter();
+            bars.extend(own.map(|at| (curve.label.as_str(), at.x, at.y)));
+        }
+        bars
     }
 
     #[test]

@@ -117,11 +117,7 @@ mod tests {
         let attack = Attack::ALL[0];
         let cases = [
             kind::SMALL,
-            Case::push(
-                super::super::case::Operation::Push,
-                384,
-                Consumers::apart(3),
-            ),
+            Case::push(Operation::Push, 384, Consumers::apart(3)),
             Case::under(attack),
         ];
         let mut part = Part {

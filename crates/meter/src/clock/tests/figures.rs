@@ -113,6 +113,21 @@ fn relations_are_those_of_a_second_program() {
     assert_eq!(relate(&[], &span), None);
 }
 
+/// A number of 64 bits of floating point is a multiple of 64 or 128 ns there.
+#[test]
+fn a_clock_that_is_eighteen_years_ahead_is_related_as_exactly() {
+    let mut all = uneven();
+    let more_ns = 1 << 59;
+    for exchange in &mut all {
+        exchange.t2_ns += more_ns;
+        exchange.t3_ns += more_ns;
+    }
+    let span = Corridor::of(&all).expect("a line");
+    let [_, middle, _] = relate(&all, &span).expect("a window");
+    assert_eq!(middle.far_ns, 7_062_512_900 + more_ns);
+    assert_eq!((middle.near_ns, middle.assumed_ns), (62_511_000, Some(316)));
+}
+
 #[test]
 fn a_span_around_the_window_corrects_what_one_slow_direction_pretends() {
     let due = [

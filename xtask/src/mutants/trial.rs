@@ -56,14 +56,14 @@ impl<'a> Trial<'a> {
             programs: Vec::new(),
             watchful: BTreeMap::new(),
         };
-        let was_apart = |mutant: &Mutant| {
-            matches!(
-                ledger.of(&mutant.name),
-                Some(Outcome::Apart | Outcome::Unviable)
-            )
+        let is_apart = |mutant: &Mutant| {
+            // An `impl Trait` is one type in a build; alone, a mutant may return another.
+            let returns_impl = mutant.name.contains("-> impl ");
+            let known = ledger.of(&mutant.name);
+            returns_impl || matches!(known, Some(Outcome::Apart | Outcome::Unviable))
         };
         let all = (1..).zip(mutants);
-        let placed = all.filter(|(_, mutant)| !was_apart(mutant));
+        let placed = all.filter(|(_, mutant)| !is_apart(mutant));
         trial.placed = placed.map(|(number, _)| number).collect();
         // Each round leaves out mutants that do not compile; the compiler finds some only when others are out.
         for _ in 0..ROUNDS_MAX {
@@ -251,6 +251,7 @@ impl<'a> Trial<'a> {
             .iter()
             .filter(|one| one["message"]["level"] == "error");
         let mut out = BTreeMap::new();
+        let mut near = BTreeMap::new();
         let mut first = None;
         for error in errors {
             first = first.or(error["message"]["rendered"].as_str());
@@ -262,20 +263,18 @@ impl<'a> Trial<'a> {
                     continue;
                 }
                 match concerned(text, &range_of(span)) {
-                    // Alone, another `impl Trait` may be returned.
-                    Concerned::One(number) if !self.returns_impl(number) => {
+                    Concerned::One(number) => {
                         out.insert(number, Outcome::Unviable);
                     }
-                    Concerned::One(number) => {
-                        out.entry(number).or_insert(Outcome::Apart);
-                    }
                     Concerned::Some(numbers) => {
-                        for number in numbers {
-                            out.entry(number).or_insert(Outcome::Apart);
-                        }
+                        near.extend(numbers.into_iter().map(|number| (number, Outcome::Apart)));
                     }
                 }
             }
+        }
+        // A mutant that does not compile causes complaints about the code around it, too.
+        if out.is_empty() {
+            out = near;
         }
         if out.is_empty() {
             bail!(
@@ -284,10 +283,6 @@ impl<'a> Trial<'a> {
             );
         }
         Ok(Built::Complaints(out))
-    }
-
-    fn returns_impl(&self, number: u32) -> bool {
-        self.mutants[number as usize - 1].name.contains("-> impl ")
     }
 
     /// Runs tests until one fails: first those that noticed other mutants of the file, then those of its module and of

@@ -195,6 +195,8 @@ mod tests {
         let found = planned(&[Kind::Memory, Kind::Call], &both, 1);
         let found: Vec<_> = found.iter().map(|step| (step.kind, step.place)).collect();
         assert_eq!(found, [(Kind::Memory, 0), (Kind::Call, 0), (Kind::Call, 1)]);
+        assert_eq!(planned(&[Kind::Memory], &both, 1).len(), 1);
+        assert_eq!(planned(&[Kind::Call, Kind::Memory], &both, 1).len(), 3);
     }
 
     #[test]

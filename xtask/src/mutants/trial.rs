@@ -123,7 +123,11 @@ impl<'a> Trial<'a> {
         let began = Instant::now();
         match self.outcome(0, tests, Duration::from_secs(600))? {
             Outcome::Survived | Outcome::Unnoticed => Ok(began.elapsed()),
-            _ => bail!("{}: a test fails without a mutant", self.name),
+            _ => {
+                let failed = self.watchful.get("").and_then(|tests| tests.first());
+                let test = failed.map_or("a test", |(_, test)| test);
+                bail!("{}: {test} fails without a mutant", self.name)
+            }
         }
     }
 

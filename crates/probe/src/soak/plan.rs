@@ -176,7 +176,7 @@ mod tests {
                 assert_eq!(all.len(), count as usize, "{kind:?}");
                 for (number, due) in (0..).zip(&all) {
                     let from = part * number;
-                    assert!(from <= due.at && due.at <= from + part, "{due:?}");
+                    assert!((from..=from + part).contains(&due.at), "{due:?}");
                     early |= due.at < from + part / 4;
                     late |= due.at > from + part * 3 / 4;
                     let apart = due.lasts.abs_diff(lasts);

@@ -1,6 +1,7 @@
 //! `cargo xtask mutants`: changes the code that judges, one place at a time, and shows which changes no test notices.
 //!
-//! cargo-mutants lists the changes. Most of them are put into [one build](together), and the tests run once for each;
+//! cargo-mutants lists the changes. Most of them are put into [one build](together), and the tests run once for each:
+//! first those of the library, for all mutants; then, for mutants that they do not notice, the other test programs.
 //! cargo-mutants builds and tests the others one by one. This command chooses the files (`xtask/mutants.toml`), keeps
 //! what became of each mutant so that an interrupted run goes on, and compares the survivors with the listed ones: each
 //! needs a reason. The counts of the last run of each file go to `xtask/mutants-last.toml`, and so does the number of
@@ -226,7 +227,7 @@ impl Outcomes {
                 Some(Outcome::Survived) => outcomes.survived.push(name.clone()),
                 Some(Outcome::Slow | Outcome::TimedOut) => outcomes.timed_out.push(name.clone()),
                 Some(Outcome::Unviable) => outcomes.unviable.push(name.clone()),
-                Some(Outcome::Apart) | None => {}
+                Some(Outcome::Apart | Outcome::Unnoticed) | None => {}
             }
             outcomes.all.push(name);
         }

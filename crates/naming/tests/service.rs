@@ -414,12 +414,19 @@ fn names_and_references_beyond_the_limits_are_refused() {
         refused,
         Err(NamingContextResolveError::InvalidName(_))
     ));
-    let key = "k".repeat(limits::REFERENCE_TEXT_MAX / 2);
-    let large = orb
-        .string_to_object(&format!("corbaloc::127.0.0.1:9/{key}"))
-        .unwrap()
-        .expect("not nil");
-    let Err(NamingContextBindError::System(refused)) = root.bind(&path("large"), Some(&large))
+    // The octets of a profile of IIOP 1.0 end with its key.
+    let with_key = |len: usize| {
+        let url = format!("corbaloc:iiop:1.0@127.0.0.1:9/{}", "k".repeat(len));
+        orb.string_to_object(&url).unwrap().expect("not nil")
+    };
+    let shortest = orb.object_to_string(&with_key(1)).len();
+    let len = 1 + (limits::REFERENCE_TEXT_MAX - shortest) / 2;
+    let longest = with_key(len);
+    let text = orb.object_to_string(&longest);
+    assert_eq!(text.len(), limits::REFERENCE_TEXT_MAX);
+    root.bind(&path("longest"), Some(&longest)).unwrap();
+    let larger = with_key(len + 1);
+    let Err(NamingContextBindError::System(refused)) = root.bind(&path("larger"), Some(&larger))
     else {
         panic!("bound a reference beyond the limit");
     };

@@ -14,6 +14,8 @@ pub(super) enum Outcome {
     Caught,
     /// No test fails.
     Survived,
+    /// No test of the crate's library fails. The other test programs, which take longer, were not run.
+    Unnoticed,
     /// It does not compile.
     Unviable,
     /// The tests did not end in time, in the build with all mutants. On a busy machine, this need not be the mutant's
@@ -26,9 +28,10 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Caught,
         Self::Survived,
+        Self::Unnoticed,
         Self::Unviable,
         Self::Slow,
         Self::TimedOut,
@@ -39,6 +42,7 @@ impl Outcome {
         match self {
             Self::Caught => "caught",
             Self::Survived => "survived",
+            Self::Unnoticed => "unnoticed",
             Self::Unviable => "unviable",
             Self::Slow => "slow",
             Self::TimedOut => "timed-out",

@@ -24,7 +24,18 @@ pub(super) struct Trial<'a> {
     mutants: &'a [Mutant],
     /// Numbers of the mutants that are in the build.
     placed: BTreeSet<u32>,
+    /// The library's is the first.
     programs: Vec<PathBuf>,
+    /// By file: the tests that noticed its mutants, the last one first, each with the number of its program. They notice
+    /// others, too.
+    watchful: BTreeMap<String, Vec<(usize, String)>>,
+}
+
+/// The tests that are run for a mutant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tests {
+    OfLibrary,
+    All,
 }
 
 impl<'a> Trial<'a> {
@@ -43,15 +54,16 @@ impl<'a> Trial<'a> {
             mutants,
             placed: BTreeSet::new(),
             programs: Vec::new(),
+            watchful: BTreeMap::new(),
         };
-        let was_apart = |mutant: &Mutant| {
-            matches!(
-                ledger.of(&mutant.name),
-                Some(Outcome::Apart | Outcome::Unviable)
-            )
+        let is_apart = |mutant: &Mutant| {
+            // An `impl Trait` is one type in a build; alone, a mutant may return another.
+            let returns_impl = mutant.name.contains("-> impl ");
+            let known = ledger.of(&mutant.name);
+            returns_impl || matches!(known, Some(Outcome::Apart | Outcome::Unviable))
         };
         let all = (1..).zip(mutants);
-        let placed = all.filter(|(_, mutant)| !was_apart(mutant));
+        let placed = all.filter(|(_, mutant)| !is_apart(mutant));
         trial.placed = placed.map(|(number, _)| number).collect();
         // Each round leaves out mutants that do not compile; the compiler finds some only when others are out.
         for _ in 0..ROUNDS_MAX {
@@ -75,49 +87,89 @@ impl<'a> Trial<'a> {
         bail!("{name}: the common build does not compile after {ROUNDS_MAX} rounds");
     }
 
-    /// Runs the tests for each mutant of the build that was not noticed yet, until `end`. An outcome is noted at once.
-    pub(super) fn run(&self, ledger: &mut Ledger, end: Option<Instant>) -> Result<()> {
-        let began = Instant::now();
-        match self.outcome(0, Duration::from_secs(600))? {
-            Outcome::Survived => {}
-            _ => bail!("{}: a test fails without a mutant", self.name),
-        }
-        let limit = (began.elapsed() * 3).max(Duration::from_secs(10));
-        let is_open = |number: &&u32| {
-            let mutant = &self.mutants[**number as usize - 1];
-            matches!(ledger.of(&mutant.name), None | Some(Outcome::Survived))
+    /// Runs the tests for each mutant of the build that was not noticed yet, until `end`: those of the library for all
+    /// mutants, then all tests for mutants that they do not notice. An outcome is noted at once.
+    pub(super) fn run(&mut self, ledger: &mut Ledger, end: Option<Instant>) -> Result<()> {
+        let of_library = self.time(Tests::OfLibrary)?;
+        let of_all = match self.programs.len() {
+            1 => of_library,
+            _ => self.time(Tests::All)?,
         };
-        let mut open: Vec<u32> = self.placed.iter().filter(is_open).copied().collect();
+        let of = |number: u32| ledger.of(&self.mutants[number as usize - 1].name);
+        let all = || self.placed.iter().copied();
+        let new: Vec<u32> = all().filter(|&number| of(number).is_none()).collect();
         // What survived before comes last: a test for it may have been written since.
-        open.sort_by_key(|number| {
-            ledger
-                .of(&self.mutants[*number as usize - 1].name)
-                .is_some()
-        });
-        let all = open.len();
+        let mut later: Vec<u32> = [Outcome::Unnoticed, Outcome::Survived]
+            .into_iter()
+            .flat_map(|outcome| all().filter(move |&number| of(number) == Some(outcome)))
+            .collect();
         eprintln!(
-            "{}: {all} of {} mutants are tried; all tests take {:.1} s",
+            "{}: {} of {} mutants are tried; the library's tests take {:.1} s, all {:.1} s",
             self.name,
+            new.len() + later.len(),
             self.placed.len(),
-            began.elapsed().as_secs_f64()
+            of_library.as_secs_f64(),
+            of_all.as_secs_f64()
         );
-        for (done, number) in open.into_iter().enumerate() {
+        let mut unnoticed =
+            self.run_for(&new, Tests::OfLibrary, limit_of(of_library), ledger, end)?;
+        unnoticed.append(&mut later);
+        self.run_for(&unnoticed, Tests::All, limit_of(of_all), ledger, end)?;
+        Ok(())
+    }
+
+    /// Returns how long tests take without a mutant.
+    fn time(&mut self, tests: Tests) -> Result<Duration> {
+        let began = Instant::now();
+        match self.outcome(0, tests, Duration::from_secs(600))? {
+            Outcome::Survived | Outcome::Unnoticed => Ok(began.elapsed()),
+            _ => {
+                let failed = self.watchful.get("").and_then(|tests| tests.first());
+                let test = failed.map_or("a test", |(_, test)| test);
+                bail!("{}: {test} fails without a mutant", self.name)
+            }
+        }
+    }
+
+    /// Runs some tests for these mutants until `end`. Returns those that other tests may notice.
+    fn run_for(
+        &mut self,
+        numbers: &[u32],
+        tests: Tests,
+        limit: Duration,
+        ledger: &mut Ledger,
+        end: Option<Instant>,
+    ) -> Result<Vec<u32>> {
+        let began = Instant::now();
+        let mut unnoticed = Vec::new();
+        for (done, &number) in numbers.iter().enumerate() {
             if end.is_some_and(|end| Instant::now() >= end) {
-                eprintln!("{}: time is up after {done} of {all}", self.name);
+                eprintln!(
+                    "{}: time is up after {done} of {}",
+                    self.name,
+                    numbers.len()
+                );
                 break;
             }
             let mutant = &self.mutants[number as usize - 1];
-            let outcome = self.outcome(number, limit)?;
+            let outcome = self.outcome(number, tests, limit)?;
             ledger.note(&mutant.name, outcome)?;
-            if outcome != Outcome::Caught {
-                eprintln!("{outcome:?}: {}", mutant.name);
+            match outcome {
+                Outcome::Caught => {}
+                Outcome::Unnoticed => unnoticed.push(number),
+                _ => eprintln!("{outcome:?}: {}", mutant.name),
             }
             if done % 100 == 99 {
                 let seconds = began.elapsed().as_secs();
-                eprintln!("{}: {} of {all} after {seconds} s", self.name, done + 1);
+                eprintln!(
+                    "{}: {} of {} after {seconds} s",
+                    self.name,
+                    done + 1,
+                    numbers.len()
+                );
             }
         }
-        Ok(())
+        Ok(unnoticed)
     }
 
     /// The copy of the tree, which git does not see.
@@ -194,13 +246,16 @@ impl<'a> Trial<'a> {
             .collect();
         if output.status.success() {
             let programs = messages.iter().filter(|one| one["profile"]["test"] == true);
-            let programs = programs.filter_map(|one| one["executable"].as_str());
+            let mut programs: Vec<&Value> = programs.collect();
+            programs.sort_by_key(|one| one["target"]["kind"][0] != "lib");
+            let programs = programs.iter().filter_map(|one| one["executable"].as_str());
             return Ok(Built::Programs(programs.map(PathBuf::from).collect()));
         }
         let errors = messages
             .iter()
             .filter(|one| one["message"]["level"] == "error");
         let mut out = BTreeMap::new();
+        let mut near = BTreeMap::new();
         let mut first = None;
         for error in errors {
             first = first.or(error["message"]["rendered"].as_str());
@@ -212,20 +267,18 @@ impl<'a> Trial<'a> {
                     continue;
                 }
                 match concerned(text, &range_of(span)) {
-                    // Alone, another `impl Trait` may be returned.
-                    Concerned::One(number) if !self.returns_impl(number) => {
+                    Concerned::One(number) => {
                         out.insert(number, Outcome::Unviable);
                     }
-                    Concerned::One(number) => {
-                        out.entry(number).or_insert(Outcome::Apart);
-                    }
                     Concerned::Some(numbers) => {
-                        for number in numbers {
-                            out.entry(number).or_insert(Outcome::Apart);
-                        }
+                        near.extend(numbers.into_iter().map(|number| (number, Outcome::Apart)));
                     }
                 }
             }
+        }
+        // A mutant that does not compile causes complaints about the code around it, too.
+        if out.is_empty() {
+            out = near;
         }
         if out.is_empty() {
             bail!(
@@ -236,41 +289,66 @@ impl<'a> Trial<'a> {
         Ok(Built::Complaints(out))
     }
 
-    fn returns_impl(&self, number: u32) -> bool {
-        self.mutants[number as usize - 1].name.contains("-> impl ")
-    }
-
-    /// Runs the test programs until a test fails: first the tests of the mutant's own module, which notice most mutants
-    /// and are few, then all.
-    fn outcome(&self, number: u32, limit: Duration) -> Result<Outcome> {
+    /// Runs tests until one fails: first those that noticed other mutants of the file, then those of its module and of
+    /// the modules around it, then all of one program after the other.
+    fn outcome(&mut self, number: u32, tests: Tests, limit: Duration) -> Result<Outcome> {
         let began = Instant::now();
         let mutant = self.mutants.get((number as usize).wrapping_sub(1));
-        let module = mutant.and_then(|mutant| module_of(&mutant.file));
-        for of in module.map(Some).into_iter().chain([None]) {
-            let end = began + if of.is_some() { limit / 3 } else { limit };
-            for program in &self.programs {
-                let outcome = self.run_program(program, number, of.as_deref(), end)?;
-                if outcome != Outcome::Survived {
-                    return Ok(outcome);
+        let file = mutant.map(|mutant| mutant.file.clone()).unwrap_or_default();
+        let programs = match tests {
+            Tests::OfLibrary => 1,
+            Tests::All => self.programs.len(),
+        };
+        let mut runs: Vec<(usize, Vec<String>)> = Vec::new();
+        let watchful = self.watchful.get(&file).into_iter().flatten();
+        for (program, test) in watchful.filter(|(program, _)| *program < programs) {
+            match runs.iter_mut().find(|(known, _)| known == program) {
+                Some((_, names)) => names.push(test.clone()),
+                None => runs.push((*program, vec!["--exact".to_owned(), test.clone()])),
+            }
+        }
+        let modules = modules_of(&file);
+        if !modules.is_empty() {
+            runs.push((0, modules));
+        }
+        runs.extend((0..programs).map(|program| (program, Vec::new())));
+        for (program, filters) in runs {
+            // A few tests end sooner.
+            let limit = if filters.is_empty() { limit } else { limit / 3 };
+            match self.run_program(program, number, &filters, began + limit)? {
+                Ended::Whole => {}
+                Ended::Slow => return Ok(Outcome::Slow),
+                Ended::Failed(test) => {
+                    let watchful = self.watchful.entry(file).or_default();
+                    if let Some(test) = test {
+                        watchful.retain(|(_, known)| *known != test);
+                        watchful.insert(0, (program, test));
+                        watchful.truncate(WATCHFUL_MAX);
+                    }
+                    return Ok(Outcome::Caught);
                 }
             }
         }
-        Ok(Outcome::Survived)
+        Ok(if programs < self.programs.len() {
+            Outcome::Unnoticed
+        } else {
+            Outcome::Survived
+        })
     }
 
     fn run_program(
         &self,
-        program: &Path,
+        program: usize,
         number: u32,
-        of: Option<&str>,
+        chosen: &[String],
         end: Instant,
-    ) -> Result<Outcome> {
+    ) -> Result<Ended> {
         let folder = self.tree().join("crates").join(self.name);
         let filters = self.scope.tests_divided().1;
         let mut command = Command::new("prlimit");
         // A mutant may reserve memory without end.
-        command.arg(format!("--as={}", 8_u64 << 30)).arg(program);
-        command.args(of);
+        command.arg(format!("--as={}", 8_u64 << 30));
+        command.arg(&self.programs[program]).args(chosen);
         command.args(filters.iter().filter(|word| *word != "--"));
         command.env(CHOSEN, number.to_string());
         command.env("CARGO_MANIFEST_DIR", &folder);
@@ -281,26 +359,53 @@ impl<'a> Trial<'a> {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-            let failed = lines.any(|line| line.ends_with("FAILED"));
+            let failed = lines.find(|line| line.ends_with("FAILED"));
             let _ = sender.send(failed); // Nobody waits behind the limit.
         });
         let found = receiver.recv_timeout(end.saturating_duration_since(Instant::now()));
-        if !matches!(found, Ok(false)) {
+        if !matches!(found, Ok(None)) {
             let _ = child.kill(); // It may have ended.
         }
         let status = child.wait()?;
         Ok(match found {
-            Err(_) => Outcome::Slow,
-            Ok(failed) if failed || !status.success() => Outcome::Caught,
-            Ok(_) => Outcome::Survived,
+            Err(_) => Ended::Slow,
+            Ok(Some(line)) => Ended::Failed(test_of(&line)),
+            Ok(None) if !status.success() => Ended::Failed(None),
+            Ok(None) => Ended::Whole,
         })
     }
 }
 
-/// Returns the path of the tests of a file's module within its crate.
-fn module_of(file: &str) -> Option<String> {
-    let path = file.split_once("/src/")?.1.strip_suffix(".rs")?;
-    Some(format!("{}::tests::", path.replace('/', "::")))
+/// Returns how long a mutant's tests may take if they take this long without it.
+fn limit_of(time: Duration) -> Duration {
+    (time * 3).max(Duration::from_secs(10))
+}
+
+/// How a test program ended.
+enum Ended {
+    Whole,
+    /// A test failed: this one, if the program could say which.
+    Failed(Option<String>),
+    /// It did not end within the limit.
+    Slow,
+}
+
+/// Returns the test whose failure a line reports.
+fn test_of(line: &str) -> Option<String> {
+    let (test, _) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    Some(test.to_owned())
+}
+
+/// Returns the paths of the tests of a file's module within its crate, and of the modules around it.
+fn modules_of(file: &str) -> Vec<String> {
+    let inner = file.split_once("/src/").map(|(_, path)| path);
+    let Some(path) = inner.and_then(|path| path.strip_suffix(".rs")) else {
+        return Vec::new();
+    };
+    let ends = path.match_indices('/').map(|(end, _)| end);
+    ends.chain([path.len()])
+        .map(|end| format!("{}::tests::", path[..end].replace('/', "::")))
+        .collect()
 }
 
 /// What came of a build.
@@ -321,15 +426,27 @@ fn range_of(span: &Value) -> Range<usize> {
 
 const ROUNDS_MAX: u32 = 40;
 
+/// Tests that are tried first for the next mutant of a file.
+const WATCHFUL_MAX: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_tests_of_a_file_are_those_of_its_module() {
-        let file = "crates/meter/src/statistics/longest.rs";
-        let module = module_of(file);
-        assert_eq!(module.as_deref(), Some("statistics::longest::tests::"));
-        assert_eq!(module_of("build.rs"), None);
+    fn the_tests_of_a_file_are_those_of_its_module_and_of_the_modules_around_it() {
+        let modules = modules_of("crates/meter/src/statistics/longest.rs");
+        assert_eq!(
+            modules,
+            ["statistics::tests::", "statistics::longest::tests::"]
+        );
+        assert_eq!(modules_of("build.rs"), [""; 0]);
+    }
+
+    #[test]
+    fn a_failed_test_is_known_by_its_line() {
+        let line = "test store::tests::it_is_kept ... FAILED";
+        assert_eq!(test_of(line).as_deref(), Some("store::tests::it_is_kept"));
+        assert_eq!(test_of("test result: FAILED"), None);
     }
 }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::limits::{CLOCK_SPAN_WINDOWS, CLOCK_WINDOW_EXCHANGES};
 
+mod figures;
+
 struct Chance(u64);
 
 impl Chance {

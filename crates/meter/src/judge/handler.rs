@@ -225,6 +225,34 @@ mod tests {
     }
 
     #[test]
+    fn message_that_comes_when_the_consumer_is_free_waits_behind_nothing() {
+        let mut samples = handled();
+        let end_ns = samples[100].received_ns + 120 * MS;
+        samples[100].execution_ns = 120 * MS;
+        samples[100].handled_ns = end_ns;
+        samples[100].returned_ns = samples[100].sent_ns;
+        let waiting = &mut samples[101];
+        waiting.kernel_receive_ns = end_ns;
+        waiting.received_ns = end_ns + 4 * MS;
+        (waiting.flags.late, waiting.blame) = (true, Some(Layer::Application));
+        let late = |samples: &[Sample]| measured(samples, Duration::from_millis(3)).late_behind;
+        assert_eq!(late(&samples), 0);
+        samples[101].kernel_receive_ns = end_ns - 1;
+        assert_eq!(late(&samples), 1);
+        // Another layer made it late.
+        samples[101].blame = Some(Layer::Network);
+        assert_eq!(late(&samples), 0);
+        samples[101].blame = Some(Layer::Application);
+        // A call whose supplier is free when the next message is due.
+        samples[101].kernel_receive_ns = end_ns + 3 * MS;
+        samples[100].returned_ns = end_ns + MS;
+        samples[101].due_ns = end_ns + MS;
+        assert_eq!(late(&samples), 0);
+        samples[101].due_ns -= 1;
+        assert_eq!(late(&samples), 1);
+    }
+
+    #[test]
     fn pass_names_the_worst_handler_of_all_destinations_and_the_warm_up_does_not_count() {
         let mut helm = handled();
         helm[7].execution_ns = 4 * MS;

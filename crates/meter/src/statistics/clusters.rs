@@ -114,15 +114,14 @@ fn chance_of_pairs(count: u64, late: &[u64], batches: u64) -> f64 {
 
 /// Returns the index of the batch that holds a position: the last batch that begins at or before it.
 fn batch_of(count: u64, batches: u64, position: u64) -> u64 {
-    let batch = match (position + 1).checked_mul(batches) {
+    match (position + 1).checked_mul(batches) {
         // Much faster than the division of 128 bits, and large enough for every run.
         Some(product) => (product - 1) / count,
         None => {
             let product = (u128::from(position) + 1) * u128::from(batches);
             ((product - 1) / u128::from(count)) as u64
         }
-    };
-    batch.min(batches - 1)
+    }
 }
 
 /// Returns (t at count - 1 / t at batches - 1)^2, at most one.
@@ -303,12 +302,15 @@ mod tests {
                 assert_eq!(Some(batch_of(count, batches, position)), last, "{position}");
             }
         }
-        // Products beyond 64 bits.
-        let (count, batches) = (u64::MAX, 1 << 20);
-        for batch in [1, 7, (1 << 20) - 1] {
-            let first = begins(count, batches, batch);
-            assert_eq!(batch_of(count, batches, first), batch);
-            assert_eq!(batch_of(count, batches, first - 1), batch - 1);
+        // Products beyond 64 bits; the batches of the second count are of one size.
+        let batches = 1 << 20;
+        for count in [u64::MAX, 1 << 63] {
+            for batch in [1, 7, batches - 1] {
+                let first = begins(count, batches, batch);
+                assert_eq!(batch_of(count, batches, first), batch);
+                assert_eq!(batch_of(count, batches, first - 1), batch - 1);
+            }
+            assert_eq!(batch_of(count, batches, count - 1), batches - 1);
         }
     }
 

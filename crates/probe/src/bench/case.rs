@@ -499,4 +499,101 @@ mod tests {
         let case = Case::new(Operation::Structs, 65_536);
         assert_eq!((case.count(), case.as_octets().count()), (1_638, 65_520));
     }
+
+    #[test]
+    fn an_operation_of_calls_is_known_by_its_word() {
+        for operation in Operation::ALL.into_iter().chain([Operation::Resolve]) {
+            assert_eq!(Operation::of_word(operation.word()), Some(operation));
+        }
+        for other in ["", "octet", Operation::Push.word()] {
+            assert_eq!(Operation::of_word(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_resolve_takes_its_name_there_and_a_reference_back() {
+        let sizes = |key_len: usize, id_len: usize| {
+            let key = IiopProfile::new("127.0.0.1", 1, &vec![7; key_len]);
+            let reference = Ior::with_iiop("", &key).expect("fits").to_string();
+            let case = Case::new(Operation::Resolve, id_len);
+            case.message_sizes(&reference).expect("our own")
+        };
+        let (there, back) = sizes(20, 16);
+        assert_eq!(sizes(20, 32), (there + 16, back));
+        assert_eq!(sizes(36, 16), (there + 16, back + 16));
+        let name = resolved_name(3);
+        assert_eq!((name.id.as_str(), name.kind.as_str()), ("nnn", ""));
+    }
+
+    #[test]
+    fn a_real_time_event_has_its_type_one_hop_and_its_payload() {
+        let Event { header, data } = real_time_event(7, 5);
+        assert_eq!((header.r#type, header.source, header.ttl), (7, 1, 1));
+        assert_eq!(data.payload, [3; 5]);
+    }
+
+    #[test]
+    fn words_name_the_operation_its_consumers_and_what_it_is_beside() {
+        let call = Case::new(Operation::Octets, 64);
+        assert_eq!(call.words(), "octets");
+        let attack = Attack::ALL[0];
+        for (beside, words) in [
+            (Beside::UntunedRawTcp, "octets beside untuned raw TCP"),
+            (Beside::Octets, "octets beside octets"),
+            (Beside::OneObject, "octets, many objects"),
+            (Beside::PlainCalls, "octets beside plain calls"),
+            (Beside::NoOthers, "octets, consumers of other events"),
+            (Beside::NoLoad, "octets, a load of low priority"),
+            (
+                Beside::NoAttack(attack),
+                &format!("octets, under {}", attack.word()),
+            ),
+        ] {
+            assert_eq!(call.beside(beside).words(), words);
+        }
+        let push = |consumers| Case::push(Operation::Push, 384, consumers);
+        for (consumers, words, command) in [
+            (
+                Consumers::together(1),
+                "push to one consumer",
+                "push/1/together",
+            ),
+            (
+                Consumers::together(35),
+                "push to 35 consumers at one endpoint",
+                "push/35/together",
+            ),
+            (
+                Consumers::apart(35),
+                "push to 35 consumers, an endpoint each",
+                "push/35/apart",
+            ),
+        ] {
+            let case = push(consumers);
+            assert_eq!(
+                (case.words(), case.command()),
+                (words.to_owned(), command.to_owned())
+            );
+            assert!(case.is_push() && !call.is_push());
+        }
+        assert_eq!(call.command(), "octets");
+    }
+
+    #[test]
+    fn only_one_ways_and_pushes_without_pause_are_streams() {
+        let streams = [
+            Operation::StreamOctets,
+            Operation::PushStream,
+            Operation::RtPushStream,
+        ];
+        let others = [Operation::Push, Operation::RtPush, Operation::Resolve];
+        for operation in Operation::ALL.into_iter().chain(streams).chain(others) {
+            let is_stream = streams.contains(&operation);
+            assert_eq!(
+                Case::new(operation, 64).is_stream(),
+                is_stream,
+                "{operation:?}"
+            );
+        }
+    }
 }

@@ -74,26 +74,9 @@ impl Guard {
             places.rest(limits.budget);
         }
         if let (Some(raw), Some(sockperf)) = &found {
-            self.add(raw, sockperf);
+            add(&mut self.samples, raw, sockperf);
         }
         Ok(true)
-    }
-
-    fn add(&mut self, raw: &RunResult, sockperf: &PingPong) {
-        let Some(summary) = RunSummary::of(raw) else {
-            return;
-        };
-        self.samples.add_run(raw, &summary);
-        self.samples.add_value("sockperf_p50_ns", sockperf.p50_ns);
-        let ratios = [
-            ("p50_ratio", summary.p50_ns.map(|ns| ns / sockperf.p50_ns)),
-            ("p99_ratio", summary.p99_ns.map(|ns| ns / sockperf.p99_ns)),
-        ];
-        for (name, ratio) in ratios {
-            if let Some(ratio) = ratio {
-                self.samples.add_value(name, ratio);
-            }
-        }
     }
 
     /// The pairs as a measurement of `system`.
@@ -101,6 +84,24 @@ impl Guard {
         let factors = [("payload_octets", self.octets as f64)];
         self.samples
             .measurement(system, "beside sockperf", &factors)
+    }
+}
+
+/// Adds a pair of runs, unless raw TCP's is too short for a median.
+fn add(samples: &mut Samples, raw: &RunResult, sockperf: &PingPong) {
+    let Some(summary) = RunSummary::of(raw) else {
+        return;
+    };
+    samples.add_run(raw, &summary);
+    samples.add_value("sockperf_p50_ns", sockperf.p50_ns);
+    let ratios = [
+        ("p50_ratio", summary.p50_ns.map(|ns| ns / sockperf.p50_ns)),
+        ("p99_ratio", summary.p99_ns.map(|ns| ns / sockperf.p99_ns)),
+    ];
+    for (name, ratio) in ratios {
+        if let Some(ratio) = ratio {
+            samples.add_value(name, ratio);
+        }
     }
 }
 
@@ -171,5 +172,23 @@ mod tests {
             panic!("displaced");
         };
         assert_eq!(words, "of the baseline's guard, the server: SCHED_OTHER");
+    }
+
+    #[test]
+    fn a_pair_has_the_ratios_of_raw_tcp_over_sockperf() {
+        let mut samples = Samples::default();
+        let sockperf = PingPong {
+            count: 2_000,
+            p50_ns: 8_000.0,
+            p99_ns: 20_000.0,
+        };
+        let times = |count| RunResult::RoundTrips(vec![10_000; count]);
+        add(&mut samples, &times(2), &sockperf);
+        assert_eq!(samples.measurement("raw TCP", "", &[]), None, "too short");
+        add(&mut samples, &times(2_000), &sockperf);
+        let found = samples.measurement("raw TCP", "", &[]).expect("a pair");
+        assert_eq!(found.samples, 2_000);
+        let values = ["p50_ratio", "p99_ratio", "sockperf_p50_ns"].map(|name| found.values[name]);
+        assert_eq!(values, [1.25, 0.5, 8_000.0]);
     }
 }

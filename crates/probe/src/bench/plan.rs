@@ -149,6 +149,15 @@ mod tests {
     use crate::laboratory::{Inserted, Setup};
 
     fn planned(kinds: &[Kind], conditions: &[Condition], rounds: usize) -> Vec<Step> {
+        planned_with(kinds, conditions, rounds, &[])
+    }
+
+    fn planned_with(
+        kinds: &[Kind],
+        conditions: &[Condition],
+        rounds: usize,
+        foreign: &[&str],
+    ) -> Vec<Step> {
         let settings = Settings {
             setup: Setup {
                 program: "deckwatch".into(),
@@ -177,7 +186,7 @@ mod tests {
             own: Vec::new(),
         };
         let places: Vec<Places> = conditions.iter().map(places).collect();
-        steps(&settings, &places, &[], |_, _| 2)
+        steps(&settings, &places, foreign, |_, _| 2)
     }
 
     #[test]
@@ -186,6 +195,8 @@ mod tests {
         let found = planned(&[Kind::Memory, Kind::Call], &both, 1);
         let found: Vec<_> = found.iter().map(|step| (step.kind, step.place)).collect();
         assert_eq!(found, [(Kind::Memory, 0), (Kind::Call, 0), (Kind::Call, 1)]);
+        assert_eq!(planned(&[Kind::Memory], &both, 1).len(), 1);
+        assert_eq!(planned(&[Kind::Call, Kind::Memory], &both, 1).len(), 3);
     }
 
     #[test]
@@ -196,5 +207,52 @@ mod tests {
         assert_eq!(of(Condition::Default, 9), starts + turn * 2 * 10);
         let guard = (GUARD_TIME + turn / 2) * 9;
         assert_eq!(of(Condition::Pinned, 9), starts + turn * 2 * 10 + guard);
+    }
+
+    /// The step of a kind with two cases in 9 rounds, where `foreign` are installed.
+    fn time_of(kind: Kind, variant: Variant, foreign: &[&str]) -> Duration {
+        let all = planned_with(&[kind], &[Condition::TwoCores], 9, foreign);
+        let step = all.into_iter().find(|step| step.variant == variant);
+        step.expect("a step").time
+    }
+
+    #[test]
+    fn each_kind_takes_the_time_of_its_runs() {
+        let plain = |kind, foreign: &[&str]| time_of(kind, Variant::Plain, foreign);
+        let turn = Duration::from_millis(300);
+        // Runs of three times the usual length.
+        let long = turn * 3;
+        // Ours and two others: counted, ours twice.
+        assert_eq!(plain(Kind::Counters, &["a", "b"]), COUNTING_TIME * 4);
+        assert_eq!(plain(Kind::Memory, &["a", "b"]), MEMORY_TIME * 3 * 9);
+        let starts = |systems: u32| START_TIME * (2 * systems + 1);
+        let objects = plain(Kind::Objects, &["a"]);
+        assert_eq!(objects, starts(2) + turn * 2 * 2 * 10);
+        let jit = plain(Kind::Objects, &[JACORB]);
+        assert_eq!(jit, objects + turn * 2 * (JIT_WARM_UPS - 1));
+        let attacks = starts(1) * 2 + starts(1) + long.min(REAL_TIME_RUN * 3) * 2 * 10;
+        assert_eq!(plain(Kind::Attacks, &["a"]), attacks);
+        let events = EVENT_COUNTING_TIME + (MEMORY_TIME * 4 + MISSION_TIME) * 9;
+        let runs = long.min(REAL_TIME_RUN * 3) * 2 * 2 * 10;
+        assert_eq!(plain(Kind::Events, &["a"]), events + starts(2) + runs);
+    }
+
+    #[test]
+    fn only_omniorb_is_measured_over_tls() {
+        let of = |foreign: &[&str]| time_of(Kind::Tls, Variant::Tls, foreign);
+        assert_eq!(of(&["a", JACORB]), of(&[]));
+        assert!(of(&["a", OMNIORB]) > of(&[]));
+    }
+
+    #[test]
+    fn runs_of_rare_calls_are_longer_and_below_the_limit_of_the_kernel() {
+        let usual = Duration::from_millis(100);
+        for kind in [Kind::Rate, Kind::Priority, Kind::Attacks, Kind::Events] {
+            assert_eq!(run_budget(kind, usual), usual * 3);
+            assert_eq!(run_budget(kind, usual * 3), REAL_TIME_RUN);
+        }
+        assert_eq!(run_budget(Kind::Call, usual), usual);
+        assert_eq!(turn_time(usual), usual * 3);
+        assert_eq!(state_time(usual), usual * 6);
     }
 }

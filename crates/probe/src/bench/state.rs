@@ -49,15 +49,25 @@ pub(super) fn measure(
             reason: format!("too few round trips within {:?}", limits.budget),
         });
     };
-    let calls = SYSTEM_CALLS as f64;
-    Ok(Some(MachineState {
+    let state = machine_state(when, places.words(), round_trip, system_call);
+    Ok(Some(state))
+}
+
+/// The state from the medians of round trips and of [`SYSTEM_CALLS`] system calls, each with the number of samples.
+fn machine_state(
+    when: &str,
+    condition: String,
+    round_trip: (f64, u64),
+    system_call: (f64, u64),
+) -> MachineState {
+    MachineState {
         when: when.to_owned(),
-        condition: places.words(),
+        condition,
         raw_p50_ns: round_trip.0,
         raw_round_trips: round_trip.1,
-        system_call_p50_ns: system_call.0 / calls,
+        system_call_p50_ns: system_call.0 / SYSTEM_CALLS as f64,
         system_calls: system_call.1 * SYSTEM_CALLS as u64,
-    }))
+    }
 }
 
 /// The median of a run and the number of its samples.
@@ -109,5 +119,27 @@ mod tests {
         assert!((change(&states[..3]) - 0.1).abs() < 1e-9);
         assert_eq!(change(&states), 0.25);
         assert_eq!(change(&states[..1]), 0.0);
+    }
+
+    #[test]
+    fn a_sample_of_system_calls_is_as_many_calls() {
+        let calls = SYSTEM_CALLS as u64;
+        let sample_ns = 250.0 * SYSTEM_CALLS as f64;
+        let state = machine_state("before", "here".to_owned(), (9e3, 7), (sample_ns, 3));
+        assert_eq!((state.raw_p50_ns, state.raw_round_trips), (9e3, 7));
+        assert_eq!(state.system_call_p50_ns, 250.0);
+        assert_eq!(state.system_calls, 3 * calls);
+    }
+
+    #[test]
+    fn a_median_is_of_round_trips_alone() {
+        let times = |count| RunResult::RoundTrips(vec![7; count]);
+        assert_eq!(median(&times(100)), Some((7.0, 100)));
+        assert_eq!(median(&times(2)), None);
+        let stream = RunResult::Sum {
+            count: 9,
+            elapsed_ns: 9,
+        };
+        assert_eq!(median(&stream), None);
     }
 }

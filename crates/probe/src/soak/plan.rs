@@ -156,4 +156,102 @@ mod tests {
         assert_eq!(all.len(), 16);
         assert!(all.iter().all(|due| due.server.is_channel()));
     }
+
+    #[test]
+    fn each_equal_part_of_the_time_has_one_fault_of_a_kind() {
+        let hours = 60 * MINUTE;
+        for (time, kind, count, lasts) in [
+            (10 * MINUTE, FaultKind::Stop, 6, MINUTE / 4),
+            (10 * MINUTE, FaultKind::Cut, 40, MINUTE / 60),
+            (10 * MINUTE, FaultKind::Silence, 4, MINUTE * 2 / 3),
+            (10 * MINUTE, FaultKind::Death, 12, MINUTE / 6),
+            // One in twelve minutes, and each lasts a minute at most.
+            (8 * hours, FaultKind::Stop, 40, MINUTE),
+            (4 * hours, FaultKind::Silence, 20, MINUTE),
+        ] {
+            let part = time * 7 / 8 / count;
+            let (mut early, mut late) = (false, false);
+            for seed in 0..20 {
+                let all = plan(time, seed, &[kind]);
+                assert_eq!(all.len(), count as usize, "{kind:?}");
+                for (number, due) in (0..).zip(&all) {
+                    let from = part * number;
+                    assert!((from..=from + part).contains(&due.at), "{due:?}");
+                    early |= due.at < from + part / 4;
+                    late |= due.at > from + part * 3 / 4;
+                    let apart = due.lasts.abs_diff(lasts);
+                    assert!(apart < Duration::from_micros(1), "{due:?}");
+                }
+            }
+            assert!(early && late, "{kind:?}: all over its part");
+        }
+    }
+
+    #[test]
+    fn faults_reach_every_server_that_can_have_them() {
+        let reached = |kind| {
+            let all = (0..20).flat_map(|seed| plan(10 * MINUTE, seed, &[kind]));
+            let servers: Vec<Kind> = all.map(|due| due.server).collect();
+            Kind::SERVERS.map(|server| servers.contains(&server))
+        };
+        assert_eq!(reached(FaultKind::Stop), [true; 7]);
+        let cut = Kind::SERVERS.map(|server| server != Kind::SharedObject);
+        assert_eq!(reached(FaultKind::Cut), cut);
+        for kind in [FaultKind::Silence, FaultKind::Death] {
+            assert_eq!(reached(kind), Kind::SERVERS.map(Kind::is_channel));
+        }
+    }
+
+    /// Kills of a soak, by server, as shares of its time.
+    fn shares(time: Duration, server: Kind) -> Vec<Vec<f64>> {
+        let of = |seed| {
+            let all = plan(time, seed, &[FaultKind::Kill]);
+            let own = all.into_iter().filter(|due| due.server == server);
+            own.map(|due| due.at.as_secs_f64() / time.as_secs_f64())
+                .collect()
+        };
+        (0..100).map(of).collect()
+    }
+
+    /// Panics unless the shares fill a range, up to a tenth of it at each end.
+    #[track_caller]
+    fn fill(shares: &[f64], from: f64, to: f64) {
+        let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        let edge = (to - from) / 10.0;
+        assert!((from..from + edge).contains(&least), "{least} of {from}");
+        assert!(to - edge < most && most <= to, "{most} of {to}");
+    }
+
+    #[test]
+    fn kills_of_a_short_soak_are_early_and_apart() {
+        let time = SHORT - Duration::from_secs(1);
+        fill(&shares(time, Kind::Names).concat(), 0.10, 0.15);
+        let others = &Kind::SERVERS[1..];
+        let all: Vec<Vec<Vec<f64>>> = others.iter().map(|kind| shares(time, *kind)).collect();
+        assert!(all.iter().all(|of| !of.concat().is_empty()));
+        fill(&all.concat().concat(), 0.17, 0.22);
+        for seed in 0..100 {
+            assert_eq!(plan(time, seed, &[FaultKind::Kill]).len(), 2);
+            let whole = plan(SHORT, seed, &[FaultKind::Kill]);
+            assert_eq!(whole.len(), Kind::SERVERS.len());
+        }
+    }
+
+    #[test]
+    fn kills_of_a_long_soak_are_around_equal_parts_of_it() {
+        let hours = 60 * MINUTE;
+        for (time, count) in [(SHORT, 1), (2 * hours, 2), (5 * hours, 3), (24 * hours, 4)] {
+            for server in Kind::SERVERS {
+                let all = shares(time, server);
+                assert!(all.iter().all(|of| of.len() == count), "{time:?}");
+                let every = 1.0 / (count + 1) as f64;
+                for number in 0..count {
+                    let own: Vec<f64> = all.iter().map(|of| of[number]).collect();
+                    let middle = every * (number + 1) as f64;
+                    fill(&own, middle - every / 4.0, middle + every / 4.0);
+                }
+            }
+        }
+    }
 }

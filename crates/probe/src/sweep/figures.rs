@@ -146,6 +146,7 @@ pub(super) fn figures(systems: &[&str], points: &[Measurement]) -> Vec<Figure> {
     figures.extend(LAST.iter().map(of_all));
     figures
 }
+
 /// The throughput of the layers, if the network is known.
 fn layers(points: &[Measurement], system: &str) -> Option<Figure> {
     let layers = [
@@ -220,5 +221,99 @@ fn curve(points: &[Measurement], system: &str, label: &str, metric: Metric, bars
     Curve {
         label: label.to_owned(),
         points,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn point(system: &str, size: f64, values: &[(&str, f64)]) -> Measurement {
+        let named = |(name, value): &(&str, f64)| ((*name).to_owned(), *value);
+        Measurement {
+            system: system.to_owned(),
+            case: String::new(),
+            group: String::new(),
+            factors: BTreeMap::from([(SIZE.to_owned(), size)]),
+            values: values.iter().map(named).collect(),
+            runs: BTreeMap::new(),
+            ends: Vec::new(),
+            samples: 1,
+            histogram: Vec::new(),
+        }
+    }
+
+    fn titles(figures: &[Figure]) -> Vec<&str> {
+        figures.iter().map(|figure| figure.title.as_str()).collect()
+    }
+
+    #[test]
+    fn a_point_is_a_mean_with_the_bar_of_its_figure() {
+        let statistics = |mean: f64, sd: f64| {
+            let all = [("mean", mean), ("sd", sd), ("min", 3.0), ("max", 90.0)];
+            all.map(|(name, value)| (TRANSACTION.key(name), value))
+        };
+        let of = |system, size, mean, sd| {
+            let all = statistics(mean, sd);
+            let all: Vec<(&str, f64)> = all.iter().map(|(key, it)| (key.as_str(), *it)).collect();
+            point(system, size, &all)
+        };
+        let points = [
+            of("tcp", 64.0, 20.0, 4.0),
+            of("udp", 16.0, 1.0, 1.0),
+            // Its bar ends at 0.
+            of("tcp", 16.0, 10.0, 12.0),
+            point("tcp", 32.0, &[]),
+        ];
+        let bars = |bars| curve(&points, "tcp", "it", TRANSACTION, bars);
+        let bar = |x, y, low, high| Point {
+            low: Some(low),
+            high: Some(high),
+            ..Point::new(x, y)
+        };
+        let deviation = bars(Bars::Deviation);
+        assert_eq!(deviation.label, "it");
+        let due = [bar(16.0, 10.0, 0.0, 22.0), bar(64.0, 20.0, 16.0, 24.0)];
+        assert_eq!(deviation.points, due);
+        let due = [bar(16.0, 10.0, 3.0, 90.0), bar(64.0, 20.0, 3.0, 90.0)];
+        assert_eq!(bars(Bars::Bounds).points, due);
+    }
+
+    #[test]
+    fn figures_are_those_of_what_was_measured() {
+        let plain = [point("udp", 16.0, &[])];
+        let systems = ["udp", "tcp"];
+        let always = [
+            "Transaction time",
+            "End-to-end throughput",
+            "End-to-end against interface throughput, udp",
+            "End-to-end against interface throughput, tcp",
+            "One-way latency each way, udp",
+            "One-way latency each way, tcp",
+            "Transaction time, least and greatest",
+            "End-to-end messages a second",
+            "Data received",
+            "Sendto errors in an iteration",
+        ];
+        let found = figures(&systems, &plain);
+        assert_eq!(titles(&found), always);
+        assert_eq!(found[0].curves.len(), 2);
+        assert_eq!(found[2].curves.len(), 3);
+        assert_eq!(found[2].y.label, "throughput");
+        assert_eq!(found[4].curves.len(), 2);
+
+        let mut rich = point("tcp", 16.0, &[("end_to_end_line_mean_bit_s", 5.0)]);
+        rich.runs.insert(THROUGHPUT.run_key(), vec![1.0]);
+        rich.factors.insert("hops".to_owned(), 2.0);
+        let found = figures(&systems, &[plain[0].clone(), rich]);
+        let mut all = always.to_vec();
+        all.splice(6..6, [CHAINS.0, "Throughput at four layers, tcp"]);
+        all.splice(2..2, BETWEEN_PARTS.map(|row| row.0));
+        assert_eq!(titles(&found), all);
+        let layers = &found[9];
+        let points: Vec<usize> = layers.curves.iter().map(|of| of.points.len()).collect();
+        assert_eq!(points, [1, 0, 0, 0]);
     }
 }

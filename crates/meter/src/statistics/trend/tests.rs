@@ -109,7 +109,13 @@ fn the_slope_and_its_ends_are_those_of_a_line() {
     let judged = judge_trends(&[(&trend, 29.0), (&trend, 31.0)], 60.0);
     assert_eq!(judged[0].kind, VerdictKind::Fail);
     assert_eq!(judged[1].kind, VerdictKind::Pass);
-    assert!((judged[0].growth_low - 30.0).abs() < 1e-3, "{judged:?}");
+    for one in judged {
+        for growth in [one.growth_low, one.growth, one.growth_high] {
+            assert!((growth - 30.0).abs() < 1e-3, "{one:?}");
+        }
+        // One that does not FAIL has the level of the strictest of two tests.
+        assert!((one.level - 0.025).abs() < 1e-9, "{one:?}");
+    }
 }
 
 /// The verdict on whole numbers, one a second, where `allowed` more are allowed.

@@ -116,3 +116,74 @@ fn curve(label: &str, values: impl IntoIterator<Item = Option<f64>>) -> Curve {
         points: placed.filter_map(point).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn measured(system: &str, case: &str, rate: Option<f64>, value: (&str, f64)) -> Measurement {
+        let rate = rate.map(|rate| ("calls_asked_hz".to_owned(), rate));
+        Measurement {
+            system: system.to_owned(),
+            case: case.to_owned(),
+            group: String::new(),
+            factors: rate.into_iter().collect(),
+            values: BTreeMap::from([(value.0.to_owned(), value.1)]),
+            runs: BTreeMap::new(),
+            ends: Vec::new(),
+            samples: 1,
+            histogram: Vec::new(),
+        }
+    }
+
+    /// The curves of the figure with a title: label, and the bars by place and height.
+    fn curves<'f>(figures: &'f [Figure], title: &str) -> Vec<(&'f str, Vec<(f64, f64)>)> {
+        let figure = figures.iter().find(|figure| figure.title == title);
+        let of = |curve: &'f Curve| {
+            let bars = curve.points.iter().map(|at| (at.x, at.y));
+            (curve.label.as_str(), bars.collect())
+        };
+        figure.expect("a title").curves.iter().map(of).collect()
+    }
+
+    #[test]
+    fn each_bar_is_the_value_of_its_system_side_and_rate() {
+        let (client, server) = (costs_of(CLIENT), costs_of(SERVER));
+        let locks = "locks_per_request";
+        let left = "factoring_left_share";
+        let measurements = [
+            measured(OURS, &client, None, (locks, 1.0)),
+            measured(OMNIORB, &client, None, (locks, 2.0)),
+            measured(OMNIORB, &server, None, (locks, 4.0)),
+            measured(OURS, &server, Some(7.0), (locks, 8.0)),
+            measured(RAW, LEFT, Some(100.0), (left, 0.75)),
+            measured(OURS, LEFT, Some(0.0), (left, 0.25)),
+            measured(OURS, LEFT, Some(100.0), (left, 0.5)),
+        ];
+        let figures = figures(&[100.0, 0.0], &measurements);
+        assert_eq!(figures.len(), 6);
+        assert_eq!(
+            curves(&figures, "User-level locks per request"),
+            [
+                (CLIENT, vec![(0.0, 1.0), (1.0, 2.0)]),
+                (SERVER, vec![(1.0, 4.0)])
+            ]
+        );
+        assert_eq!(
+            curves(&figures, "Processor left to the factoring thread"),
+            [
+                (OURS, vec![(0.0, 0.5), (1.0, 0.25)]),
+                (OMNIORB, vec![]),
+                (RAW, vec![(0.0, 0.75)])
+            ]
+        );
+        let titled = "Heap allocations per request";
+        assert_eq!(
+            curves(&figures, titled),
+            [(CLIENT, vec![]), (SERVER, vec![])]
+        );
+        assert_eq!(figures[5].x.words, ["100", "without pause"]);
+    }
+}

@@ -126,8 +126,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = limits::SHARE_PERCENT_DEFAULT,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     share_per_peer: u8,
-    /// Mark the packets of all TCP connections with this differentiated services codepoint, 0 to 63 (46 is expedited
-    /// forwarding); or by-priority: a real-time channel's to a consumer with that of the consumer's priority
+    /// Mark the packets of all TCP connections and of --multicast with this differentiated services codepoint, 0 to 63
+    /// (46 is expedited forwarding); or by-priority: a real-time channel's to a consumer with that of the consumer's
+    /// priority, and those of --multicast with that of priority 0
     #[arg(long, value_name = "DSCP")]
     dscp: Option<Marking>,
     #[command(flatten)]
@@ -213,7 +214,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             .start(&orb, &options, (store, &args.serve.listen))?
         {
             Started::Channel(channel) => {
-                let federation = args.federation.start(&orb, &channel.channel)?;
+                let federation = args.federation.start(&orb, &channel.channel, args.dscp)?;
                 Served::RealTime(channel, federation)
             }
             Started::Member(member) => Served::Member(member),

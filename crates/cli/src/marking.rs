@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use deckwatch_orb::{
-    FixedNetwork, LinearNetwork, NetworkPriority, OrbBuilder, Policy, Protocols, SystemException,
+    FixedNetwork, LinearNetwork, NetworkPriority, NetworkPriorityMapping as _, OrbBuilder, Policy,
+    Priority, Protocols, SystemException,
 };
 
 /// `--dscp`.
@@ -42,6 +43,17 @@ impl Marking {
         };
         let builder = builder.policy(Policy::ClientProtocol(protocols));
         Ok(builder.server_protocols(protocols))
+    }
+}
+
+impl Marking {
+    /// Returns the priority of the datagrams of a multicast group. Its subscription has no RT_Info, so that its CORBA
+    /// priority is 0.
+    pub(crate) fn of_multicast(self) -> Option<NetworkPriority> {
+        match self {
+            Self::Codepoint(dscp) => Some(NetworkPriority { dscp, queue: 0 }),
+            Self::ByPriority => LinearNetwork.to_network(Priority::MIN),
+        }
     }
 }
 

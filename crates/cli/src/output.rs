@@ -146,6 +146,16 @@ macro_rules! errln {
 
 pub(crate) use {err, errln, out, outln};
 
+/// Prints that the rights which others had to a store were taken from them.
+pub(crate) fn tell_rights(store: &std::path::Path, before: Option<u32>) {
+    if let Some(before) = before {
+        errln!(
+            "warning: others could use the store {} (mode {before:03o}): now its user alone can (600)",
+            store.display()
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use deckwatch_carrier::carrier::BufferSize;
+use deckwatch_carrier::carrier::{BufferSize, NetworkPriority};
 use deckwatch_carrier::carriers::{CarrierRef, find_in, found};
 use deckwatch_meter::experiment::ExperimentDocument;
 use deckwatch_meter::metrics::METRICS;
@@ -163,6 +163,10 @@ pub(crate) struct Method {
     /// How the messages of a stream are sent
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Sends::Each)]
     sends: Sends,
+    /// Mark the packets of all ends, and of the channels of `event` and `rt-event`, with this differentiated services
+    /// codepoint, 0 to 63 (46 is expedited forwarding)
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: Option<u8>,
     /// Emulate this network between the ends, which are two hosts then: fast-ethernet,
     /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`
     #[arg(long, value_name = "NETWORK", value_parser = network)]
@@ -303,6 +307,10 @@ impl Method {
             in_bulk: self.sends == Sends::Bulk,
             seed: self.seed,
             adaptive,
+            network_priority: NetworkPriority {
+                dscp: self.dscp,
+                socket_priority: None,
+            },
             waits: self.full == Full::Wait,
             beside: self.beside.iter().map(|it| (*it).into()).collect(),
             network: self.network()?,

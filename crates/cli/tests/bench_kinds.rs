@@ -221,6 +221,17 @@ fn check_events(document: &ExperimentDocument) {
             if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
                 assert!(allocations.median < 10.0, "{to}: {allocations:?}");
             }
+            // A consumer of the library takes its event as values of its own: 7 allocations for an any, and 3 for an event
+            // of a real-time channel.
+            let ends = format!("{event} to 35 consumers{who}");
+            let supplier = of(&format!("heap allocations at the supplier, {ends}"));
+            if let Some(allocations) = supplier.ours {
+                assert_eq!(supplier.target, "at most 0");
+                assert!(allocations.median < 0.5, "{ends}: {allocations:?}");
+                let consumers = of(&format!("heap allocations at all consumers, {ends}"));
+                let each = consumers.ours.expect("counted with it").median / 35.0;
+                assert!((2.5..8.0).contains(&each), "{ends}: {each}");
+            }
             // A one-way takes the lock of its connection once and that of its outlet twice, and a write for each
             // connection.
             if event == "a real-time event" {

@@ -155,6 +155,77 @@ fn event_published_at_one_channel_crosses_a_multicast_group_on_loopback() {
     );
 }
 
+/// The codepoints of a process' sockets that have a peer, in order. `kind` is -t for TCP, -u for UDP.
+fn codepoints(kind: &str, of: &Process) -> Vec<u32> {
+    let told = Command::new("ss")
+        .args(["-npH", "--tos", kind])
+        .output()
+        .expect("it starts");
+    let told = String::from_utf8(told.stdout).expect("plain words");
+    let process = format!("pid={},", of.child.id());
+    let words = told.lines().filter(|line| line.contains(&process));
+    let words = words.flat_map(str::split_whitespace);
+    // `ss` writes 0 without its usual 0x.
+    let tos = words.filter_map(|word| word.strip_prefix("tos:"));
+    let mut found: Vec<_> = tos
+        .map(|tos| u32::from_str_radix(tos.trim_start_matches("0x"), 16).expect("a number") >> 2)
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The codepoints of a channel's connections with one consumer, and of the socket that sends to its group.
+fn marked(dscp: &[&str]) -> [Vec<u32>; 2] {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let group = format!("239.255.77.4:{}", free.local_addr().expect("bound").port());
+    let group = ["--multicast", &group, "--multicast-interface", "127.0.0.1"];
+    let (channel, ior) = Process::channel(&[dscp, &group].concat());
+    let mut echo = Process::start(&["events", "echo", "--ior", &ior, "--count", "2"]);
+    let mut printed = String::new();
+    let publish = || {
+        let publish = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(["events", "publish", "--ior", &ior])
+            .arg("{type: \"unsigned long\", value: 7}")
+            .stdout(Stdio::null())
+            .status();
+        assert!(publish.expect("the program starts").success());
+    };
+    let output = echo.child.stdout.take().expect("a pipe");
+    let (line, lines) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        BufReader::new(output)
+            .read_line(&mut printed)
+            .expect("a line");
+        line.send(printed).expect("somebody waits");
+    });
+    // A push is a one-way: the first may come before the consumer.
+    while lines.try_recv().is_err() {
+        publish();
+    }
+    reader.join().expect("it has read");
+    let found = [codepoints("-t", &channel), codepoints("-u", &channel)];
+    drop(echo);
+    channel.end();
+    found
+}
+
+#[test]
+fn packets_of_a_channel_carry_the_codepoint_of_its_option() {
+    if deckwatch_testkit::program("ss").is_none() {
+        return;
+    }
+    let [tcp, group] = marked(&["--dscp", "46"]);
+    // One to push, one to take the calls of the consumer, and maybe that of a supplier.
+    assert!(tcp.len() >= 2 && tcp.iter().all(|it| *it == 46), "{tcp:?}");
+    assert_eq!(group, [46]);
+    // The consumer and the subscription of the group have no RT_Info: their priority is 0.
+    for dscp in [&["--dscp", "by-priority"][..], &[]] {
+        let [tcp, group] = marked(dscp);
+        assert!(tcp.len() >= 2 && tcp.iter().all(|it| *it == 0), "{tcp:?}");
+        assert_eq!(group, [0]);
+    }
+}
+
 #[test]
 fn options_of_a_federation_are_checked() {
     let refused = |arguments: &[&str]| {

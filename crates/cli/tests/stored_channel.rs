@@ -469,3 +469,30 @@ fn await_line(audit: &Path, event: &str) {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn rights_of_others_to_stores_that_exist_are_taken_and_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("stored-rights");
+    Channel::start(&folder.file(), &[]).kill();
+    let names = folder.path().join("names.store");
+    let run = |arguments: &[&str], store: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+        let output = command.args(arguments).arg("--store").arg(store).output();
+        String::from_utf8(output.expect("it starts").stderr).expect("text")
+    };
+    // Each opens its store, and ends by itself: no interface has that address.
+    let gc = ["names", "gc", "--sweep"];
+    let channel = ["channel", "--listen", "203.0.113.9:1"];
+    run(&gc, &names);
+    for (arguments, store) in [(&gc[..], &names), (&channel[..], &folder.file())] {
+        let all = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(store, all).expect("its own");
+        let told = run(arguments, store);
+        let words = "others could use the store";
+        assert!(told.contains(words) && told.contains("mode 644"), "{told}");
+        let mode = std::fs::metadata(store).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{arguments:?}");
+        assert!(!run(arguments, store).contains(words));
+    }
+}

@@ -1,6 +1,7 @@
 //! `deckwatch sweep`: its metrics over carriers, and how it goes on after a stop.
 
 mod failures;
+mod marks;
 mod networks;
 
 use std::collections::BTreeMap;

@@ -94,6 +94,14 @@ impl Gate {
         guard.is_none_or(|guard| guard.may_stay(client, what, events.map(asked)))
     }
 
+    /// As [`Gate::may_stay`], for an observer: `None` is this process.
+    pub(crate) fn may_observe(&self, observer: Option<&Identity>) -> bool {
+        let (Some(guard), Some(observer)) = (&self.guard, observer) else {
+            return true;
+        };
+        guard.may_stay_without_events(observer, (Action::Observe, b"append_observer"))
+    }
+
     /// Has the channel asked about its clients whenever another table comes into force.
     pub(crate) fn watch(&self, channel: Weak<dyn AccessWatcher>) {
         if let Some(guard) = &self.guard {

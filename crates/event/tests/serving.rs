@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::counting;
+use crate::counting::{self, THREAD_ALLOCATIONS};
 use crate::raw::{Answering, Supplier};
 use crate::support::{World, counted_orb, number, wait_for};
+use deckwatch_cdr::Any;
 use deckwatch_event::ChannelOptions;
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_testkit::alone;
@@ -105,6 +106,27 @@ fn channel_that_serves_allocates_nothing_and_an_allocation_is_counted() {
             served.world.end();
         }
     });
+}
+
+#[test]
+fn push_of_a_supplier_of_the_library_allocates_nothing() {
+    // A type that has parameters: an any of it is written with a type code that is no single number.
+    let event = Any::from_value(&vec![3_u8; 384]).expect("octets");
+    let world = World::new();
+    let supplier = world.supplier();
+    let push = |count| {
+        let before = THREAD_ALLOCATIONS.get();
+        for _ in 0..count {
+            supplier.push(&event).expect("it is taken");
+        }
+        THREAD_ALLOCATIONS.get() - before
+    };
+    push(200);
+    assert_eq!(push(500), 0);
+    let before = THREAD_ALLOCATIONS.get();
+    drop(std::hint::black_box(vec![1_u8]));
+    assert_eq!(THREAD_ALLOCATIONS.get() - before, 1);
+    world.end();
 }
 
 /// Counters of the system calls of the threads that serve the channel; `None`: the host does not permit them.

@@ -115,6 +115,12 @@ impl Store {
         Ok((store, report))
     }
 
+    /// The rights that the file had, in the form of `chmod`, if others had some and they were taken.
+    #[must_use]
+    pub const fn rights_taken(&self) -> Option<u32> {
+        self.database.rights_taken()
+    }
+
     /// A store that ends with the process.
     ///
     /// # Errors

@@ -405,7 +405,7 @@ impl Guard {
         (action, operation): (Action, &[u8]),
         events: impl Iterator<Item = Events>,
     ) -> Result<(), SystemException> {
-        let refused = self.refused_of(client, (action, operation), events);
+        let refused = self.refused_of(client, (action, operation), events.map(Some));
         refused.map_or(Ok(()), |asked| Err(self.refuse(client.clone(), &asked)))
     }
 
@@ -417,7 +417,25 @@ impl Guard {
         (action, operation): (Action, &[u8]),
         events: impl Iterator<Item = Events>,
     ) -> bool {
-        let Some(asked) = self.refused_of(client, (action, operation), events) else {
+        self.stays(client, (action, operation), events.map(Some))
+    }
+
+    /// As [`Guard::may_stay`], for what a client does with no events: some rule for the action is enough.
+    pub fn may_stay_without_events(
+        &self,
+        client: &Identity,
+        (action, operation): (Action, &[u8]),
+    ) -> bool {
+        self.stays(client, (action, operation), std::iter::once(None))
+    }
+
+    fn stays(
+        &self,
+        client: &Identity,
+        what: (Action, &[u8]),
+        events: impl Iterator<Item = Option<Events>>,
+    ) -> bool {
+        let Some(asked) = self.refused_of(client, what, events) else {
             return true;
         };
         let refusal = refusal(client.clone(), &asked);
@@ -430,13 +448,13 @@ impl Guard {
         &'a self,
         client: &Identity,
         (action, operation): (Action, &'a [u8]),
-        events: impl Iterator<Item = Events>,
+        events: impl Iterator<Item = Option<Events>>,
     ) -> Option<Asked<'a>> {
         let asked = |events| Asked {
             action: Some(action),
             operation,
             object: self.access.name.as_deref(),
-            events: Some(events),
+            events,
         };
         let table = self.access.table();
         let is_refused = |asked: &Asked<'_>| !permits(&table, client, asked);

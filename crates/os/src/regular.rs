@@ -3,7 +3,9 @@
 
 use std::fs::{File, FileType, OpenOptions, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 
 /// Opens a regular file for reading.
@@ -55,6 +57,22 @@ pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
         file.set_permissions(Permissions::from_mode(PRIVATE))?;
     }
     Ok(file)
+}
+
+/// Takes the rights of others from a regular file, if the user of this process owns it. Returns the rights that the file
+/// had, or `None` if it stays as it is.
+///
+/// # Errors
+/// As [`open`].
+pub fn make_private(path: &Path) -> io::Result<Option<u32>> {
+    let file = open(path)?;
+    let about = file.metadata()?;
+    let mode = about.permissions().mode() & 0o7777;
+    if mode & 0o077 == 0 || about.uid() != crate::process::effective_user() {
+        return Ok(None);
+    }
+    file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    Ok(Some(mode))
 }
 
 /// The rights of a file that only its user may read and write.

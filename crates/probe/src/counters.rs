@@ -152,12 +152,22 @@ impl Watch {
     /// [missing](Self::missing).
     #[must_use]
     pub fn begin(process: u32, wanted: &[Counted]) -> Self {
+        Self::begin_at((process, None), wanted)
+    }
+
+    /// As [`Self::begin`], of one thread of the process and those that it starts.
+    #[must_use]
+    pub fn begin_thread(process: u32, thread: u32, wanted: &[Counted]) -> Self {
+        Self::begin_at((process, Some(thread)), wanted)
+    }
+
+    fn begin_at(at: Where, wanted: &[Counted]) -> Self {
         let mut watch = Self {
             counts: BTreeMap::new(),
             missing: BTreeMap::new(),
         };
         for &what in wanted {
-            match begin(process, what) {
+            match begin(at, what) {
                 Ok(counts) => drop(watch.counts.insert(what, counts)),
                 Err(error) => drop(watch.missing.insert(what, error)),
             }
@@ -204,11 +214,15 @@ impl Counts {
     }
 }
 
-fn begin(process: u32, what: Counted) -> Result<Counting, CannotCount> {
+/// A process, and one thread of it or all.
+type Where = (u32, Option<u32>);
+
+fn begin(at: Where, what: Counted) -> Result<Counting, CannotCount> {
+    let (process, _) = at;
     match what {
-        Counted::SystemCalls => count_each(process, what, Event::SystemCalls),
-        Counted::FutexWaits => count_each(process, what, Event::FutexWaits),
-        Counted::FutexCalls => count_each(process, what, Event::FutexCalls),
+        Counted::SystemCalls => count_each(at, what, Event::SystemCalls),
+        Counted::FutexWaits => count_each(at, what, Event::FutexWaits),
+        Counted::FutexCalls => count_each(at, what, Event::FutexCalls),
         Counted::Allocations | Counted::MutexLocks => {
             let library = library(process)?;
             let is_wanted = |name: &[u8]| {
@@ -219,7 +233,7 @@ fn begin(process: u32, what: Counted) -> Result<Counting, CannotCount> {
             if offsets.is_empty() {
                 return Err(CannotCount::NoLibrary);
             }
-            count_entries(process, what, &library, &offsets)
+            count_entries(at, what, &library, &offsets)
         }
         Counted::RustLocks => {
             let program = PathBuf::from(format!("/proc/{process}/exe"));
@@ -227,29 +241,33 @@ fn begin(process: u32, what: Counted) -> Result<Counting, CannotCount> {
             if offsets.is_empty() {
                 return Err(CannotCount::Inlined);
             }
-            count_entries(process, what, &program, &offsets)
+            count_entries(at, what, &program, &offsets)
         }
     }
 }
 
 fn count_entries(
-    process: u32,
+    at: Where,
     what: Counted,
     file: &Path,
     offsets: &[u64],
 ) -> Result<Counting, CannotCount> {
     let refused = |source| CannotCount::Refused { what, source };
     let entries = Entries::of(file, offsets).map_err(refused)?;
-    let counting = count_each(process, what, Event::Entries(&entries))?;
+    let counting = count_each(at, what, Event::Entries(&entries))?;
     Ok(Counting {
         _entries: Some(entries),
         ..counting
     })
 }
 
-fn count_each(process: u32, what: Counted, event: Event<'_>) -> Result<Counting, CannotCount> {
+fn count_each(
+    (process, thread): Where,
+    what: Counted,
+    event: Event<'_>,
+) -> Result<Counting, CannotCount> {
     let mut of_threads = Vec::new();
-    for thread in threads(process)? {
+    for thread in thread.map_or_else(|| threads(process), |thread| Ok(vec![thread]))? {
         match EventCount::of_thread(event, thread) {
             Ok(count) => of_threads.push(count),
             Err(source) if source.raw_os_error() == Some(NO_SUCH_THREAD) => {}

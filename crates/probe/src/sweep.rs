@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::carrier::Delivery;
+use deckwatch_carrier::carrier::{Delivery, NetworkPriority};
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
 use deckwatch_meter::metrics::{END_TO_END_THROUGHPUT, Spread, TRANSACTION};
@@ -83,6 +83,8 @@ pub struct Sweep {
     pub in_bulk: bool,
     /// Chooses the order of the sizes.
     pub seed: u64,
+    /// Priority of the packets of all ends, and of the channels.
+    pub network_priority: NetworkPriority,
     /// A datagram waits for room in a full send buffer. Otherwise it is a sendto error.
     pub waits: bool,
     /// The largest number of sizes that are measured, those where neighbours differ. `None`: all sizes.
@@ -119,7 +121,9 @@ impl Sweep {
             Some(points) => format!("at most {points}, where neighbours differ"),
             None => "all".to_owned(),
         };
-        [
+        let codepoint = self.network_priority.dscp;
+        let codepoint = codepoint.map(|dscp| ("codepoint of packets", dscp.to_string()));
+        let all = [
             ("carriers", names.join("; ")),
             ("network", self.place_words()),
             (
@@ -138,9 +142,9 @@ impl Sweep {
             ("a full send buffer", full.to_owned()),
             ("messages of a stream are sent", sends.to_owned()),
             ("least time between transactions", every),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        ];
+        let all = all.into_iter().chain(codepoint);
+        all.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     const fn work(&self) -> Work {

@@ -67,6 +67,8 @@ pub struct Store {
     probe: Option<PathBuf>,
     /// Whether the database panicked: it is not used again.
     has_panicked: AtomicBool,
+    /// See [`Store::rights_taken`].
+    rights_taken: Option<u32>,
 }
 
 struct Opened {
@@ -132,7 +134,7 @@ impl Drop for Store {
 
 impl Store {
     /// Opens the store in a file, or creates it. `fill` makes its tables unless they exist. The whole file is read, and
-    /// the checksums of its pages are verified.
+    /// the checksums of its pages are verified. Rights of others to a file that this user owns are taken from them.
     ///
     /// # Errors
     /// When the file cannot be opened, is in use by another process, or is damaged.
@@ -142,9 +144,19 @@ impl Store {
         } else {
             make(path, fill)?;
         }
+        let private = path.to_owned();
         let (probe, path) = (beside(path, "probe"), path.to_owned());
         let open = move || verified().open(&path).map(Access::Whole);
-        Self::with(Box::new(open), Some(probe), fill)
+        let mut store = Self::with(Box::new(open), Some(probe), fill)?;
+        // A file system without rights, or one that is read only, leaves the file as it is.
+        store.rights_taken = regular::make_private(&private).ok().flatten();
+        Ok(store)
+    }
+
+    /// The rights that the file of the store had, in the form of `chmod`, if others had some and they were taken.
+    #[must_use]
+    pub const fn rights_taken(&self) -> Option<u32> {
+        self.rights_taken
     }
 
     /// Opens the store in a file, which stays as it is: what is written ends with the process. The checksums of its
@@ -223,6 +235,7 @@ impl Store {
             open,
             probe,
             has_panicked: AtomicBool::new(false),
+            rights_taken: None,
         })
     }
 

@@ -114,6 +114,22 @@ fn a_store_that_could_not_be_made_leaves_nothing_behind() {
 }
 
 #[test]
+fn rights_of_others_to_an_existing_store_are_taken() {
+    let folder = folder("rights");
+    let path = folder.join("it.redb");
+    assert_eq!(Store::open(&path, &fill).unwrap().rights_taken(), None);
+    let open_to_others = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&path, open_to_others).unwrap();
+    drop(Store::examine(&path, &fill).unwrap());
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o644, "what is examined stays as it is");
+    let taken = Store::open(&path, &fill).unwrap().rights_taken();
+    assert_eq!((taken, mode()), (Some(0o644), 0o600));
+    assert_eq!(Store::open(&path, &fill).unwrap().rights_taken(), None);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_damaged_file_is_an_error_and_never_a_panic() {
     let folder = folder("damaged");
     let path = folder.join("it.redb");

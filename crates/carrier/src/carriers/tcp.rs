@@ -83,6 +83,10 @@ impl Carrier for Tcp {
         let make = || {
             let listener = TcpListener::bind((at.address, 0))?;
             listener.set_nonblocking(true)?;
+            // Connections that it accepts inherit this.
+            let priority = at.network_priority;
+            let ipv6 = at.address.is_ipv6();
+            socket::set_priority(&listener, ipv6, priority.dscp, priority.socket_priority)?;
             // Wait here so that the first message has a stamp. Without stamps, messages still arrive, and the join
             // counts the missing stamps.
             if !at.settings.unstamped {

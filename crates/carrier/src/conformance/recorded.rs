@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::PATIENCE;
 use super::process::{Launcher, Spot};
 use super::trial::{Traffic, Trial};
+use crate::carrier::NetworkPriority;
 use crate::carriers::CarrierRef;
 use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
 
@@ -19,6 +20,8 @@ pub struct StreamOrder {
     pub warm_up: u64,
     /// Time between two messages. One nanosecond sends without pause.
     pub period: Duration,
+    /// Priority of the packets of all parts.
+    pub network_priority: NetworkPriority,
 }
 
 /// What a stream has shown. All times are nanoseconds of CLOCK_MONOTONIC.
@@ -58,7 +61,7 @@ pub fn record(
         warm_up: order.warm_up,
         period: order.period,
     };
-    let mut trial = Trial::between(launcher, carrier, traffic, spots)?;
+    let mut trial = Trial::between(launcher, carrier, (traffic, order.network_priority), spots)?;
     trial.listen(1)?;
     trial.connect()?;
     trial.go()?;

@@ -49,6 +49,8 @@ pub(super) struct Trial<'l> {
     spots: [Spot; 2],
     stream: StreamPlan,
     messages: u64,
+    /// Of the packets of all parts.
+    network_priority: NetworkPriority,
     /// The channel and its naming service, or the broker.
     services: Vec<Part>,
     channel: Option<ChannelAt>,
@@ -104,14 +106,15 @@ impl<'l> Trial<'l> {
         carrier: CarrierRef,
         traffic: Traffic,
     ) -> Result<Self, String> {
-        Self::between(launcher, carrier, traffic, Default::default())
+        let unmarked = NetworkPriority::default();
+        Self::between(launcher, carrier, (traffic, unmarked), Default::default())
     }
 
     /// A stream between two hosts. Starts the channel or the broker, if the carrier needs one.
     pub(super) fn between(
         launcher: &'l Launcher,
         carrier: CarrierRef,
-        traffic: Traffic,
+        (traffic, network_priority): (Traffic, NetworkPriority),
         spots: [Spot; 2],
     ) -> Result<Self, String> {
         let folder = Folder::new()?;
@@ -140,6 +143,7 @@ impl<'l> Trial<'l> {
                 deadline: DEADLINE,
             },
             messages: traffic.warm_up + traffic.messages,
+            network_priority,
             services: Vec::new(),
             channel: None,
             topic: None,
@@ -179,7 +183,7 @@ impl<'l> Trial<'l> {
             address: self.spots[0].address,
             channel: at.clone(),
             queue_len: None,
-            network_priority: NetworkPriority::default(),
+            network_priority: self.network_priority,
             scheduling: Scheduling::default(),
         });
         let mut channel = self.start("event channel", &channel)?;
@@ -201,7 +205,7 @@ impl<'l> Trial<'l> {
                 stream: self.stream.clone(),
                 address: self.spots[0].address,
                 topic: topic.clone(),
-                network_priority: NetworkPriority::default(),
+                network_priority: self.network_priority,
                 scheduling: Scheduling::default(),
                 body: self.folder.0.join("broker.body"),
             });
@@ -230,7 +234,7 @@ impl<'l> Trial<'l> {
                 receive_buffer_bytes: None,
                 scheduling: Scheduling::default(),
                 priority: None,
-                network_priority: NetworkPriority::default(),
+                network_priority: self.network_priority,
                 records: records.clone(),
             });
             self.consumers.push(Consumer {
@@ -268,7 +272,7 @@ impl<'l> Trial<'l> {
             channel: self.channel.clone(),
             topic: self.topic.clone(),
             priority: None,
-            network_priority: NetworkPriority::default(),
+            network_priority: self.network_priority,
             scheduling: Scheduling::default(),
             records: self.folder.0.join("supplier.records"),
         });

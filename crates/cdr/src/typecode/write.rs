@@ -15,7 +15,7 @@ impl Write for TypeCode {
         }
         Emitter {
             code: self,
-            written: Vec::new(),
+            written: Written::default(),
             depth_left: NESTING_MAX,
         }
         .node(self.root, w)
@@ -25,17 +25,46 @@ impl Write for TypeCode {
 struct Emitter<'t> {
     code: &'t TypeCode,
     /// Nodes that were written, and their places in the buffer.
-    written: Vec<(u32, usize)>,
+    written: Written,
     /// Encapsulations that may still nest, as the reader will count them.
     depth_left: u8,
+}
+
+/// Nodes that were written, and their places. The first few take no memory of the heap, so that an any of a usual type
+/// is written without an allocation.
+#[derive(Default)]
+struct Written {
+    first: [(u32, usize); WRITTEN_FIRST],
+    count: usize,
+    more: Vec<(u32, usize)>,
+}
+
+const WRITTEN_FIRST: usize = 8;
+
+impl Written {
+    fn push(&mut self, index: u32, position: usize) {
+        match self.first.get_mut(self.count) {
+            Some(place) => {
+                *place = (index, position);
+                self.count += 1;
+            }
+            None => self.more.push((index, position)),
+        }
+    }
+
+    fn position(&self, index: u32) -> Option<usize> {
+        let all = self.first[..self.count].iter().chain(&self.more);
+        let mut all = all.filter(|(written, _)| *written == index);
+        all.next().map(|(_, position)| *position)
+    }
 }
 
 impl Emitter<'_> {
     fn node(&mut self, index: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let node = self.code.arena.node(index);
-        if let Some((_, position)) = self.written.iter().find(|(written, _)| *written == index) {
+        if let Some(position) = self.written.position(index) {
             w.write_u32(INDIRECTION)?;
-            let offset = *position as i64 - w.position() as i64;
+            let offset = position as i64 - w.position() as i64;
             return i32::try_from(offset)
                 .map_err(|_| EncodeError::LengthTooLarge)?
                 .write(w);
@@ -52,7 +81,7 @@ impl Emitter<'_> {
             }
             Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
             complex => {
-                self.written.push((index, position));
+                self.written.push(index, position);
                 self.depth_left = self
                     .depth_left
                     .checked_sub(1)

@@ -12,6 +12,7 @@ use deckwatch_event::filter::Header;
 use deckwatch_event::rt::RtEventChannel;
 use deckwatch_orb::Orb;
 
+use crate::marking::Marking;
 use crate::output::errln;
 
 /// Options of a channel that is one of several.
@@ -82,8 +83,13 @@ enum State {
 }
 
 impl FederationArgs {
-    /// Starts the gateways of a channel, and joins its groups.
-    pub(super) fn start(&self, orb: &Orb, channel: &RtEventChannel) -> anyhow::Result<Federation> {
+    /// Starts the gateways of a channel, and joins its groups. Their datagrams have this marking.
+    pub(super) fn start(
+        &self,
+        orb: &Orb,
+        channel: &RtEventChannel,
+        marking: Option<Marking>,
+    ) -> anyhow::Result<Federation> {
         let start = |text: &String| {
             let remote = crate::reference::read(text)?;
             let transit = self.transit.iter().map(|event_type| Header {
@@ -106,6 +112,7 @@ impl FederationArgs {
                 group: each.group,
                 interface: self.multicast_interface,
                 ttl: self.multicast_ttl,
+                network_priority: marking.and_then(Marking::of_multicast),
                 sent: sent.collect(),
             };
             let joined = Multicast::start(orb, channel, &options).with_context(|| {

@@ -11,7 +11,7 @@ use deckwatch_os::regular;
 
 use crate::exit::BAD_INPUT;
 use crate::mission_args::duration;
-use crate::output::{errln, out, outln};
+use crate::output::{errln, out, outln, tell_rights};
 
 /// What is exported, and where to.
 #[derive(clap::Args)]
@@ -57,7 +57,9 @@ pub(super) struct GcArgs {
 /// Opens the store of a service that is about to start.
 pub(super) fn open(file: &Path) -> anyhow::Result<Store> {
     let see = "`deckwatch names check` names what is damaged; ";
-    told(file, Store::open(file), see)
+    let store = told(file, Store::open(file), see)?;
+    tell_rights(file, store.rights_taken());
+    Ok(store)
 }
 
 /// Names the file in an error, and what to do if it is in use or damaged.

@@ -119,3 +119,16 @@ fn a_network_with_a_loop_or_a_link_of_rate_0_is_refused_at_its_line() {
     }
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn sizes_that_have_no_room_for_a_number_are_refused_with_what_to_write_instead() {
+    for command in ["sweep", "overhead", "grid"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args([command, "--sizes", "1,4"])
+            .output()
+            .expect("it starts");
+        let told = complaints(&output);
+        assert_eq!(output.status.code(), Some(2), "{command}: {told}");
+        assert!(told.contains("write 8 for the smallest"), "{told}");
+    }
+}

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 
 use deckwatch_cdr::{ByteOrder, Parse as _, Reader};
-use deckwatch_orb::{Orb, SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{NetworkPriority, Orb, SystemException, SystemExceptionKind as Kind};
 use deckwatch_os::{clock, multicast, random, socket};
 use deckwatch_sync::PiMutex;
 
@@ -38,6 +38,8 @@ pub struct MulticastOptions {
     pub interface: Ipv4Addr,
     /// Routers that a datagram may pass, and one.
     pub ttl: u8,
+    /// The priority of the datagrams. `None`: the default of the kernel.
+    pub network_priority: Option<NetworkPriority>,
     /// The events that are sent to the group; all if empty. Received events are not filtered.
     pub sent: Vec<Header>,
 }
@@ -132,7 +134,13 @@ impl Multicast {
         let prepared = (receiver.set_read_timeout(Some(MULTICAST_TURN)))
             .and_then(|()| sender.set_write_timeout(Some(MULTICAST_SEND_TIMEOUT)))
             .and_then(|()| socket::set_receive_buffer(&receiver, MULTICAST_BUFFER_SIZE))
-            .and_then(|_| sender.local_addr());
+            .and_then(|_| match options.network_priority {
+                Some(it) => {
+                    socket::set_priority(&sender, false, Some(it.dscp), Some(it.queue.into()))
+                }
+                None => Ok(()),
+            })
+            .and_then(|()| sender.local_addr());
         let own = prepared.map_err(MulticastError::Socket)?;
         let counters = Arc::<Counters>::default();
         let [low, high] = [0, 8].map(|at| {

@@ -224,7 +224,14 @@ impl EventChannel for Channel {
         let observer = gw.ok_or_else(|| raise(Kind::BadParam))?;
         let shared = alive(&self.shared)?;
         let place = shared.shares.observers.take(shared.shares.caller())?;
+        let gate = &shared.objects.home.gate;
+        let (generation, client) = (gate.generation(), gate.caller());
+        let observer = (observer, client);
         let handle = shared.observers().append(&self.shared, observer, place)?;
+        if gate.generation() != generation {
+            // The table that was asked is no longer in force.
+            gate.ask_again();
+        }
         handle.ok_or_else(|| CANTAPPENDOBSERVER {}.into())
     }
 

@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Weak};
 
-use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_orb::{Identity, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::shared::Shared;
+use crate::gate::Gate;
 use crate::limits::{FAILURES_MAX, OBSERVER_TIMEOUT, OBSERVERS_MAX};
 use crate::peers::Place;
 use crate::raise::raise;
@@ -43,6 +44,8 @@ struct List {
 
 struct Observer {
     reference: ObserverRef,
+    /// Who appended it; `None` for this process.
+    client: Option<Identity>,
     /// Its place in the share of its peer.
     _place: Place,
     /// [`Change`]s that it has not been told.
@@ -51,15 +54,15 @@ struct Observer {
 }
 
 impl Observers {
-    /// Adds an observer, which is told the present state first. `place`: its place in the share of its peer. Returns its
-    /// handle; `None` if there are too many.
+    /// Adds an observer of a client (`None`: this process), which is told the present state first. `place`: its place in
+    /// the share of its peer. Returns its handle; `None` if there are too many.
     ///
     /// # Errors
     /// NO_RESOURCES without a thread.
     pub(super) fn append(
         self: &Arc<Self>,
         shared: &Weak<Shared>,
-        reference: &ObserverRef,
+        (reference, client): (&ObserverRef, Option<Identity>),
         place: Place,
     ) -> Result<Option<u32>, SystemException> {
         if !self.has_thread.swap(true, AcqRel) {
@@ -84,6 +87,7 @@ impl Observers {
             let handle = list.last;
             let observer = Observer {
                 reference: ObserverRef::unchecked_narrow(object),
+                client,
                 _place: place,
                 owed: BOTH,
                 failures: 0,
@@ -99,6 +103,15 @@ impl Observers {
     pub(super) fn remove(&self, handle: u32) -> bool {
         let mut list = self.list.lock("rt.observers");
         list.observers.remove(&handle).is_some()
+    }
+
+    /// Removes the observers whose client the table in force does not permit to observe. Returns their number.
+    pub(super) fn remove_refused(&self, gate: &Gate) -> usize {
+        let mut list = self.list.lock("rt.observers");
+        let before = list.observers.len();
+        list.observers
+            .retain(|_, observer| gate.may_observe(observer.client.as_ref()));
+        before - list.observers.len()
     }
 
     /// Queues a change for the observers.

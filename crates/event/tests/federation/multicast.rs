@@ -24,6 +24,7 @@ fn on(group: SocketAddrV4) -> MulticastOptions {
         group,
         interface: HOME,
         ttl: 1,
+        network_priority: None,
         sent: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Access tables of a real-time channel: types of subscriptions, of publications and of each event.
 
+use super::observers::{await_update, watcher};
 use super::{World, any_of, event, list, next, publishing};
 use crate::access::{access, rule};
 use crate::support::{PATIENCE, wait_for};
@@ -8,7 +9,8 @@ use deckwatch_event::deckwatch::ChannelStatusRef;
 use deckwatch_event::filter::designator::NEGATION;
 use deckwatch_event::rt::RtChannelOptions;
 use deckwatch_event::rtec_event_channel_admin::{
-    ConsumerQOS, ProxyPushConsumerConnectPushSupplierError as SupplierError,
+    ConsumerQOS, EventChannelRemoveObserverError,
+    ProxyPushConsumerConnectPushSupplierError as SupplierError,
     ProxyPushSupplierConnectPushConsumerError as ConsumerError,
 };
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
@@ -99,5 +101,45 @@ fn another_table_disconnects_who_subscribes_or_publishes_a_type_that_it_refuses(
     assert_eq!(world.served.counts().denied, 2);
     assert!(refused.push(&[event(1, 16, "late")]).is_ok(), "a one-way");
     assert_eq!(access.replace(Table::new(may(20))), 0);
+    world.end();
+}
+
+#[test]
+fn observers_that_another_table_refuses_are_let_go_and_no_longer_told() {
+    let may = |actions| vec![rule("127.0.0.1", actions, Some((16, 31)))];
+    let all = [Action::Consume, Action::Supply, Action::Observe];
+    let access = access(may(&all)).expect("a table");
+    let world = World::with(RtChannelOptions {
+        access: Some(access.clone()),
+        ..RtChannelOptions::default()
+    });
+    let (watcher, updates) = watcher(&world);
+    let handle = world.channel.append_observer(Some(&watcher)).unwrap();
+    await_update(&updates, &('S', vec![]));
+    // A rule for some events is enough to observe: the observer stays.
+    assert_eq!(access.replace(Table::new(may(&all))), 0);
+    let _first = world.connect(&any_of(&[(0, 16)]));
+    await_update(&updates, &('C', vec![(0, 16)]));
+
+    assert_eq!(access.replace(Table::new(may(&all[..2]))), 1);
+    let refusal = world.served.take_refusals()[0].to_string();
+    assert!(
+        refusal.ends_with(" may not observe (call append_observer of NAV)"),
+        "{refusal}"
+    );
+    let _second = world.connect(&any_of(&[(0, 17)]));
+    assert!(world.channel.append_observer(Some(&watcher)).is_err());
+    // One thread calls the observers, the earliest first.
+    assert_eq!(access.replace(Table::new(may(&all))), 0);
+    let removed = world.channel.remove_observer(handle);
+    assert!(matches!(
+        removed,
+        Err(EventChannelRemoveObserverError::CANTREMOVEOBSERVER(_))
+    ));
+    let (later, told) = self::watcher(&world);
+    world.channel.append_observer(Some(&later)).unwrap();
+    await_update(&told, &('C', vec![(0, 16), (0, 17)]));
+    let late: Vec<_> = updates.try_iter().collect();
+    assert!(late.is_empty(), "{late:?}");
     world.end();
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 /// What an observer is told: "C" or "S", and (source, type) of each header.
-type Update = (char, Vec<(i32, i32)>);
+pub(super) type Update = (char, Vec<(i32, i32)>);
 
 /// Raises an exception in place of the next so many answers.
 #[derive(Default)]
@@ -49,9 +49,17 @@ impl Observer for Watcher {
     }
 }
 
+/// An observer, and what it is told.
+pub(super) fn watcher(world: &World) -> (ObserverRef, Receiver<Update>) {
+    let (sender, updates) = channel();
+    let watcher = Watcher(Mutex::new(sender), Arc::default());
+    let watcher = world.activate(Arc::new(ObserverSkeleton::new(watcher)));
+    (ObserverRef::unchecked_narrow(watcher), updates)
+}
+
 /// Waits for an update. Earlier states may come first.
 #[track_caller]
-fn await_update(updates: &Receiver<Update>, expected: &Update) {
+pub(super) fn await_update(updates: &Receiver<Update>, expected: &Update) {
     while updates.recv_timeout(PATIENCE).expect("an update") != *expected {}
 }
 
@@ -59,12 +67,7 @@ fn await_update(updates: &Receiver<Update>, expected: &Update) {
 fn observer_is_told_the_state_and_each_change_but_not_of_gateways() {
     let world = World::new();
     let (early, _) = world.connect(&any_of(&[(1, 20), (0, 21)]));
-    let (sender, updates) = channel();
-    let watcher = world.activate(Arc::new(ObserverSkeleton::new(Watcher(
-        Mutex::new(sender),
-        Arc::default(),
-    ))));
-    let watcher = ObserverRef::unchecked_narrow(watcher);
+    let (watcher, updates) = watcher(&world);
     let handle = world.channel.append_observer(Some(&watcher)).unwrap();
     let next = || updates.recv_timeout(PATIENCE).expect("an update");
     assert_eq!(next(), ('C', vec![(0, 21), (1, 20)]));

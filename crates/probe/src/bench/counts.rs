@@ -27,6 +27,9 @@ pub(super) const COUNTS: [(&str, &str); 6] = [
     ("system calls", "system_calls"),
 ];
 
+/// Allocations for an event at its supplier, and at all its consumers.
+pub(super) const CLIENTS: [&str; 2] = ["supplier_allocations", "consumer_allocations"];
+
 /// Counts every server, ours in both ways of serving, and adds the results to `part`.
 pub(super) fn count(
     session: &mut Session<'_>,
@@ -113,13 +116,32 @@ pub(super) fn count_runs(
     for error in watch.missing().values() {
         session.skip(name, &format!("counters: {error}"));
     }
-    let read = |system: &mut System| -> Result<Option<(Counts, u64)>, LaboratoryError> {
+    // The supplier is the first thread of the client, and the consumers are its others.
+    let client = system.client.process();
+    let clients = (case.is_push()).then(|| {
+        let supplier = Watch::begin_thread(client, client, &[Counted::Allocations]);
+        let all = Watch::begin(client, &[Counted::Allocations]);
+        for error in all.missing().values() {
+            session.skip(
+                name,
+                &format!("counters of supplier and consumers: {error}"),
+            );
+        }
+        [supplier, all]
+    });
+    let read = |system: &mut System| -> Result<Option<Reading>, LaboratoryError> {
         let locks = if program.is_own {
             system.server.own_locks()?
         } else {
             Some(0)
         };
-        Ok(locks.map(|locks| (watch.read(), locks)))
+        Ok(locks.map(|locks| Reading {
+            server: watch.read(),
+            own_locks: locks,
+            clients: clients
+                .as_ref()
+                .map(|both| both.each_ref().map(Watch::read)),
+        }))
     };
     let mut readings = Vec::new();
     readings.extend(read(&mut system)?);
@@ -137,19 +159,34 @@ pub(super) fn count_runs(
     Ok(true)
 }
 
+/// The counts at one moment.
+#[derive(Default)]
+struct Reading {
+    server: Counts,
+    /// Locks of ours that the server has taken.
+    own_locks: u64,
+    /// Of an event's supplier, and of the process of supplier and consumers.
+    clients: Option<[Counts; 2]>,
+}
+
 /// Adds the counts of one request, from readings before the runs and after each of them.
 fn add_counts(
     name: &str,
-    [before, short, long]: [&(Counts, u64); 3],
+    [before, short, long]: [&Reading; 3],
     requests: f64,
     samples: &mut Samples,
 ) {
-    let per_request = |what: Counted| {
-        let of_short = short.0.since(&before.0).of(what)?;
-        let of_long = long.0.since(&short.0).of(what)?;
+    let each = |of: fn(&Reading) -> Option<&Counts>, what: Counted| {
+        let [before, short, long] = [of(before)?, of(short)?, of(long)?];
+        let (of_short, of_long) = (short.since(before).of(what)?, long.since(short).of(what)?);
         Some((of_long as f64 - of_short as f64) / requests)
     };
-    let own_locks = ((long.1 - short.1) as f64 - (short.1 - before.1) as f64) / requests;
+    let per_request = |what| each(|it| Some(&it.server), what);
+    let own_locks = [
+        short.own_locks - before.own_locks,
+        long.own_locks - short.own_locks,
+    ];
+    let own_locks = (own_locks[1] as f64 - own_locks[0] as f64) / requests;
     let library_locks = per_request(Counted::MutexLocks);
     let counts = [
         per_request(Counted::Allocations).filter(|_| name != JACORB),
@@ -160,7 +197,11 @@ fn add_counts(
         per_request(Counted::FutexWaits),
         per_request(Counted::SystemCalls),
     ];
-    for ((_, key), count) in COUNTS.iter().zip(counts) {
+    let supplier = each(|it| Some(&it.clients.as_ref()?[0]), Counted::Allocations);
+    let all = each(|it| Some(&it.clients.as_ref()?[1]), Counted::Allocations);
+    let consumers = all.zip(supplier).map(|(all, supplier)| all - supplier);
+    let keys = COUNTS.iter().map(|(_, key)| *key).chain(CLIENTS);
+    for (key, count) in keys.zip(counts.into_iter().chain([supplier, consumers])) {
         if let Some(count) = count {
             samples.add_value(key, count.max(0.0));
         }

@@ -7,6 +7,7 @@ use deckwatch_meter::experiment::{
 };
 
 use super::case::{Beside, Case, Operation};
+use super::counts::CLIENTS;
 use super::guard::Guarded;
 use super::kind::Kind;
 use super::mission;
@@ -317,12 +318,14 @@ fn of_mission(part: &Part) -> Vec<Standing> {
     mission::RATIOS.into_iter().zip(BOUNDS).map(row).collect()
 }
 
-/// Counts of an event at our channels. Only the allocations have a bound.
+/// Counts of an event at our channels and at its supplier and consumers. Only the allocations have a bound.
 fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
-    const ROWS: [(&str, &str, Option<f64>); 3] = [
-        ("heap allocations", "allocations", Some(0.0)),
-        ("mutex locks", "mutex_locks", None),
-        ("system calls", "system_calls", None),
+    const ROWS: [(&str, &str, Option<f64>); 5] = [
+        ("heap allocations at the channel", "allocations", Some(0.0)),
+        ("heap allocations at the supplier", CLIENTS[0], Some(0.0)),
+        ("heap allocations at all consumers", CLIENTS[1], Some(0.0)),
+        ("mutex locks at the channel", "mutex_locks", None),
+        ("system calls at the channel", "system_calls", None),
     ];
     let row = |(case, found): (Case, &Measurement)| {
         ROWS.map(|(what, key, bound)| {
@@ -333,7 +336,7 @@ fn of_event_counts(part: &Part) -> impl Iterator<Item = Standing> + use<> {
             };
             Standing {
                 measure: format!(
-                    "{what} at the channel, {}{}",
+                    "{what}, {}{}",
                     case.operation.an_event(),
                     case.consumers.words()
                 ),

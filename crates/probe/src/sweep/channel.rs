@@ -36,7 +36,7 @@ impl Channels {
     /// Starts the processes. `folder` is made, and removed afterwards.
     pub(super) fn start(
         program: &Path,
-        carrier: CarrierRef,
+        (carrier, network_priority): (CarrierRef, NetworkPriority),
         sides: &[At<'_>],
         folder: PathBuf,
     ) -> Result<Self, LaboratoryError> {
@@ -71,7 +71,7 @@ impl Channels {
                 address,
                 channel,
                 queue_len: None,
-                network_priority: NetworkPriority::default(),
+                network_priority,
                 scheduling: Scheduling::default(),
             });
             channels.play(format!("A channel of {carrier}"), (program, host), &plan)?;

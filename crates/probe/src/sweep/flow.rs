@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
 use deckwatch_carrier::body::{Body, BodyPlan};
-use deckwatch_carrier::carrier::{
-    ChannelAt, ConnectTo, Delivery, ListenAt, NetworkPriority, ReceiverSettings,
-};
+use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, Delivery, ListenAt, ReceiverSettings};
 use deckwatch_carrier::receiver::Receiver;
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::sender::SendError;
@@ -154,7 +152,7 @@ impl Flow {
                 settings: flow.receiver_settings(),
                 scheduling: &Scheduling::default(),
                 priority: None,
-                network_priority: NetworkPriority::default(),
+                network_priority: listen.network_priority,
                 deadline: PATIENCE,
                 body: &body,
                 shared: &flow.shared,
@@ -209,7 +207,7 @@ impl Flow {
             host: "the other end",
             endpoint,
             channel,
-            network_priority: NetworkPriority::default(),
+            network_priority: self.listen.network_priority,
             socket: self.listen.socket,
             deadline: if waits { PATIENCE } else { Duration::ZERO },
             body: &outgoing.body,

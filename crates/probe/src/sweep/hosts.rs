@@ -9,7 +9,7 @@ use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 
 use super::Sweep;
 use super::channel::Channels;
-use super::far::{FarClock, FarEnd};
+use super::far::FarClock;
 use super::parts::{Between, Streams};
 use super::ring::{Ring, Rings, Side};
 use super::variant::Variant;
@@ -141,12 +141,7 @@ pub(super) fn start(
     };
     let rings = (0..variant.streams).map(|stream| {
         let folder = folder.with_extension(stream.to_string());
-        ring(
-            session,
-            asked.far.as_ref(),
-            (places, &hosts),
-            (variant, &folder),
-        )
+        ring(session, asked, (places, &hosts), (variant, &folder))
     });
     Ok(Rings::new(rings.collect::<Result<_, _>>()?))
 }
@@ -154,7 +149,7 @@ pub(super) fn start(
 /// Starts the ends of one stream.
 fn ring(
     session: &mut Session<'_>,
-    far: Option<&[FarEnd; 2]>,
+    asked: &Sweep,
     (places, hosts): (&Places, &[Option<&Host>]),
     (variant, folder): (Variant, &Path),
 ) -> Result<Ring, LaboratoryError> {
@@ -175,7 +170,7 @@ fn ring(
         if let Some(host) = host {
             host.place(&mut command)?;
             address = IpAddr::V4(host.address());
-        } else if let Some(ends) = far {
+        } else if let Some(ends) = &asked.far {
             let end = &ends[usize::from(number == last)];
             (command, address) = (end.start(), end.address);
             at = format!(" on {}", end.name);
@@ -192,10 +187,12 @@ fn ring(
     let channels = carrier.needs().channel.map(|_| {
         let at: Vec<_> = sides.iter().map(|side| side.address).collect();
         let at: Vec<_> = at.into_iter().zip(hosts.iter().copied()).collect();
-        Channels::start(&own.path, carrier, &at, folder.to_owned())
+        let of = (carrier, asked.network_priority);
+        Channels::start(&own.path, of, &at, folder.to_owned())
     });
     Ok(Ring {
         sides,
+        network_priority: asked.network_priority,
         channels: channels.transpose()?,
     })
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_carrier::carriers::{CarrierRef, found};
 use deckwatch_carrier::conformance::{Launcher, Recorded, Spot, StreamOrder, record};
 use deckwatch_carrier::external::FOLDERS_VARIABLE;
@@ -66,6 +67,7 @@ pub(super) struct Streams {
     paced_messages: u64,
     period: Duration,
     stream_messages: u64,
+    network_priority: NetworkPriority,
     /// Adapters that have failed. They are left out from then on.
     pub(super) failed: BTreeSet<&'static str>,
 }
@@ -100,6 +102,7 @@ impl Streams {
             paced_messages: asked.messages.min(PARTS_PACED_MAX),
             period: asked.every.max(PERIOD),
             stream_messages: asked.messages.min(PARTS_STREAM_MAX),
+            network_priority: asked.network_priority,
             failed: BTreeSet::new(),
         })
     }
@@ -115,6 +118,7 @@ impl Streams {
                 messages,
                 warm_up: WARM_UP,
                 period,
+                network_priority: self.network_priority,
             };
             record(&self.launcher, carrier, order, self.spots.clone())
         };

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use deckwatch_carrier::carrier::NetworkPriority;
 use deckwatch_testbed::Testbed;
 
 use super::channel::Channels;
@@ -28,6 +29,8 @@ pub(super) struct Side {
 pub(super) struct Ring {
     /// The client, those that pass on, the server.
     pub(super) sides: Vec<Side>,
+    /// Of the packets that the sides send.
+    pub(super) network_priority: NetworkPriority,
     /// The channels, if the carrier needs them.
     pub(super) channels: Option<Channels>,
 }
@@ -136,6 +139,7 @@ impl Ring {
                 address: side.address,
                 channel: leg(place + count - 1),
                 ways: ways(place),
+                network_priority: self.network_priority,
             });
             match side.ask(&listen, Duration::ZERO)? {
                 Some(Answer::Listening { endpoint }) => endpoints.push(endpoint),

@@ -44,7 +44,8 @@ fn range(item: &str) -> Result<impl Iterator<Item = u32> + use<>, String> {
             return Ok(size);
         }
         Err(format!(
-            "`{item}`: a message has {SWEEP_SIZE_MIN} to {BODY_SIZE_MAX} octets, for it carries its number"
+            "`{item}`: a message has {SWEEP_SIZE_MIN} to {BODY_SIZE_MAX} octets: {SWEEP_SIZE_MIN} of them are its number, \
+             by which losses are found; write {SWEEP_SIZE_MIN} for the smallest"
         ))
     };
     let Some((first, rest)) = item.split_once("..") else {
@@ -95,6 +96,8 @@ mod tests {
     fn a_wrong_size_is_shown_with_what_to_write_instead() {
         for (text, words) in [
             ("4", "8 to 1048576 octets"),
+            ("1,4", "`1`: a message has 8"),
+            ("1..16:1", "write 8 for the smallest"),
             ("64..16:16", "`64..16:16` is no range"),
             ("16..64:0", "no range"),
             ("many", "write sizes such as"),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use deckwatch_carrier::carrier::{ChannelAt, SocketSettings};
+use deckwatch_carrier::carrier::{ChannelAt, NetworkPriority, SocketSettings};
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::clock::Window;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,8 @@ pub(crate) struct Listen {
     pub(crate) servants: u32,
     /// How messages share connections with those of the other direction.
     pub(crate) ways: Ways,
+    /// Priority of the packets that this end sends.
+    pub(crate) network_priority: NetworkPriority,
 }
 
 /// How messages share connections with those of the other direction.

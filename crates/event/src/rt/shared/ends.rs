@@ -45,7 +45,7 @@ impl AccessWatcher for Shared {
                 }
             }
         }
-        refused.len()
+        refused.len() + self.observers.remove_refused(&self.objects.home.gate)
     }
 }
 

@@ -442,3 +442,32 @@ fn memory_is_judged_by_the_rounds_of_both_and_counts_at_their_bound() {
     let reason = all[2].reason.as_deref();
     assert_eq!(reason, Some("it was not counted: see what was skipped"));
 }
+
+#[test]
+fn allocations_of_an_event_are_judged_at_channel_supplier_and_consumers() {
+    let case = Case::push(Operation::RtPush, kind::EVENT_SIZE, kind::ONE);
+    let mut events = part(Kind::Events);
+    let mut samples = Samples::default();
+    for (name, count) in [
+        ("allocations", 0.0),
+        ("supplier_allocations", 0.0),
+        ("consumer_allocations", 3.0),
+        ("mutex_locks", 2.0),
+    ] {
+        samples.add_value(name, count);
+    }
+    let found = samples.measurement(OURS, "here", &[]).expect("values");
+    events.add(About::EventCounts(case), found);
+    let all = standings(&[events]);
+    let counted = all.iter().filter(|it| it.measure.contains("allocations"));
+    let found: Vec<_> = counted
+        .map(|it| (it.measure.as_str(), it.verdict))
+        .collect();
+    let event = "a real-time event to one consumer";
+    let words = ["the channel", "the supplier", "all consumers"]
+        .map(|place| format!("heap allocations at {place}, {event}"));
+    assert_eq!(found.len(), 3, "{found:?}");
+    for ((words, found), verdict) in words.iter().zip(found).zip([Met, Met, Missed]) {
+        assert_eq!(found, (words.as_str(), Some(verdict)));
+    }
+}

@@ -33,8 +33,14 @@ impl Observer for Live {
         tracing::info!(process, id, "started");
     }
 
-    fn phase(&mut self, _: Phase, words: &str) {
+    fn phase(&mut self, phase: Phase, words: &str) {
         self.head.set_message(words.to_owned());
+        if phase == Phase::Measuring {
+            // A variant has flows of its own.
+            for bar in self.streams.drain(..) {
+                bar.finish_and_clear();
+            }
+        }
     }
 
     fn progress(&mut self, progress: &RunProgress) {
@@ -86,6 +92,15 @@ impl Plain {
     pub(crate) const fn new() -> Self {
         Self { after: PLAIN_AFTER }
     }
+
+    /// Returns whether a line is due so long after the start of the schedule, and then doubles the interval.
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        let is_due = elapsed >= self.after;
+        if is_due {
+            self.after += self.after.min(PLAIN_INTERVAL_MAX);
+        }
+        is_due
+    }
 }
 
 impl Observer for Plain {
@@ -93,15 +108,18 @@ impl Observer for Plain {
         tracing::info!(process, id, "started");
     }
 
-    fn phase(&mut self, _: Phase, words: &str) {
+    fn phase(&mut self, phase: Phase, words: &str) {
+        if phase == Phase::Measuring {
+            // Each variant of a series has a schedule of its own.
+            self.after = PLAIN_AFTER;
+        }
         errln!("{words}.");
     }
 
     fn progress(&mut self, progress: &RunProgress) {
-        if progress.elapsed < self.after || progress.left.is_zero() {
+        if progress.left.is_zero() || !self.is_due(progress.elapsed) {
             return;
         }
-        self.after += self.after.min(PLAIN_INTERVAL_MAX);
         let streams: Vec<String> = progress
             .streams
             .iter()
@@ -146,3 +164,20 @@ fn counts(stream: &StreamProgress) -> String {
 const LINES_MAX: usize = 12;
 const PLAIN_AFTER: Duration = Duration::from_secs(1);
 const PLAIN_INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_lines_double_and_start_anew_with_each_variant() {
+        let mut plain = Plain::new();
+        for _ in 0..2 {
+            plain.phase(Phase::Measuring, "Measuring");
+            let due: Vec<u64> = (0..=300)
+                .filter(|second| plain.is_due(Duration::from_secs(*second)))
+                .collect();
+            assert_eq!(due, [1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
+        }
+    }
+}

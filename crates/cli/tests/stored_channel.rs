@@ -484,7 +484,9 @@ fn rights_of_others_to_stores_that_exist_are_taken_and_told() {
     // Each opens its store, and ends by itself: no interface has that address.
     let gc = ["names", "gc", "--sweep"];
     let channel = ["channel", "--listen", "203.0.113.9:1"];
-    run(&gc, &names);
+    let mut service = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    service.args(["names", "serve", "--store"]).arg(&names);
+    Channel::of(&mut service).kill();
     for (arguments, store) in [(&gc[..], &names), (&channel[..], &folder.file())] {
         let all = std::fs::Permissions::from_mode(0o644);
         std::fs::set_permissions(store, all).expect("its own");

@@ -91,7 +91,7 @@ impl Gate {
         events: impl Iterator<Item = (i32, i32)>,
     ) -> bool {
         let guard = self.guard.as_ref();
-        guard.is_none_or(|guard| guard.may_stay(client, what, events.map(asked)))
+        guard.is_none_or(|guard| guard.may_stay(client, what, events.map(asked).map(Some)))
     }
 
     /// As [`Gate::may_stay`], for an observer: `None` is this process.
@@ -99,7 +99,9 @@ impl Gate {
         let (Some(guard), Some(observer)) = (&self.guard, observer) else {
             return true;
         };
-        guard.may_stay_without_events(observer, (Action::Observe, b"append_observer"))
+        let what = (Action::Observe, &b"append_observer"[..]);
+        // Some rule to observe is enough, whatever its events.
+        guard.may_stay(observer, what, std::iter::once(None))
     }
 
     /// Has the channel asked about its clients whenever another table comes into force.

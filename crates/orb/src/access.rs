@@ -414,24 +414,6 @@ impl Guard {
     pub fn may_stay(
         &self,
         client: &Identity,
-        (action, operation): (Action, &[u8]),
-        events: impl Iterator<Item = Events>,
-    ) -> bool {
-        self.stays(client, (action, operation), events.map(Some))
-    }
-
-    /// As [`Guard::may_stay`], for what a client does with no events: some rule for the action is enough.
-    pub fn may_stay_without_events(
-        &self,
-        client: &Identity,
-        (action, operation): (Action, &[u8]),
-    ) -> bool {
-        self.stays(client, (action, operation), std::iter::once(None))
-    }
-
-    fn stays(
-        &self,
-        client: &Identity,
         what: (Action, &[u8]),
         events: impl Iterator<Item = Option<Events>>,
     ) -> bool {

@@ -46,8 +46,7 @@ pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
         let is_long = LONG.iter().any(|long| program.folder.ends_with(long));
         (!program.is_undisturbed, !is_long)
     });
-    // One more than there are processors: the longest of them wait for most of their time.
-    let at_once = 1 + std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = run_all(others, at_once, skips);
     failed.extend(run_all(measuring, 1, skips));
     let status = Command::new(env!("CARGO"))

@@ -95,3 +95,32 @@ fn names_are_listed_for_people_and_for_programs() {
             .any(|row| row["name"] == "Nav::NavData" && row["size_bytes"] == 384)
     );
 }
+
+/// A hundred thousand members, or types, may take 500 MB. Memory grows as the text does, so a fifth of each may take a
+/// fifth of that.
+#[test]
+fn many_members_and_many_types_compile_within_their_memory() {
+    const COUNT: u32 = 20_000;
+    const KILOBYTES: u32 = 100_000;
+    let folder = scratch("idl-memory");
+    let each = |part: &dyn Fn(u32) -> String| (0..COUNT).map(part).collect::<String>();
+    let members = each(&|number| format!("string<300> a{number}; "));
+    let types = each(&|number| format!("struct S{number} {{ long a; }}; "));
+    for (name, text) in [
+        ("members", format!("struct S {{ {members} }};\n")),
+        ("types", types),
+    ] {
+        let file = folder.join(name).with_extension("idl");
+        std::fs::write(&file, text).expect("a file");
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -d {KILOBYTES}; exec \"$@\""), "sh"])
+            .args([env!("CARGO_BIN_EXE_deckwatch"), "idl", "-o"])
+            .arg(file.with_extension("rs"))
+            .arg(&file)
+            .output()
+            .expect("a shell");
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let rust = std::fs::read_to_string(file.with_extension("rs")).expect("it is there");
+        assert!(rust.contains(&(COUNT - 1).to_string()), "{name}");
+    }
+}

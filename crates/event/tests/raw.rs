@@ -114,8 +114,9 @@ impl Answering {
         });
     }
 
-    /// Takes `window` events without an answer, answers the first, writes `last` and closes the connection. Answers all
-    /// events of the next connection. Returns the numbers of all, as they come.
+    /// Takes `window` events without an answer, answers the first and writes `last`, for which the channel ends the
+    /// connection; without `last`, it closes the connection itself. Answers all events of the next connection. Returns
+    /// the numbers of all, as they come.
     pub(crate) fn run_closing(self, window: usize, last: &'static [u8]) -> mpsc::Receiver<u32> {
         let (tell, numbers) = mpsc::channel();
         std::thread::spawn(move || {
@@ -130,8 +131,9 @@ impl Answering {
             let taken: Vec<_> = (0..window).map_while(|_| next(&mut stream)).collect();
             let end = [&reply(taken[0], 0, &[])[..], last].concat();
             stream.write_all(&end).expect("it reads");
-            drop(stream);
+            let ended = (!last.is_empty()).then_some(stream);
             let (mut stream, _) = self.listener.accept().expect("it connects again");
+            drop(ended);
             while let Some(id) = next(&mut stream) {
                 if stream.write_all(&reply(id, 0, &[])).is_err() {
                     return;

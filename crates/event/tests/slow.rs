@@ -336,21 +336,23 @@ fn consumer_that_answers_what_it_was_not_asked_loses_its_connection() {
 
 const WINDOW: u16 = 8;
 
-fn windowed() -> World {
-    World::with(ChannelOptions {
-        window: WINDOW,
+/// A channel and its consumer, which ends its connection by `last` after a window of events.
+fn closing(window: u16, last: &'static [u8]) -> (World, Receiver<u32>) {
+    let world = World::with(ChannelOptions {
+        window,
         ..ChannelOptions::default()
-    })
+    });
+    let consumer = Answering::new();
+    let object = consumer.object(&world.user);
+    let numbers = consumer.run_closing(usize::from(window), last);
+    world.connect(object);
+    (world, numbers)
 }
 
 #[test]
 fn unserved_pushes_of_a_window_are_one_failure_and_come_again_in_order() {
     const EVENTS: u32 = 30;
-    let world = windowed();
-    let consumer = Answering::new();
-    let object = consumer.object(&world.user);
-    let numbers = consumer.run_closing(usize::from(WINDOW), CLOSE);
-    world.connect(object);
+    let (world, numbers) = closing(WINDOW, CLOSE);
     let supplier = world.supplier();
     for value in 0..EVENTS {
         supplier.push(&number(value)).unwrap();
@@ -369,11 +371,7 @@ fn unserved_pushes_of_a_window_are_one_failure_and_come_again_in_order() {
 #[test]
 fn lost_connection_loses_the_window_once_and_the_rest_comes_in_order() {
     const EVENTS: u32 = 30;
-    let world = windowed();
-    let consumer = Answering::new();
-    let object = consumer.object(&world.user);
-    let numbers = consumer.run_closing(usize::from(WINDOW), b"");
-    world.connect(object);
+    let (world, numbers) = closing(WINDOW, b"");
     let supplier = world.supplier();
     for value in 0..u32::from(WINDOW) {
         supplier.push(&number(value)).unwrap();
@@ -389,6 +387,33 @@ fn lost_connection_loses_the_window_once_and_the_rest_comes_in_order() {
     wait_for(|| world.served.counts().delivered == u64::from(EVENTS) - lost);
     assert_eq!(world.served.counts().consumers_lost, 0);
     world.end();
+}
+
+#[test]
+fn lie_of_a_consumer_fails_its_window_once_and_costs_nobody_else_an_event() {
+    const WIDE: u16 = 256;
+    const LATER: u32 = 20;
+    const MESSAGE_ERROR: &[u8] = b"GIOP\x01\x02\x01\x06\0\0\0\0";
+    for lie in [MESSAGE_ERROR, b"no GIOP message at all"] {
+        let (world, numbers) = closing(WIDE, lie);
+        let (honest, events) = world.consumer();
+        world.connect(honest);
+        let supplier = world.supplier();
+        let push = |value| {
+            supplier.push(&number(value)).unwrap();
+            assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+        };
+        (0..u32::from(WIDE)).for_each(push);
+        wait_for(|| world.served.counts().failed == u64::from(WIDE) - 1);
+        let all = 0..u32::from(WIDE) + LATER;
+        all.clone().skip(usize::from(WIDE)).for_each(push);
+        for expected in all {
+            assert_eq!(numbers.recv_timeout(PATIENCE), Ok(expected));
+        }
+        let counts = world.served.counts();
+        assert_eq!((counts.displaced, counts.consumers_lost), (0, 0));
+        world.end();
+    }
 }
 
 #[test]
@@ -425,7 +450,10 @@ fn window_of_late_replies_is_one_failure() {
 #[test]
 fn window_of_pushes_takes_one_round_trip() {
     const ROUNDS: usize = 8;
-    let world = windowed();
+    let world = World::with(ChannelOptions {
+        window: WINDOW,
+        ..ChannelOptions::default()
+    });
     let (consumer, taken) = (Answering::new(), Arc::new(AtomicUsize::new(0)));
     let object = consumer.object(&world.user);
     consumer.run_together(usize::from(WINDOW), taken.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{
-    Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path,
+    Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path, wait_for,
 };
 use deckwatch_orb::transport::{
     Endpoint, SocketTransport, StreamOptions, Transport, TransportError,
@@ -126,13 +126,18 @@ fn a_client_that_does_not_read_its_replies_costs_no_thread_and_is_given_up() {
     let mut question = b"GIOP\x01\x00\x01\x03\x0c\0\0\0\x07\0\0\0\x04\0\0\0none".to_vec();
     question.truncate(24);
     let flood = question.repeat(4_096);
-    while server.orb.counters().read(Counter::RepliesQueued) == 0 {
-        let _ = deaf.write_now(&flood); // It takes a part, or nothing.
+    let mut written = 0;
+    wait_for(|| {
+        // It takes a part, or nothing. The next one goes on within the message.
+        let rest = &flood[written % question.len()..];
+        written += deaf.write_now(rest).expect("it is open");
         // Other clients are served meanwhile.
         assert_eq!(call(&bench, "ping"), Ok(()));
-    }
-    while server.orb.counters().read(Counter::RepliesTimedOut) == 0 {
+        server.orb.counters().read(Counter::RepliesQueued) != 0
+    });
+    wait_for(|| {
         assert_eq!(call(&bench, "ping"), Ok(()));
-    }
+        server.orb.counters().read(Counter::RepliesTimedOut) != 0
+    });
     assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
 }

@@ -106,12 +106,12 @@ fn many_members_and_many_types_compile_within_their_memory() {
     let each = |part: &dyn Fn(u32) -> String| (0..COUNT).map(part).collect::<String>();
     let members = each(&|number| format!("string<300> a{number}; "));
     let types = each(&|number| format!("struct S{number} {{ long a; }}; "));
-    for (name, text) in [
+    for (name, idl) in [
         ("members", format!("struct S {{ {members} }};\n")),
         ("types", types),
     ] {
         let file = folder.join(name).with_extension("idl");
-        std::fs::write(&file, text).expect("a file");
+        std::fs::write(&file, idl).expect("a file");
         let output = Command::new("sh")
             .args(["-c", &format!("ulimit -d {KILOBYTES}; exec \"$@\""), "sh"])
             .args([env!("CARGO_BIN_EXE_deckwatch"), "idl", "-o"])

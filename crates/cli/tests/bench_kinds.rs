@@ -221,8 +221,8 @@ fn check_events(document: &ExperimentDocument) {
             if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
                 assert!(allocations.median < 10.0, "{to}: {allocations:?}");
             }
-            // A consumer of the library takes its event as values of its own: 7 allocations for an any, and 3 for an event
-            // of a real-time channel.
+            // A consumer of the library gets an event as values of its own: an any takes 7 allocations, an event of a
+            // real-time channel 3.
             let ends = format!("{event} to 35 consumers{who}");
             let supplier = of(&format!("heap allocations at the supplier, {ends}"));
             if let Some(allocations) = supplier.ours {

@@ -155,7 +155,7 @@ fn event_published_at_one_channel_crosses_a_multicast_group_on_loopback() {
     );
 }
 
-/// The codepoints of a process' sockets that have a peer, in order. `kind` is -t for TCP, -u for UDP.
+/// Returns the codepoints of the connected sockets of a process, in order. `kind`: `-t` for TCP, `-u` for UDP.
 fn codepoints(kind: &str, of: &Process) -> Vec<u32> {
     let told = Command::new("ss")
         .args(["-npH", "--tos", kind])

@@ -110,7 +110,7 @@ fn channel_that_serves_allocates_nothing_and_an_allocation_is_counted() {
 
 #[test]
 fn push_of_a_supplier_of_the_library_allocates_nothing() {
-    // A type that has parameters: an any of it is written with a type code that is no single number.
+    // The type code of a sequence is written with its parameters, which took memory once.
     let event = Any::from_value(&vec![3_u8; 384]).expect("octets");
     let world = World::new();
     let supplier = world.supplier();

@@ -59,8 +59,8 @@ pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Takes the rights of others from a regular file, if the user of this process owns it. Returns the rights that the file
-/// had, or `None` if it stays as it is.
+/// Sets the mode of a regular file to 0600 if other users have rights to it and the user of this process owns it.
+/// Returns the mode before, or `None` if the file stays as it is.
 ///
 /// # Errors
 /// As [`open`].

@@ -148,7 +148,7 @@ impl Store {
         let (probe, path) = (beside(path, "probe"), path.to_owned());
         let open = move || verified().open(&path).map(Access::Whole);
         let mut store = Self::with(Box::new(open), Some(probe), fill)?;
-        // A file system without rights, or one that is read only, leaves the file as it is.
+        // Some file systems have no rights, and some cannot be written. The store serves there, too.
         store.rights_taken = regular::make_private(&private).ok().flatten();
         Ok(store)
     }

@@ -26,8 +26,8 @@ pub(super) struct Trial<'a> {
     placed: BTreeSet<u32>,
     /// The library's is the first.
     programs: Vec<PathBuf>,
-    /// By file: the tests that noticed its mutants, the last one first, each with the number of its program. They notice
-    /// others, too.
+    /// By file: the tests that noticed its mutants, the last one first, each with the number of its program. They
+    /// notice others, too.
     watchful: BTreeMap<String, Vec<(usize, String)>>,
 }
 

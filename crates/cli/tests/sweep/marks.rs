@@ -35,7 +35,8 @@ fn packets(carriers: &str) -> Option<[u64; 2]> {
     let folder = folder(&format!("sweep-marks-{}", carriers.replace(',', "-")));
     let script = r#"ip link set lo up
         nft "$RULES"
-        "$PROGRAM" sweep --output "$FOLDER" --carriers "$CARRIERS" --dscp 46 --sizes 64 --iterations 1 --messages 100 >&2
+        "$PROGRAM" sweep --output "$FOLDER" --carriers "$CARRIERS" --dscp 46 \
+            --sizes 64 --iterations 1 --messages 100 >&2
         nft list counters table ip marked"#;
     let output = isolated(script)
         .env("RULES", RULES)

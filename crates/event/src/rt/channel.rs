@@ -225,13 +225,10 @@ impl EventChannel for Channel {
         let shared = alive(&self.shared)?;
         let place = shared.shares.observers.take(shared.shares.caller())?;
         let gate = &shared.objects.home.gate;
-        let (generation, client) = (gate.generation(), gate.caller());
-        let observer = (observer, client);
+        let observer = (observer, gate.caller());
         let handle = shared.observers().append(&self.shared, observer, place)?;
-        if gate.generation() != generation {
-            // The table that was asked is no longer in force.
-            gate.ask_again();
-        }
+        // Another table may have come into force since this request was checked.
+        shared.observers().remove_refused(gate);
         handle.ok_or_else(|| CANTAPPENDOBSERVER {}.into())
     }
 

@@ -54,8 +54,8 @@ struct Observer {
 }
 
 impl Observers {
-    /// Adds an observer of a client (`None`: this process), which is told the present state first. `place`: its place in
-    /// the share of its peer. Returns its handle; `None` if there are too many.
+    /// Adds an observer of a client (`None`: this process), which is told the present state first. `place`: its place
+    /// in the share of its peer. Returns its handle; `None` if there are too many.
     ///
     /// # Errors
     /// NO_RESOURCES without a thread.

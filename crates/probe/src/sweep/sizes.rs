@@ -44,8 +44,8 @@ fn range(item: &str) -> Result<impl Iterator<Item = u32> + use<>, String> {
             return Ok(size);
         }
         Err(format!(
-            "`{item}`: a message has {SWEEP_SIZE_MIN} to {BODY_SIZE_MAX} octets: {SWEEP_SIZE_MIN} of them are its number, \
-             by which losses are found; write {SWEEP_SIZE_MIN} for the smallest"
+            "`{item}`: a message has {SWEEP_SIZE_MIN} to {BODY_SIZE_MAX} octets: {SWEEP_SIZE_MIN} of them are its \
+             number, by which losses are found; write {SWEEP_SIZE_MIN} for the smallest"
         ))
     };
     let Some((first, rest)) = item.split_once("..") else {

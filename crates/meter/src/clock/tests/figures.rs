@@ -1,4 +1,5 @@
-//! The figures of a second program, written in Python with exact fractions from the description at the top of the module.
+//! The figures of a second program, written in Python with exact fractions from the
+//! description at the top of the module.
 
 use std::ops::Range;
 

@@ -35,7 +35,7 @@ use crate::adapter::wait_permits::{Patience, WaitPermits};
 use crate::allotment;
 use crate::call_side::CallSide;
 use crate::connection::bidirectional::{Bidirectional, Owner};
-use crate::connection::{Io, RequestQueue, key_of, places_of, room_of};
+use crate::connection::{Io, RequestQueue, key_of, places_of};
 use crate::limits::{
     ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFER_SIZE, BUFFERS_PER_THREAD, CONNECTIONS_FEW,
     CONNECTIONS_MAX, EARLY_REQUESTS_MAX, FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, MEMORY_MESSAGES,
@@ -46,14 +46,13 @@ use crate::rt::current::{AtPriority, ThreadPriorities};
 use crate::rt::{NetworkPriorityMapping, Protocols};
 use crate::server::{PoolPlace, Server, ServerOrb, ServerShape};
 use crate::slab::Slab;
-use crate::transport::{Endpoint, Event, Listener, Stream, TransportError};
+use crate::transport::{Endpoint, Listener, Stream, TransportError};
 use crate::wire::Sizes;
 use crate::{Caller, CallerConnection, SystemException};
-use accept::{Acceptor, listener_of};
+use accept::Acceptor;
 use connections::Connections;
 use housekeeping::Housekeeping;
 pub(crate) use id::LaneId;
-use service::Service;
 use threads::Threads;
 pub(crate) use waiting::RequestBuffers;
 use waiting::{WaitingRequests, WaitingRoom};
@@ -351,22 +350,6 @@ impl Lane {
                 self.handle_event(event, seat);
                 Turned::Served
             }
-        }
-    }
-
-    fn handle_event(&self, event: Event, seat: Option<usize>) {
-        if let Some(listener) = listener_of(event.token) {
-            return self.accept(listener);
-        }
-        self.keep_watch();
-        let room = room_of(event.token);
-        let key = room.unwrap_or_else(|| key_of(event.token));
-        let Some(connection) = self.connections.pin(key) else {
-            return;
-        };
-        if room.is_none() || connection.handle_room(&self.io) {
-            let has_ended = room.is_none() && event.ended;
-            Service::new(self, &connection).handle_event(has_ended, seat);
         }
     }
 

@@ -236,16 +236,27 @@ impl Server {
         message: &Divided<'_>,
         peer: &P,
     ) -> Result<(), Unanswered> {
-        if message.ends().is_empty()
-            && let Some(mut request) = Request::plain(message.octets())
-        {
-            return self.answer_request(message, &mut request, peer);
-        }
-        std::hint::cold_path();
-        match self.request_of(message, peer)? {
-            Some(mut request) => self.answer_request(message, &mut request, peer),
-            None => Ok(()),
-        }
+        let is_whole = message.ends().is_empty();
+        let plain = is_whole.then(|| Request::plain(message.octets()));
+        let mut request = match plain.flatten() {
+            Some(request) => request,
+            None => {
+                std::hint::cold_path();
+                let Some(request) = self.request_of(message, peer)? else {
+                    return Ok(());
+                };
+                request
+            }
+        };
+        self.in_progress.fetch_add(1, Ordering::SeqCst);
+        let answered = if peer.may_enter(self) {
+            self.answer_in_time(message, &mut request, peer);
+            Ok(())
+        } else {
+            Err(Unanswered::Closed)
+        };
+        self.in_progress.fetch_sub(1, Ordering::SeqCst);
+        answered
     }
 
     /// Parses a message that [`Request::plain`] does not accept. Answers a LocateRequest and returns `None` for it.
@@ -302,23 +313,6 @@ impl Server {
         }
         let target = Poa::of(adapter).own_reference(id);
         target.map_or(whereabouts, Whereabouts::Elsewhere)
-    }
-
-    fn answer_request<P: Peer>(
-        &self,
-        message: &Divided<'_>,
-        request: &mut Request<'_>,
-        peer: &P,
-    ) -> Result<(), Unanswered> {
-        self.in_progress.fetch_add(1, Ordering::SeqCst);
-        let answered = if peer.may_enter(self) {
-            self.answer_in_time(message, request, peer);
-            Ok(())
-        } else {
-            Err(Unanswered::Closed)
-        };
-        self.in_progress.fetch_sub(1, Ordering::SeqCst);
-        answered
     }
 
     /// Answers a request, or puts it aside until its start time.

@@ -7,14 +7,15 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, Request, Version};
 
 use super::Lane;
+use super::accept::listener_of;
 use crate::budget::OverBudget;
 use crate::connection::bidirectional::Bidirectional;
 use crate::connection::inbound::copied;
-use crate::connection::{Arrived, Claiming, Connection, Left, Read, Reading};
+use crate::connection::{Arrived, Claiming, Connection, Left, Read, Reading, key_of, room_of};
 use crate::counters::Counter;
 use crate::limits::READS_PER_TURN_MAX;
 use crate::server::{Early, Peer, Server, Unanswered, Wait};
-use crate::transport::Instant64;
+use crate::transport::{Event, Instant64};
 use crate::wire::{self, Kind};
 use crate::{CallerConnection, SystemException};
 
@@ -25,37 +26,51 @@ pub(super) struct Service<'l> {
     pub(super) connection: &'l Connection,
 }
 
-impl<'l> Service<'l> {
-    pub(super) const fn new(lane: &'l Lane, connection: &'l Connection) -> Self {
-        Self { lane, connection }
-    }
-
-    /// Serves what has arrived, and adopts the connection where it keeps this thread busy.
-    pub(super) fn handle_event(self, has_ended: bool, seat: Option<usize>) {
-        let connection = self.connection;
-        connection.handle_event(has_ended);
+impl Lane {
+    /// Accepts, or serves what has arrived over a connection and adopts it where it keeps this thread busy.
+    pub(super) fn handle_event(&self, event: Event, seat: Option<usize>) {
+        if let Some(listener) = listener_of(event.token) {
+            return self.accept(listener);
+        }
+        self.keep_watch();
+        let room = room_of(event.token);
+        let key = room.unwrap_or_else(|| key_of(event.token));
+        let Some(connection) = self.connections.pin(key) else {
+            return;
+        };
+        if room.is_some() && !connection.handle_room(&self.io) {
+            return;
+        }
+        let service = Service::new(self, &connection);
+        connection.handle_event(room.is_none() && event.ended);
         let mut is_held = false;
         // A thread that finds the connection claimed leaves the event; the reader checks for it after it has released
         // the claim.
-        while !self.lane.is_closing() {
+        while !self.is_closing() {
             let reading = match connection.poll_claim() {
                 Claiming::Read(reading) => reading,
                 Claiming::Handled => break,
                 Claiming::Busy => return,
             };
-            match self.read_and_serve(reading) {
+            match service.read_and_serve(reading) {
                 Left::Open => is_held = false,
                 Left::Held => is_held = true,
                 Left::ToAnother => return,
-                Left::Ended => return self.end(),
+                Left::Ended => return service.end(),
             }
         }
         if let Some(seat) = seat
             && !is_held
             && connection.is_busy()
         {
-            self.adopt(seat);
+            service.adopt(seat);
         }
+    }
+}
+
+impl<'l> Service<'l> {
+    pub(super) const fn new(lane: &'l Lane, connection: &'l Connection) -> Self {
+        Self { lane, connection }
     }
 
     fn read_and_serve(self, mut reading: Reading<'l>) -> Left {
@@ -222,9 +237,9 @@ impl<'l> Service<'l> {
             return Err(Left::Open);
         }
         let _busy = self.lane.note_busy();
-        let served = self.answer(&whole.message());
+        let served = self.lane.server.answer(&whole.message(), &self);
         io.slab.take_back(whole.buffer);
-        served.map(|()| reading).map_err(|_| Left::Ended)
+        served.map(|()| reading).map_err(|why| self.give_up(why))
     }
 
     /// Serves a two-way request. Other threads may read the connection meanwhile, so that a servant that calls back
@@ -245,13 +260,11 @@ impl<'l> Service<'l> {
             return connection.try_claim().ok_or(Left::ToAnother);
         }
         let busy = self.lane.note_busy();
-        let served = self.answer(&arrived.message());
+        let served = self.lane.server.answer(&arrived.message(), &self);
+        let served = served.map_err(|why| self.give_up(why));
         drop(busy);
         connection.end_serving(1);
-        let again = served
-            .map_err(|_| Left::Ended)
-            .and_then(|()| connection.reclaim());
-        match again {
+        match served.and_then(|()| connection.reclaim()) {
             Ok(mut reading) => {
                 reading.reattach(arrived.buffer, &io.slab);
                 Ok(reading)
@@ -274,8 +287,9 @@ impl<'l> Service<'l> {
             return Err(Left::Open);
         }
         let _busy = self.lane.note_busy();
-        self.answer(&Divided::new(reading.message(place), &[]))
-            .map_err(|_| Left::Ended)
+        let message = Divided::new(reading.message(place), &[]);
+        let served = self.lane.server.answer(&message, &self);
+        served.map_err(|why| self.give_up(why))
     }
 
     /// Handles a message that is no request.
@@ -311,19 +325,12 @@ impl<'l> Service<'l> {
         }
     }
 
-    /// Has the server answer a message.
-    ///
-    /// # Errors
-    /// [`Unanswered`]: the connection cannot go on.
-    #[inline]
-    pub(super) fn answer(self, message: &Divided<'_>) -> Result<(), Unanswered> {
-        let answered = self.lane.server.answer(message, &self);
-        if answered.is_err() {
-            std::hint::cold_path();
-            self.connection
-                .write_message_error(&self.lane.io, Version::V1_0);
-        }
-        answered
+    /// Writes a MessageError to a peer whose message is not answered: the connection cannot go on.
+    #[cold]
+    pub(super) fn give_up(self, _: Unanswered) -> Left {
+        self.connection
+            .write_message_error(&self.lane.io, Version::V1_0);
+        Left::Ended
     }
 
     /// Ends the connection once the requests in its queue have been served. No further reply to us can arrive.

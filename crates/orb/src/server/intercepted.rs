@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Server;
 use super::outcome::Outcome;
-use super::upcall::{ServantCall, Upcall};
+use super::upcall::{DirectCall, ServantCall, Upcall};
 use crate::contexts::ExtraContext;
 use crate::interceptor::{Registered, Served, ServerFlow};
 use crate::{Servant, current};
@@ -35,7 +35,7 @@ impl ServantCall for InterceptedCall {
         let early = flow.and_then(|flow| flow.receive_request(request, servant, id, adapter));
         let outcome = match early {
             Some(served) => Outcome::from(served),
-            None => server.call_servant(upcall, servant, id),
+            None => DirectCall.call(server, upcall, servant, id),
         };
         let Some(flow) = &mut self.flow else {
             return outcome;

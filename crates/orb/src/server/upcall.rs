@@ -57,7 +57,7 @@ pub(super) trait ServantCall: Default + Send + 'static {
     fn leave_thread(&mut self);
 }
 
-/// The plain call of a servant.
+/// The plain call of a servant. Implicit operations are answered in its place.
 #[derive(Default)]
 pub(super) struct DirectCall;
 
@@ -70,7 +70,43 @@ impl ServantCall for DirectCall {
         servant: &dyn Servant,
         id: &[u8],
     ) -> Outcome {
-        server.call_servant(upcall, servant, id)
+        let request = upcall.request;
+        if request.operation.first() == Some(&b'_')
+            && let Some(outcome) = implicit_operations::answer(server, upcall, servant, id)
+        {
+            return outcome;
+        }
+        current::enter(&server.orb);
+        let mut receipt = Receipt::None;
+        if request.response == Response::Receipt {
+            std::hint::cold_path();
+            receipt = server.begin_receipt(upcall);
+        }
+        let (contexts, sizes) = (upcall.contexts, server.sizes);
+        let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
+        let priority = current_priority();
+        let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
+        server.priority.end(priority);
+        match served {
+            Ok(Ok(())) if request.response != Response::Receipt => finished(&mut serving),
+            served => {
+                std::hint::cold_path();
+                if served.is_err() {
+                    server.counters.count(Counter::ServantPanics);
+                }
+                match served {
+                    _ if receipt == Receipt::Sent => Outcome::Receipted,
+                    // The caller gets a receipt, whatever the servant returns.
+                    _ if receipt == Receipt::InReply => {
+                        let reply = &mut *upcall.reply;
+                        finished(&mut ServerRequest::new(request, id, reply, contexts, sizes))
+                    }
+                    Ok(Ok(())) => finished(&mut serving),
+                    Ok(Err(exception)) => Outcome::Raise(exception),
+                    Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
+                }
+            }
+        }
     }
 
     fn enter_thread(&mut self) {}
@@ -170,52 +206,6 @@ impl Server {
     pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
         self.counters.count(Counter::ObjectsNotExist);
         Outcome::Raise(exception)
-    }
-
-    /// Calls a servant, or answers an implicit operation in its place.
-    pub(super) fn call_servant(
-        &self,
-        upcall: &mut Upcall<'_>,
-        servant: &dyn Servant,
-        id: &[u8],
-    ) -> Outcome {
-        let request = upcall.request;
-        if request.operation.first() == Some(&b'_')
-            && let Some(outcome) = implicit_operations::answer(self, upcall, servant, id)
-        {
-            return outcome;
-        }
-        current::enter(&self.orb);
-        let mut receipt = Receipt::None;
-        if request.response == Response::Receipt {
-            std::hint::cold_path();
-            receipt = self.begin_receipt(upcall);
-        }
-        let (contexts, sizes) = (upcall.contexts, self.sizes);
-        let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
-        let priority = current_priority();
-        let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
-        self.priority.end(priority);
-        match served {
-            Ok(Ok(())) if request.response != Response::Receipt => finished(&mut serving),
-            served => {
-                std::hint::cold_path();
-                if served.is_err() {
-                    self.counters.count(Counter::ServantPanics);
-                }
-                match served {
-                    _ if receipt == Receipt::Sent => Outcome::Receipted,
-                    // The caller gets a receipt, whatever the servant returns.
-                    _ if receipt == Receipt::InReply => {
-                        let reply = &mut *upcall.reply;
-                        finished(&mut ServerRequest::new(request, id, reply, contexts, sizes))
-                    }
-                    Ok(Ok(())) => finished(&mut serving),
-                    Ok(Err(exception)) => Outcome::Raise(exception),
-                    Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
-                }
-            }
-        }
     }
 
     #[inline(never)]

@@ -17,23 +17,39 @@ impl Servant for Witness {
 
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
         let seen = Backtrace::force_capture().to_string();
-        let functions = seen
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("at "));
-        let below_turn = functions.take_while(|line| !line.contains("::turn"));
-        // The name is after the number of the frame. Frames of the standard library may have our types as parameters.
-        let names = below_turn.filter_map(|line| line.split_once(": ").map(|(_, name)| name));
-        let rooms = ["lane", "connection", "server"].map(|room| format!("deckwatch_orb::{room}"));
-        // The name of a method starts with its type, in angle brackets for a method of a trait.
-        let is_own = |name: &str| {
-            let name = name.trim_start_matches('<');
-            rooms.iter().any(|room| name.starts_with(room)) && !name.contains("{{closure}}")
-        };
-        let own = names.filter(|name| is_own(name));
-        *self.0.lock().unwrap() = own.map(str::to_owned).collect();
+        *self.0.lock().unwrap() = own_functions(&seen);
         request.reply()?;
         Ok(())
     }
+}
+
+/// Returns the functions of `lane`, `connection` and `server` in a backtrace, down to the turn of the lane.
+fn own_functions(backtrace: &str) -> Vec<String> {
+    let rooms = ["lane", "connection", "server"];
+    let mut own = Vec::new();
+    let mut lines = backtrace.lines().map(str::trim_start).peekable();
+    while let Some(line) = lines.next() {
+        let place = lines.next_if(|next| next.starts_with("at "));
+        // The name is after the number of the frame.
+        let Some((_, name)) = line.split_once(": ") else {
+            continue;
+        };
+        if name.contains("::turn") {
+            break;
+        }
+        // With debug information some names are without their path, but have the place of their source; without it,
+        // all names have their path. The name of a method of a trait begins with its type, in angle brackets.
+        let is_own = rooms.iter().any(|room| {
+            let name = name.trim_start_matches('<');
+            let source = place.and_then(|place| place.rsplit_once("src/"));
+            name.starts_with(&format!("deckwatch_orb::{room}"))
+                || source.is_some_and(|(_, file)| file.starts_with(room))
+        });
+        if is_own && !name.contains("{{closure}}") {
+            own.push(name.to_owned());
+        }
+    }
+    own
 }
 
 #[test]

@@ -8,7 +8,6 @@ use crate::connection::{Arrived, Left, Reading, RequestQueue};
 use crate::counters::Counter;
 use crate::lane::service::Service;
 use crate::limits::REQUEST_QUEUE_TURN;
-use crate::server::Unanswered;
 use crate::wire::{self, Kind};
 
 impl<'l> Service<'l> {
@@ -53,7 +52,7 @@ impl<'l> Service<'l> {
         let busy = self.lane.note_busy();
         let served = self.serve_queue(self.of_queue(first));
         drop(busy);
-        served.map_err(|_| Left::Ended)?;
+        served?;
         self.connection.reclaim()
     }
 
@@ -106,8 +105,8 @@ impl<'l> Service<'l> {
     /// thread.
     ///
     /// # Errors
-    /// [`Unanswered`]: the connection cannot go on.
-    pub(super) fn serve_queue(self, first: WaitingRequest) -> Result<(), Unanswered> {
+    /// [`Left::Ended`]: the connection cannot go on.
+    pub(super) fn serve_queue(self, first: WaitingRequest) -> Result<(), Left> {
         let lane = self.lane;
         let mut next = Some(first);
         let mut turns = 0;
@@ -120,7 +119,9 @@ impl<'l> Service<'l> {
                     self.enlist(behind);
                 }
             }
-            let served = self.answer(&waiting.arrived.message());
+            let message = waiting.arrived.message();
+            let served = lane.server.answer(&message, &self);
+            let served = served.map_err(|why| self.give_up(why));
             next = self.finish(waiting);
             if served.is_err() || lane.closing.load(Ordering::Acquire) {
                 self.discard_queue(next);

@@ -23,11 +23,15 @@ impl FromStr for Marking {
         if word == "by-priority" {
             return Ok(Self::ByPriority);
         }
-        let codepoint = word.parse().ok().filter(|dscp| *dscp < 64);
-        codepoint
+        codepoint(word)
             .map(Self::Codepoint)
             .ok_or_else(|| format!("`{word}` is neither a number from 0 to 63 nor by-priority"))
     }
+}
+
+/// Parses a differentiated services codepoint.
+pub(crate) fn codepoint(word: &str) -> Option<u8> {
+    word.parse().ok().filter(|dscp| *dscp < 64)
 }
 
 impl Marking {

@@ -22,6 +22,7 @@ use deckwatch_testbed::{Emulation, NetworkSpec};
 
 use crate::far_ends::far_ends;
 use crate::laboratory::{Destination, Where, version};
+use crate::marking;
 use crate::mission_args::{ALL, carried, duration, emulation, left_out, network};
 
 /// Measure transactions, latency and throughput over message sizes and carriers
@@ -32,8 +33,8 @@ pub(crate) struct Args {
     /// `all` of this machine
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["udp", "tcp"])]
     carriers: Vec<String>,
-    /// Message sizes in octets: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000), or `nttcp` (16 octets to
-    /// 16 KiB every 16)
+    /// Message sizes in octets, at least 8: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000 up to 10,000), or
+    /// `nttcp` (16 octets to 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
     sizes: String,
     /// Sizes of the socket buffers of udp and tcp, each of which is compared: octets, as 8192 or 8K, `default` (the
@@ -120,6 +121,11 @@ fn interval(text: &str) -> anyhow::Result<Duration> {
     Ok(interval)
 }
 
+/// Parses a differentiated services codepoint.
+fn codepoint(text: &str) -> Result<u8, String> {
+    marking::codepoint(text).ok_or_else(|| format!("`{text}` is no number from 0 to 63"))
+}
+
 /// A longer silence of an end counts as its failure.
 const INTERVAL_MAX: Duration = Duration::from_millis(500);
 
@@ -165,7 +171,7 @@ pub(crate) struct Method {
     sends: Sends,
     /// Mark the packets of all ends, and of the channels of `event` and `rt-event`, with this differentiated services
     /// codepoint, 0 to 63 (46 is expedited forwarding)
-    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..64))]
+    #[arg(long, value_name = "DSCP", value_parser = codepoint)]
     dscp: Option<u8>,
     /// Emulate this network between the ends, which are two hosts then: fast-ethernet,
     /// gigabit-ethernet, atm-oc3, or the path of a network file. Needs the privileges of `testbed`

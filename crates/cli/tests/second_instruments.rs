@@ -12,7 +12,7 @@ use deckwatch_testbed::{Host, HostSpec, NetworkSpec, RelayProgram, Testbed, pres
 use serde_json::Value;
 
 use crate::known_clocks::{DECKWATCH, Ended, line, namespace, started};
-use crate::watched::{Failure, Folder};
+use crate::watched::{Failure, Folder, failure};
 
 /// Returns true, and counts a skip, where the instrument is not installed.
 pub(super) fn is_absent(instrument: &str) -> bool {
@@ -241,21 +241,3 @@ fn emulated(network: &NetworkSpec) -> Testbed {
     let hosts = [HostSpec::new("A"), HostSpec::new("B")];
     Testbed::create_by(&program, network, &hosts).expect("namespaces")
 }
-
-fn failure(wrong: &[String], before: &Readings) -> Result<(), Failure> {
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    let disturbance = before.until(&Readings::take());
-    let waiting = disturbance.processor_pressure.unwrap_or_default();
-    let share = waiting.max(disturbance.withheld()).as_secs_f64();
-    let share = share / disturbance.duration.as_secs_f64();
-    Err(Failure {
-        what: wrong.join("\n"),
-        disturbance: (share > DISTURBED_SHARE)
-            .then(|| format!("a share of {share:.3} of the time was waited for a processor")),
-    })
-}
-
-/// Share of the time in which a task waited for a processor, from which the machine is disturbed.
-const DISTURBED_SHARE: f64 = 0.05;

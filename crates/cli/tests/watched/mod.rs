@@ -9,6 +9,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::JoinHandle;
 
 use deckwatch_carrier::record::ReadRecords;
+use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{FlowResult, ResultDocument, Verdict, VerdictKind};
 use deckwatch_meter::sample::Sample;
 use deckwatch_meter::samples;
@@ -276,6 +277,25 @@ pub(crate) struct Failure {
     pub(crate) what: String,
     pub(crate) disturbance: Option<String>,
 }
+
+/// Returns what is wrong as a failed check, with the disturbance of the machine since `before`.
+pub(crate) fn failure(wrong: &[String], before: &Readings) -> Result<(), Failure> {
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let disturbance = before.until(&Readings::take());
+    let waiting = disturbance.processor_pressure.unwrap_or_default();
+    let share = waiting.max(disturbance.withheld()).as_secs_f64();
+    let share = share / disturbance.duration.as_secs_f64();
+    Err(Failure {
+        what: wrong.join("\n"),
+        disturbance: (share > DISTURBED_SHARE)
+            .then(|| format!("a share of {share:.3} of the time was waited for a processor")),
+    })
+}
+
+/// Share of the time in which a task waited for a processor, from which the machine is disturbed.
+const DISTURBED_SHARE: f64 = 0.05;
 
 /// Returns name and process id of a log line about the start of a process.
 fn started(line: &str) -> Option<(String, u32)> {

@@ -291,4 +291,11 @@ mod tests {
         assert!(random.hits(1.0));
         assert_ne!(random.0, 3);
     }
+
+    #[test]
+    fn a_number_below_the_share_hits_and_the_share_itself_does_not() {
+        let drawn = Random(3).share();
+        assert!(!Random(3).hits(drawn));
+        assert!(Random(3).hits(drawn.next_up()));
+    }
 }

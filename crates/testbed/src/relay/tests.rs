@@ -150,6 +150,7 @@ fn impaired(impairment: Impairment, count: u64) -> (Relay<u64>, Vec<Departure<u6
     for number in 0..count {
         relay.arrive(number * 1_000_000, A, MIDDLE, number * 1_000_000);
         all.extend(std::iter::from_fn(|| relay.poll(number * 1_000_000, 0)));
+        assert!(relay.ledger().adds_up(), "{:?}", relay.ledger());
     }
     all.extend(drain(&mut relay));
     (relay, all)
@@ -357,6 +358,8 @@ fn a_full_queue_drops_and_the_ledger_adds_up_at_any_moment() {
     assert_eq!(ledger.copied, 300);
     let to_b = relay.counts_to(B).unwrap();
     assert_eq!(to_b.lost_on_purpose, to_b.offered.div_ceil(7));
+    let dropped = to_b.lost_on_purpose + to_b.queue_full;
+    assert_eq!(to_b.arrived, to_b.offered - dropped);
 }
 
 #[test]

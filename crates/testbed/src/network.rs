@@ -246,4 +246,10 @@ mod tests {
         link.rate_bits_per_s = u64::MAX;
         assert_eq!(network.of_link(&link).burst_bytes, u32::MAX);
     }
+
+    #[test]
+    fn what_carries_the_frames_has_a_name() {
+        let names = [Emulation::Shaper, Emulation::Relay].map(Emulation::name);
+        assert_eq!(names, ["shaper", "relay"]);
+    }
 }

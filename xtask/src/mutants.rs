@@ -268,10 +268,7 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
 
 /// Returns true if a mutant must be tried alone.
 fn is_left(ledger: &Ledger, mutant: &Mutant) -> bool {
-    matches!(
-        ledger.of(&mutant.name),
-        None | Some(Outcome::Slow | Outcome::Apart)
-    )
+    matches!(ledger.of(&mutant.name), None | Some(Outcome::Apart))
 }
 
 /// A run of cargo-mutants that is shorter tries nothing: first it tests the tree without a mutant.

@@ -241,4 +241,36 @@ mod tests {
             "the oldest of all"
         );
     }
+
+    #[test]
+    fn holding_grows_in_both_kinds_of_parts_or_in_none() {
+        let peer = Peer::User(1);
+        let (parts, timeouts) = (Places::new(5, 0), Places::new(7, 0));
+        let mut holding = Holding {
+            place: Places::new(1, 0).take(peer).expect("a place"),
+            parts: parts.take_many(peer, 1).expect("room"),
+            timeouts: Some(timeouts.take_many(peer, 1).expect("room")),
+        };
+        assert_eq!(holding.peer(), peer);
+        let held = |holding: &Holding| {
+            let timeouts = holding.timeouts.as_ref().map(Place::count);
+            (holding.parts.count(), timeouts)
+        };
+        assert!(holding.resize(2, 3).is_ok());
+        assert_eq!(held(&holding), (2, Some(3)));
+        assert!(holding.resize(6, 4).is_err(), "too many parts");
+        assert_eq!(held(&holding), (2, Some(3)));
+        assert!(holding.resize(4, 8).is_err(), "too many timeouts");
+        assert_eq!(held(&holding), (2, Some(3)));
+        assert!(timeouts.take_many(peer, 4).is_ok(), "what is left of 7");
+        holding.timeouts = None;
+        assert!(holding.resize(5, 99).is_ok(), "a supplier has no timeouts");
+        assert_eq!(held(&holding), (5, None));
+    }
+
+    #[test]
+    fn a_share_is_a_percentage_above_0() {
+        let shares = [0, 1, 100, 101].map(is_share);
+        assert_eq!(shares, [false, true, true, false]);
+    }
 }

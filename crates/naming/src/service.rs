@@ -268,8 +268,14 @@ impl Shared {
 
 /// The calls to other naming services. A process with few addresses has fewer threads.
 fn outward(orb: &Orb) -> Outward {
-    let max = limits::OUTWARD_MAX.min(lane_threads() / 2);
-    Outward::new(orb, max, limits::OUTWARD_SHARE.min(max / 2))
+    let (max, share) = outward_max(lane_threads());
+    Outward::new(orb, max, share)
+}
+
+/// Returns how many of a lane's threads may wait for other naming services, and how many of them for one peer.
+fn outward_max(threads: usize) -> (usize, usize) {
+    let max = limits::OUTWARD_MAX.min(threads / 2);
+    (max, limits::OUTWARD_SHARE.min(max / 2))
 }
 
 /// Converts an adapter's error to the system exception that a caller of the service receives.
@@ -319,6 +325,27 @@ mod tests {
         let root = Context::new(Arc::clone(&shared), ROOT, used);
         assert!(root.resolve(&[]).is_err(), "a name has a component");
         assert!(!shared.is_idle(ROOT), "the request counts");
+    }
+
+    #[test]
+    fn a_half_of_the_threads_serves_while_the_others_wait_for_other_services() {
+        let (most, share) = (limits::OUTWARD_MAX, limits::OUTWARD_SHARE);
+        assert_eq!(outward_max(1_000), (most, share));
+        assert_eq!(outward_max(2 * most), (most, share));
+        assert_eq!(outward_max(13), (6, 3));
+        assert_eq!(outward_max(1), (0, 0));
+    }
+
+    #[test]
+    fn an_object_that_is_not_active_does_not_exist_for_the_caller() {
+        let own = raise(Kind::NoPermission);
+        assert_eq!(system(PoaError::System(own)), own);
+        assert_eq!(
+            system(PoaError::ObjectNotActive),
+            raise(Kind::ObjectNotExist)
+        );
+        let other = PoaError::ObjectAlreadyActive;
+        assert_eq!(system(other), raise(Kind::Internal));
     }
 
     #[test]

@@ -188,3 +188,76 @@ pub(crate) fn walk<'n>(
         last: &name[name.len() - 1],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Damage;
+
+    #[test]
+    fn what_the_store_refuses_is_the_exception_that_the_standard_has_for_it() {
+        assert!(matches!(
+            Fault::from(StoreError::AlreadyBound),
+            Fault::AlreadyBound(_)
+        ));
+        assert!(matches!(
+            Fault::from(StoreError::NotEmpty),
+            Fault::NotEmpty(_)
+        ));
+        for (error, kind, minor) in [
+            (StoreError::NoSuchContext, Kind::ObjectNotExist, 0),
+            (StoreError::Full, Kind::NoResources, own_minor::NAMES_FULL),
+            (
+                StoreError::ShareFull,
+                Kind::ImpLimit,
+                own_minor::NAMES_SHARE_FULL,
+            ),
+            (
+                StoreError::Damaged(Damage::Whole),
+                Kind::PersistStore,
+                own_minor::STORE_DAMAGED,
+            ),
+            (StoreError::OtherFormat("x"), Kind::PersistStore, 0),
+        ] {
+            let raised = Fault::from(error).into_system();
+            let expected = SystemException::new(kind, minor, Completion::No);
+            assert_eq!(raised, expected);
+        }
+    }
+
+    #[test]
+    fn a_fault_that_an_operation_does_not_list_is_an_unknown_exception() {
+        let unlisted = Fault::AlreadyBound(AlreadyBound {}).into_system();
+        assert_eq!(unlisted, raise(Kind::Unknown));
+    }
+
+    #[test]
+    fn a_name_has_components_and_not_more_or_longer_ones_than_it_may() {
+        let component = |id: usize, kind: usize| NameComponent {
+            id: "i".repeat(id),
+            kind: "k".repeat(kind),
+        };
+        let (most, longest) = (limits::COMPONENTS_MAX, limits::COMPONENT_SIZE_MAX);
+        let sound = [
+            vec![component(0, 0)],
+            vec![component(longest, longest)],
+            vec![component(1, 1); most],
+        ];
+        for name in sound {
+            assert!(check(&name).is_ok(), "{} components", name.len());
+        }
+        let unsound = [
+            Vec::new(),
+            vec![component(longest + 1, 0)],
+            vec![component(0, longest + 1)],
+            vec![component(1, 1), component(longest + 1, 1)],
+            vec![component(1, 1); most + 1],
+            vec![component(1, 1); most + 2],
+        ];
+        for name in unsound {
+            let Err(Fault::InvalidName(_)) = check(&name) else {
+                panic!("{} components", name.len());
+            };
+        }
+    }
+}

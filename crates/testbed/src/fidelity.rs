@@ -1,9 +1,10 @@
 //! [`Fidelity`]: what an emulated network does as a real one, and what it does not. Worded here once, for the command
 //! line, results and reports.
 //!
-//! A relay sends each frame for its time. A shaped port is a token bucket. It sends a frame at once while it has credit for it, and earns credit at its rate. A real
-//! port keeps every frame for its transmission time. If a real port finds a backlog of `v` octets before a frame, the
-//! frame waits there for the whole backlog. Here it waits for `v` less the credit that the frame itself does not need.
+//! A relay sends each frame for its time. A shaped port is a token bucket. It sends a frame at once while it has credit
+//! for it, and earns credit at its rate. A real port keeps every frame for its transmission time. If a real port finds a
+//! backlog of `v` octets before a frame, the frame waits there for the whole backlog. Here it waits for `v` less the
+//! credit that the frame itself does not need.
 
 use crate::link::{ETHERNET_HEADER, Impairment};
 use crate::network::{Emulation, NetworkSpec};
@@ -169,6 +170,7 @@ fn micros(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use crate::presets::preset;
 
     #[track_caller]
@@ -277,5 +279,26 @@ mod tests {
         let missing = fidelity.not_emulated.join("; ");
         assert!(!missing.contains("transmission time"), "{missing}");
         assert!(!emulated.contains("jitter"), "{emulated}");
+    }
+
+    #[test]
+    fn a_relay_that_damages_frames_says_so_and_takes_its_figures_from_the_slowest_link() {
+        let mut network = preset("gigabit-ethernet").unwrap();
+        network.emulation = Emulation::Relay;
+        let hosts = ["A", "B"].map(str::to_owned).to_vec();
+        let mut layout = network.layout_for(hosts).unwrap();
+        let said = |layout: &Layout| {
+            let mut network = network.clone();
+            network.layout = Some(layout.clone());
+            Fidelity::of(&network).unwrap().emulated.join("; ")
+        };
+        assert!(!said(&layout).contains("delay, jitter"), "perfect links");
+        layout.links[1].spec.rate_bits_per_s = 100_000_000;
+        layout.links[1].spec.queue_frames = 7;
+        layout.links[1].spec.impairment.loss = 0.5;
+        let emulated = said(&layout);
+        for words in ["takes 123 us a hop", ": 7 frames", "delay, jitter, loss"] {
+            assert!(emulated.contains(words), "{words}: {emulated}");
+        }
     }
 }

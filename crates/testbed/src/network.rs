@@ -231,4 +231,25 @@ mod tests {
             "{text}"
         );
     }
+
+    #[test]
+    fn a_shaper_before_a_relay_has_credit_for_two_frames_and_for_a_late_timer() {
+        let network = preset("gigabit-ethernet").unwrap();
+        // It differs from the network in everything.
+        let other = preset("atm-oc3").unwrap().link().unwrap();
+        assert_eq!(network.of_link(&other).link(), Some(other));
+        let mut link = preset("fast-ethernet").unwrap().link().unwrap();
+        assert_eq!(network.of_link(&link).burst_bytes, 100_000_000 / 8 / 4000);
+        // On a slow link two frames are more than a quarter of a millisecond.
+        link.rate_bits_per_s = 10_000_000;
+        assert_eq!(network.of_link(&link).burst_bytes, 2 * 1514);
+        link.rate_bits_per_s = u64::MAX;
+        assert_eq!(network.of_link(&link).burst_bytes, u32::MAX);
+    }
+
+    #[test]
+    fn what_carries_the_frames_has_a_name() {
+        let names = [Emulation::Shaper, Emulation::Relay].map(Emulation::name);
+        assert_eq!(names, ["shaper", "relay"]);
+    }
 }

@@ -18,10 +18,10 @@ pub(super) enum Outcome {
     Unnoticed,
     /// It does not compile.
     Unviable,
-    /// The tests did not end in time, in the build with all mutants. On a busy machine, this need not be the mutant's
-    /// doing: it is tried alone too.
+    /// The tests did not end in time. On a busy machine, this need not be the mutant's doing: they run once more, with
+    /// more time.
     Slow,
-    /// The tests did not end in time when it was tried alone.
+    /// The tests did not end in more time either.
     TimedOut,
     /// It is not in the build with all mutants, and was not tried alone yet.
     Apart,

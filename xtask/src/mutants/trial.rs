@@ -115,6 +115,31 @@ impl<'a> Trial<'a> {
             self.run_for(&new, Tests::OfLibrary, limit_of(of_library), ledger, end)?;
         unnoticed.append(&mut later);
         self.run_for(&unnoticed, Tests::All, limit_of(of_all), ledger, end)?;
+        self.run_slow(limit_of(of_all) * 2, ledger, end)
+    }
+
+    /// Runs all tests once more, until `end`, for each mutant with which they did not end, and gives them more time.
+    fn run_slow(
+        &mut self,
+        limit: Duration,
+        ledger: &mut Ledger,
+        end: Option<Instant>,
+    ) -> Result<()> {
+        for number in self.placed.clone() {
+            let mutant = &self.mutants[number as usize - 1];
+            if ledger.of(&mutant.name) != Some(Outcome::Slow) {
+                continue;
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+            let outcome = match self.outcome(number, Tests::All, limit)? {
+                Outcome::Slow => Outcome::TimedOut,
+                outcome => outcome,
+            };
+            eprintln!("{outcome:?}: {}", mutant.name);
+            ledger.note(&mutant.name, outcome)?;
+        }
         Ok(())
     }
 
@@ -206,11 +231,12 @@ impl<'a> Trial<'a> {
             .arg("--exclude-standard")
             .current_dir(self.root)
             .output()?;
-        for file in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+        let listed = String::from_utf8(listed.stdout)?;
+        let is_there = |file: &&str| self.root.join(file).is_file();
+        let files: BTreeSet<&str> = listed.split_terminator('\0').filter(is_there).collect();
+        keep_only(&self.tree(), &self.tree(), &files)?;
+        for file in files {
             let from = self.root.join(file);
-            if !from.is_file() {
-                continue;
-            }
             let octets = match texts.get(file) {
                 Some(text) => text.clone().into_bytes(),
                 None => std::fs::read(&from)?,
@@ -313,8 +339,12 @@ impl<'a> Trial<'a> {
         }
         runs.extend((0..programs).map(|program| (program, Vec::new())));
         for (program, filters) in runs {
-            // A few tests end sooner.
-            let limit = if filters.is_empty() { limit } else { limit / 3 };
+            // A few tests end sooner. Those of a module may be most of the tests.
+            let limit = match filters.first().map(String::as_str) {
+                Some("--exact") => limit / 3,
+                Some(_) => limit * 2 / 3,
+                None => limit,
+            };
             match self.run_program(program, number, &filters, began + limit)? {
                 Ended::Whole => {}
                 Ended::Slow => return Ok(Outcome::Slow),
@@ -374,6 +404,23 @@ impl<'a> Trial<'a> {
             Ok(None) => Ended::Whole,
         })
     }
+}
+
+/// Removes the files of a folder of the copy that are not among these, by their paths from `tree`: cargo finds a test
+/// program by its file, even one that has another place now.
+fn keep_only(tree: &Path, folder: &Path, files: &BTreeSet<&str>) -> Result<()> {
+    // Absent before the first run.
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            keep_only(tree, &path, files)?;
+        } else if !files.contains(&*path.strip_prefix(tree)?.to_string_lossy()) {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns how long a mutant's tests may take if they take this long without it.
@@ -441,6 +488,22 @@ mod tests {
             ["statistics::tests::", "statistics::longest::tests::"]
         );
         assert_eq!(modules_of("build.rs"), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_the_tree_has_no_more_is_removed_from_its_copy() {
+        let name = format!("deckwatch-tree-{}", std::process::id());
+        let tree = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(tree.join("tests/loom")).unwrap();
+        for file in ["a.rs", "tests/loom.rs", "tests/loom/main.rs"] {
+            std::fs::write(tree.join(file), "").unwrap();
+        }
+        let kept = BTreeSet::from(["a.rs", "tests/loom/main.rs"]);
+        keep_only(&tree, &tree, &kept).unwrap();
+        let is_there = |file: &str| tree.join(file).exists();
+        let there = ["a.rs", "tests/loom.rs", "tests/loom/main.rs"].map(is_there);
+        std::fs::remove_dir_all(&tree).unwrap();
+        assert_eq!(there, [true, false, true]);
     }
 
     #[test]

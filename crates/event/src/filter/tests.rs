@@ -7,7 +7,7 @@ use super::designator::{
     MASKED_TYPE, NEGATION, NULL, TIMEOUT,
 };
 use super::{Entry, Filter, FilterError, FilterFact, Header, Index, Input, MatchState};
-use crate::limits::{FILTER_ENTRIES_MAX, FILTER_NESTING_MAX, FILTER_TIMERS_MAX};
+use crate::limits::{FILTER_ENTRIES_MAX, FILTER_NESTING_MAX, FILTER_TIMERS_MAX, TIMEOUT_MIN};
 
 const A: Header = header(1, 20);
 const B: Header = header(1, 21);
@@ -349,4 +349,76 @@ fn timeouts_that_repeat_count_as_often_as_they_fire_in_a_second() {
     let filter = Filter::build(&timers).expect("a filter");
     assert_eq!(filter.timeout_rate(), 500 + 1);
     assert_eq!(filter.entry_count(), 3);
+}
+
+#[test]
+fn lists_at_the_limits_are_filters_and_one_more_is_refused() {
+    let longest = vec![of(A); FILTER_ENTRIES_MAX];
+    assert!(Filter::build(&longest).is_ok());
+    let longer = vec![of(A); FILTER_ENTRIES_MAX + 1];
+    assert_eq!(refused(&longer).fact, FilterFact::TooManyEntries);
+    let timers = vec![timeout(TIMEOUT, 1); FILTER_TIMERS_MAX];
+    assert!(Filter::build(&timers).is_ok());
+    let nested = |depth: usize| {
+        let mut list = vec![entry(NEGATION, 0); depth];
+        list.push(of(A));
+        Filter::build(&list).map(drop)
+    };
+    assert_eq!(nested(FILTER_NESTING_MAX), Ok(()));
+    let deeper = nested(FILTER_NESTING_MAX + 1).expect_err("too deep");
+    assert_eq!(deeper.fact, FilterFact::TooDeep);
+    let units = u64::try_from(TIMEOUT_MIN.as_nanos() / 100).expect("short");
+    let repeated = |time| Filter::build(&[timeout(INTERVAL_TIMEOUT, time)]).map(drop);
+    assert_eq!(repeated(units), Ok(()));
+    let shorter = repeated(units - 1).expect_err("too short");
+    assert_eq!(shorter.fact, FilterFact::TimeoutTooShort);
+    assert!(
+        Filter::build(&[timeout(TIMEOUT, units - 1)]).is_ok(),
+        "it fires once"
+    );
+}
+
+#[test]
+fn each_fault_of_a_list_says_what_to_write_instead() {
+    for (fact, words) in [
+        (FilterFact::TooManyEntries, "Connect several consumers."),
+        (FilterFact::TooDeep, "Write a flatter one."),
+        (FilterFact::CountNegative, "or 0 for all up to"),
+        (FilterFact::OperandsMissing(2), "2 of its operands"),
+        (FilterFact::MasksMissing, "Write an entry with both masks"),
+        (FilterFact::ValuesMissing, "behind the masks."),
+        (FilterFact::TooManyTimers, "timeouts."),
+        (
+            FilterFact::TimeoutTooShort,
+            "Write a longer `creation_time`",
+        ),
+    ] {
+        let text = FilterError { fact, entry: 7 }.to_string();
+        assert!(text.starts_with("dependency 7: "), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn conjunctions_that_start_anew_forget_their_events_and_keep_their_timeouts() {
+    let list = [
+        entry(CONJUNCTION, 3),
+        of(A),
+        of(B),
+        timeout(INTERVAL_TIMEOUT, 100_000),
+    ];
+    let filter = Filter::build(&list).expect("a filter");
+    let mut state = MatchState::new(&filter, 5);
+    assert_eq!(state.next_due_ns(), Some(10_000_005));
+    let offer = |state: &mut MatchState<Header>, event: Header| {
+        filter.offer(state, Input::Event(event), &event, 6, &mut Vec::new())
+    };
+    for event in [A, B, A] {
+        assert!(!offer(&mut state, event));
+    }
+    assert_eq!(state.kept().copied().collect::<Vec<_>>(), [A, B]);
+    assert_eq!((state.held(), state.restart(), state.held()), (2, 2, 0));
+    assert_eq!(state.next_due_ns(), Some(10_000_005));
+    assert!(!offer(&mut state, A));
+    assert_eq!(state.held(), 1, "it is received anew");
 }

@@ -254,4 +254,39 @@ mod tests {
         assert_eq!(of(5), None);
         assert_eq!(Samples::default().measurement("ours", "octets", &[]), None);
     }
+
+    #[test]
+    fn calls_of_all_runs_have_their_statistics_together() {
+        let mut samples = Samples::default();
+        samples.add_times(&[1_000; 60]);
+        samples.add_times(&[3_000; 140]);
+        let found = samples.measurement("ours", "octets", &[]).expect("times");
+        assert_eq!((found.samples, found.values["p50_ns"]), (200, 3_000.0));
+        let counted: u64 = found.histogram.iter().map(|(_, count)| count).sum();
+        assert_eq!(counted, 200);
+    }
+
+    #[test]
+    fn the_mean_of_a_run_is_the_sum_over_the_count() {
+        let mut times = vec![10; 90];
+        times.extend([20; 110]);
+        let summary = RunSummary::of(&RunResult::RoundTrips(times)).expect("enough");
+        assert_eq!(summary.mean_ns, 15.5);
+        assert_eq!((summary.p50_ns, summary.max_ns), (Some(20.0), Some(20.0)));
+    }
+
+    #[test]
+    fn an_end_that_is_noted_again_replaces_the_one_of_its_name() {
+        let end = |name: &str, asked: &str| EndNote {
+            end: name.to_owned(),
+            asked: asked.to_owned(),
+            ..EndNote::default()
+        };
+        let mut samples = Samples::default();
+        samples.note_ends(vec![end("client", "first"), end("server", "first")]);
+        samples.note_ends(vec![end("server", "second")]);
+        let noted = samples.ends.iter().map(|it| (&*it.end, &*it.asked));
+        let noted: Vec<_> = noted.collect();
+        assert_eq!(noted, [("client", "first"), ("server", "second")]);
+    }
 }

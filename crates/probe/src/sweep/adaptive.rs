@@ -140,4 +140,27 @@ mod tests {
         assert_eq!(next_sizes(&[16, 32, 48], &[], 2, |_| false), [16, 48]);
         assert_eq!(next_sizes(&[16], &[], 9, |_| false), [16]);
     }
+
+    #[test]
+    fn the_greatest_step_is_a_share_of_its_own_curve() {
+        // A step of 10 of at most 20, and one of 100 of at most 1,000.
+        let small = Curve::from([(1, (0.0, 0.0)), (5, (10.0, 0.0)), (9, (20.0, 0.0))]);
+        let large = Curve::from([(1, (900.0, 0.0)), (5, (1_000.0, 0.0))]);
+        let both = [large, small];
+        assert_eq!(excess(&both, 1, 5), 0.5);
+        assert_eq!(excess(&both[..1], 1, 5), 0.1);
+        assert_eq!(
+            excess(&both, 5, 9),
+            0.5,
+            "a curve without a size is left out"
+        );
+    }
+
+    #[test]
+    fn a_step_counts_beyond_the_error_bars_of_both_ends() {
+        let curve = |bars: f64| [Curve::from([(1, (0.0, bars)), (5, (8.0, 1.0))])];
+        assert_eq!(excess(&curve(3.0), 1, 5), 0.5);
+        assert_eq!(excess(&curve(7.0), 1, 5), 0.0);
+        assert_eq!(excess(&curve(9.0), 1, 5), 0.0);
+    }
 }

@@ -113,4 +113,20 @@ mod tests {
             "{words}"
         );
     }
+
+    #[test]
+    fn an_interval_at_the_limit_is_kept_and_either_limit_alone_makes_a_warning() {
+        let longest = 1_000_000.0 * (1.0 + INTERVAL_SLACK);
+        let kept = point(vec![longest as i64; 9], Duration::from_millis(1));
+        assert_eq!(kept.values[MISSED], 0.0);
+        let with = |mean_ns: f64, missed: f64| {
+            let mut point = kept.clone();
+            point.values.insert(MEAN.to_owned(), mean_ns);
+            point.values.insert(MISSED.to_owned(), missed);
+            cautions(&[point]).len()
+        };
+        assert_eq!(with(longest, INTERVAL_MISSED_SHARE_MAX), 0);
+        assert_eq!(with(longest + 1.0, 0.0), 1);
+        assert_eq!(with(1_000_000.0, INTERVAL_MISSED_SHARE_MAX + 0.001), 1);
+    }
 }

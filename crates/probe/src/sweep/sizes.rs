@@ -123,4 +123,24 @@ mod tests {
         sorted.sort_unstable();
         assert_eq!(sorted, (0..100).collect::<Vec<u32>>());
     }
+
+    #[test]
+    fn as_many_sizes_as_a_sweep_may_have_are_read() {
+        let count = u32::try_from(SWEEP_SIZES_MAX).expect("few");
+        let last = SWEEP_SIZE_MIN + count - 1;
+        let most = parse_sizes(&format!("{SWEEP_SIZE_MIN}..{last}:1"));
+        assert_eq!(most.map(|sizes| sizes.len()), Ok(SWEEP_SIZES_MAX));
+        assert!(parse_sizes(&format!("{SWEEP_SIZE_MIN}..{}:1", last + 1)).is_err());
+    }
+
+    #[test]
+    fn every_order_is_chosen_by_some_seed() {
+        let orders = (0..200).map(|seed| {
+            let mut values = [0, 1, 2];
+            shuffle(&mut values, seed);
+            values
+        });
+        let orders: std::collections::BTreeSet<[i32; 3]> = orders.collect();
+        assert_eq!(orders.len(), 6, "{orders:?}");
+    }
 }

@@ -85,4 +85,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn code_points_of_voice_and_control_are_first_and_those_of_lower_effort_last() {
+        for dscp in 0..64 {
+            let expected = match dscp {
+                40 | 44 | 46 | 48 | 56 => Band::First,
+                1 | 8 => Band::Last,
+                _ => Band::Middle,
+            };
+            assert_eq!(Band::of_dscp(dscp), expected, "{dscp}");
+        }
+    }
 }

@@ -62,3 +62,77 @@ impl AddAssign for Counts {
         self.arrived += more.arrived;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_lines_are_taken_column_by_column() {
+        let mut sum = Counts {
+            offered: 1,
+            queue_full: 2,
+            too_long: 3,
+            lost: 4,
+            lost_on_purpose: 5,
+            duplicated: 6,
+            arrived: 7,
+        };
+        sum += Counts {
+            offered: 100,
+            queue_full: 200,
+            too_long: 300,
+            lost: 400,
+            lost_on_purpose: 500,
+            duplicated: 600,
+            arrived: 700,
+        };
+        let expected = Counts {
+            offered: 101,
+            queue_full: 202,
+            too_long: 303,
+            lost: 404,
+            lost_on_purpose: 505,
+            duplicated: 606,
+            arrived: 707,
+        };
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn a_frame_in_two_columns_or_in_none_does_not_add_up() {
+        let whole = Ledger {
+            entered: 20,
+            copied: 3,
+            unroutable: 1,
+            delivered: 4,
+            inside: 5,
+            lines: Counts {
+                duplicated: 7,
+                queue_full: 2,
+                too_long: 3,
+                lost: 6,
+                lost_on_purpose: 9,
+                ..Counts::default()
+            },
+        };
+        assert!(whole.adds_up());
+        let columns: [fn(&mut Ledger) -> &mut u64; 10] = [
+            |all| &mut all.entered,
+            |all| &mut all.copied,
+            |all| &mut all.unroutable,
+            |all| &mut all.delivered,
+            |all| &mut all.inside,
+            |all| &mut all.lines.duplicated,
+            |all| &mut all.lines.queue_full,
+            |all| &mut all.lines.too_long,
+            |all| &mut all.lines.lost,
+            |all| &mut all.lines.lost_on_purpose,
+        ];
+        for column in columns {
+            let mut other = whole;
+            *column(&mut other) += 1;
+            assert!(!other.adds_up(), "{other:?}");
+        }
+    }
+}

@@ -251,3 +251,51 @@ impl Random {
 }
 
 const NS_PER_S: u128 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_split_mix_64() {
+        let mut random = Random(1_234_567);
+        // The first numbers that its authors' program prints for this seed.
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!([(); 5].map(|()| random.next()), expected);
+    }
+
+    #[test]
+    fn a_share_is_above_0_and_below_1_even_of_the_smallest_and_the_largest_number() {
+        // The step from 0 leads back to 0, and 0 is mixed to 0.
+        let mut least = Random(0_u64.wrapping_sub(0x9E37_79B9_7F4A_7C15));
+        assert_eq!(least.share(), 0.5 / (1_u64 << 53) as f64);
+        let mut random = Random(3);
+        let shares: Vec<f64> = (0..10_000).map(|_| random.share()).collect();
+        assert!(shares.iter().all(|share| 0.0 < *share && *share < 1.0));
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        assert!((mean - 0.5).abs() < 0.02, "{mean}");
+    }
+
+    #[test]
+    fn a_share_of_0_draws_no_number() {
+        let mut random = Random(3);
+        assert!(!random.hits(0.0));
+        assert_eq!(random.up_to(0), 0);
+        assert_eq!(random.0, 3);
+        assert!(random.hits(1.0));
+        assert_ne!(random.0, 3);
+    }
+
+    #[test]
+    fn a_number_below_the_share_hits_and_the_share_itself_does_not() {
+        let drawn = Random(3).share();
+        assert!(!Random(3).hits(drawn));
+        assert!(Random(3).hits(drawn.next_up()));
+    }
+}

@@ -1,6 +1,7 @@
 //! A relay in virtual time against theory.
 
 use super::*;
+use crate::limits::RELAY_FRAMES_IN_FLIGHT_MAX;
 use crate::link::{Impairment, LinkSpec};
 use crate::presets::{PRESETS, preset};
 
@@ -149,6 +150,7 @@ fn impaired(impairment: Impairment, count: u64) -> (Relay<u64>, Vec<Departure<u6
     for number in 0..count {
         relay.arrive(number * 1_000_000, A, MIDDLE, number * 1_000_000);
         all.extend(std::iter::from_fn(|| relay.poll(number * 1_000_000, 0)));
+        assert!(relay.ledger().adds_up(), "{:?}", relay.ledger());
     }
     all.extend(drain(&mut relay));
     (relay, all)
@@ -239,6 +241,21 @@ fn the_share_to_be_reordered_is_overtaken() {
 }
 
 #[test]
+fn a_line_carries_no_more_frames_than_it_may_and_counts_the_others() {
+    const BEYOND: u64 = 10;
+    let far = Impairment {
+        // Longer than the frames take to be sent, a millisecond each.
+        delay_ns: 30_000_000_000,
+        ..Impairment::default()
+    };
+    let most = RELAY_FRAMES_IN_FLIGHT_MAX as u64;
+    let (relay, all) = impaired(far, most + BEYOND);
+    let ledger = relay.ledger();
+    assert_eq!((all.len() as u64, ledger.lines.queue_full), (most, BEYOND));
+    assert!(ledger.adds_up(), "{ledger:?}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let all = |_| {
         let some = Impairment {
@@ -278,6 +295,23 @@ fn an_urgent_frame_waits_for_the_frame_on_the_line_and_for_no_other() {
     let wire_ns = (64 + 38) * 80;
     assert_eq!(all[0].due_ns, 10_123_040);
     assert_eq!(all[1].due_ns, 10_123_040 + wire_ns);
+}
+
+#[test]
+fn frames_of_all_priorities_leave_one_after_the_other_in_their_order() {
+    let mut relay = star(&link("fast-ethernet"));
+    relay.hold(B);
+    for (number, band) in (0..).zip([Band::Last, Band::Middle, Band::First].repeat(2)) {
+        relay.arrive(number, C, Head { band, ..MIDDLE }, number);
+    }
+    assert!(relay.poll(10_000_000, 0).is_none());
+    relay.release(10_000_000, B);
+    let all = drain(&mut relay);
+    let order: Vec<u64> = all.iter().map(|one| one.frame).collect();
+    assert_eq!(order, [2, 5, 1, 4, 0, 3]);
+    let times: Vec<u64> = all.iter().map(|one| one.due_ns).collect();
+    let each = (1..=6).map(|place| 10_000_000 + place * 123_040);
+    assert_eq!(times, each.collect::<Vec<u64>>());
 }
 
 #[test]
@@ -324,6 +358,8 @@ fn a_full_queue_drops_and_the_ledger_adds_up_at_any_moment() {
     assert_eq!(ledger.copied, 300);
     let to_b = relay.counts_to(B).unwrap();
     assert_eq!(to_b.lost_on_purpose, to_b.offered.div_ceil(7));
+    let dropped = to_b.lost_on_purpose + to_b.queue_full;
+    assert_eq!(to_b.arrived, to_b.offered - dropped);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use deckwatch_store::redb::{TableDefinition, WriteTransaction};
 use deckwatch_testkit::damage::{Random, damage};
 
-use super::super::rows::{BINDINGS, CONTEXTS, WHOLE, Whole};
+use super::super::rows::{BINDINGS, CONTEXTS, ContextRow, UNKNOWN, WHOLE, Whole};
 use super::*;
 
 /// Names of a store, with what they are bound to.
@@ -344,6 +344,102 @@ fn contexts_and_counts_that_are_damaged_are_seen() {
         table.insert(FORMAT, row.write().as_slice()).unwrap();
     });
     assert_eq!(found(&next), [Damage::Whole]);
+    let older = changed_behind("older-context", |write| {
+        let mut table = write.open_table(CONTEXTS).unwrap();
+        let row = table.get(1).unwrap().unwrap().value().to_vec();
+        let (mut context, _) = ContextRow::parse(1, &row).unwrap();
+        context.made_s -= 1;
+        table.insert(1, context.write(1).0.as_slice()).unwrap();
+    });
+    let count = 2;
+    let of_contexts = Damage::Contexts {
+        written: count,
+        found: count,
+    };
+    assert_eq!(found(&older), [of_contexts]);
+}
+
+#[test]
+fn each_damage_is_said_in_words() {
+    let (context, written) = (7, 3);
+    let names = |found| Damage::Names {
+        context,
+        written,
+        found,
+    };
+    let contexts = |found| Damage::Contexts { written, found };
+    let found = 2;
+    for (damage, words) in [
+        (
+            Damage::binding((7, "a", "ship")),
+            "the name `a.ship` in context 7 is damaged",
+        ),
+        (Damage::Context(7), "the row of context 7 is damaged"),
+        (
+            names(3),
+            "a name in context 7 is not the one that was written last",
+        ),
+        (names(2), "context 7 has 2 names instead of 3"),
+        (
+            contexts(3),
+            "a context is not the one that was written last",
+        ),
+        (contexts(2), "there are 2 contexts instead of 3"),
+        (
+            Damage::Bindings { written, found },
+            "there are 2 names instead of 3",
+        ),
+        (
+            Damage::Whole,
+            "the row with the counts of the store is damaged",
+        ),
+        (
+            Damage::Pages,
+            "pages of the file do not match their checksums",
+        ),
+    ] {
+        assert_eq!(damage.to_string(), words);
+    }
+}
+
+#[test]
+fn a_report_has_the_first_damages_and_the_number_of_the_others() {
+    let mut report = Report::default();
+    assert_eq!(report.to_string(), "");
+    report.add(Damage::Context(0));
+    assert_eq!(report.to_string(), "the row of context 0 is damaged");
+    for number in 1..limits::DAMAGES_MAX as u64 {
+        report.add(Damage::Context(number));
+    }
+    assert_eq!(report.to_string().lines().count(), limits::DAMAGES_MAX);
+    report.add(Damage::Whole);
+    report.add(Damage::Pages);
+    assert_eq!(report.damages.len(), limits::DAMAGES_MAX);
+    let text = report.to_string();
+    assert_eq!(text.lines().count(), limits::DAMAGES_MAX + 1);
+    assert_eq!(text.lines().last(), Some("and 2 more"));
+}
+
+#[test]
+fn a_store_that_is_in_use_is_refused_and_is_not_damaged() {
+    let folder = folder("in-use");
+    let path = folder.join("names.redb");
+    let store = Store::open(&path).unwrap();
+    let again = [
+        Store::open(&path).map(drop),
+        Store::examine(&path).map(drop),
+    ];
+    for refused in again {
+        let error = refused.expect_err("it is open");
+        assert!(error.is_in_use() && !error.is_damage(), "{error}");
+    }
+    drop(store);
+    std::fs::remove_dir_all(folder).unwrap();
+    let unsound = StoreError::Unsound(Box::default());
+    for error in [StoreError::Damaged(Damage::Whole), unsound] {
+        assert!(error.is_damage() && !error.is_in_use(), "{error}");
+    }
+    assert!(!StoreError::Full.is_damage());
 }
 
 #[test]
@@ -368,7 +464,7 @@ fn a_store_of_the_first_format_is_converted_once() {
     const OLD_NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
     let folder = folder("first-format");
     let path = folder.join("names.redb");
-    let fill = |write: &WriteTransaction| {
+    let fill = |write: &WriteTransaction, next: Option<u64>| {
         let mut contexts = write.open_table(OLD_CONTEXTS)?;
         for number in [ROOT, 2, 5] {
             contexts.insert(number, ())?;
@@ -378,10 +474,15 @@ fn a_store_of_the_first_format_is_converted_once() {
         bindings.insert((ROOT, "fleet", ""), (0, &number[..]))?;
         bindings.insert((2, "other", ""), (1, &b"IOR:01"[..]))?;
         bindings.insert((2, "alpha", "ship"), (2, &b"IOR:02"[..]))?;
-        write.open_table(OLD_NUMBERS)?.insert("next_context", 9)?;
+        let mut numbers = write.open_table(OLD_NUMBERS)?;
+        if let Some(next) = next {
+            numbers.insert("next_context", next)?;
+        }
         Ok(())
     };
-    drop(deckwatch_store::Store::open(&path, &fill).unwrap());
+    let of_next =
+        |path: &Path, next| deckwatch_store::Store::open(path, &|write| fill(write, next)).unwrap();
+    drop(of_next(&path, Some(9)));
     for _ in 0..2 {
         let store = Store::open(&path).unwrap();
         assert_eq!(store.contexts().unwrap(), [ROOT, 2, 5]);
@@ -393,8 +494,23 @@ fn a_store_of_the_first_format_is_converted_once() {
         );
         assert_eq!(lookup(2, "alpha", "ship"), Some(object("IOR:02")));
     }
+    let (store, report) = Store::examine(&path).unwrap();
+    let counts = (report.contexts, report.bindings, report.damaged);
+    assert_eq!(counts, (3, 3, 0));
+    let orphans = store.orphans().unwrap();
+    let [orphan] = &orphans[..] else {
+        panic!("{orphans:?}");
+    };
+    assert_eq!((orphan.number, &*orphan.context.maker), (5, UNKNOWN));
+    assert!(orphan.context.made_s > 1_700_000_000, "it is made now");
+    drop(store);
     let store = Store::open(&path).unwrap();
     assert_eq!(store.create_context("", &never).unwrap().number, 9);
+    let without = folder.join("without-next.redb");
+    drop(of_next(&without, None));
+    let behind = Store::open(&without).unwrap();
+    let made = behind.create_context("", &never).unwrap();
+    assert_eq!(made.number, 6, "behind the last one");
     // A program of the first format cannot take it for an empty store of its own.
     let tables = store.database.look(|read| {
         let refused = read.open_table(OLD_CONTEXTS).is_err();

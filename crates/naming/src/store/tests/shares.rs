@@ -186,3 +186,19 @@ fn contexts_that_no_name_leads_to_are_found_and_swept_with_what_they_hold() {
     let again = store.sweep(&numbers);
     assert!(matches!(again, Err(StoreError::NoSuchContext)));
 }
+
+#[test]
+fn contexts_that_are_bound_or_gone_do_not_wait_for_expiry() {
+    let store = shared();
+    let waiting = || store.holders.lock("test").unbound(None);
+    let made = store.create_context("10.0.0.1", &never).unwrap().number;
+    assert_eq!(waiting(), [made]);
+    store.destroy_context(made).unwrap();
+    assert!(waiting().is_empty(), "it is gone");
+    let made = store.create_context("10.0.0.1", &never).unwrap().number;
+    let bound = binding(&Target::Context(made));
+    store.bind(ROOT, "a", "", &bound, false).unwrap();
+    assert!(waiting().is_empty(), "it is bound");
+    store.unbind(ROOT, "a", "").unwrap();
+    assert!(waiting().is_empty(), "it was bound");
+}

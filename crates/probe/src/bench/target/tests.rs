@@ -471,3 +471,102 @@ fn allocations_of_an_event_are_judged_at_channel_supplier_and_consumers() {
         assert_eq!(found, (words.as_str(), Some(verdict)));
     }
 }
+
+#[test]
+fn a_part_is_held_against_the_targets_of_its_kind_and_variant_alone() {
+    let mut calls = part(Kind::Call);
+    calls.cases.push(kind::SMALL);
+    let of = |variant: Variant| {
+        let own = Part {
+            variant,
+            ..calls.clone()
+        };
+        let all = standings(&[own]).into_iter();
+        all.map(|it| it.measure).collect::<Vec<String>>()
+    };
+    let plain = [
+        "two-way 64 B, p50 over raw TCP",
+        "two-way 64 B, p99 over raw TCP",
+        "two-way 64 B, p50 over omniORB's",
+    ];
+    assert_eq!(of(Variant::Plain), plain);
+    let shared = "two-way 64 B through a shared poller, p50 over raw TCP";
+    assert_eq!(of(Variant::SharedPoller), [shared]);
+}
+
+#[test]
+fn events_are_held_against_another_channel_without_a_guard_of_raw_tcp() {
+    let is_between_channels = |it: &&Target| {
+        it.kind == Kind::Events && it.case.beside == Beside::RawTcp && it.over != Over::Baseline
+    };
+    let target = table::all().find(is_between_channels).expect("a target");
+    let Over::Peer(peer) = target.over else {
+        panic!("over a peer");
+    };
+    let mut events = part(Kind::Events);
+    events.cases.push(target.case);
+    for (system, ratio) in [(OURS, 0.5), (peer, 1.0)] {
+        let found = measured(target.statistic.value(), &[ratio; 9], system);
+        events.add(About::Case(target.case), found);
+    }
+    let standing = target.standing(&events).expect("the part has its case");
+    assert_eq!((standing.verdict, standing.reason), (Some(Met), None));
+}
+
+#[test]
+fn other_systems_are_shown_with_their_own_ratios() {
+    let all = standings(&[streams(&[(OURS, 75), (OMNIORB, 50), ("third", 25)])]);
+    let shown: Vec<_> = all[0].peers.iter().map(|it| &*it.peer).collect();
+    assert_eq!(shown, ["third"]);
+    assert_eq!(all[0].peers[0].ratio.median, 0.5);
+    let mut memory = part(Kind::Memory);
+    for (system, octets) in [(OURS, 5e6), (OMNIORB, 6e6), ("third", 7e6)] {
+        let found = measured("resident_octets", &[octets; 9], system);
+        memory.add(About::Memory(0), found);
+    }
+    let idle = standings(&[memory]).swap_remove(0);
+    let shown = idle.peers.iter().map(|it| (&*it.peer, it.ratio.median));
+    assert_eq!(shown.collect::<Vec<_>>(), [(OMNIORB, 6.0), ("third", 7.0)]);
+    assert_eq!(idle.measure, "memory of an idle server, MB resident");
+}
+
+#[test]
+fn rounds_that_resemble_each_other_are_the_reason_for_an_open_target() {
+    let widened = Ratio {
+        is_widened: true,
+        ..Ratio::exactly(1.0)
+    };
+    let judged = Judged::of(widened, Bound::AtMost(2.0));
+    assert_eq!(judged.verdict, Some(Open));
+    let reason = "the ratios of successive rounds resemble each other";
+    assert_eq!(judged.reason.as_deref(), Some(reason));
+}
+
+#[test]
+fn memory_of_an_idle_consumer_is_judged_where_consumers_share_an_endpoint() {
+    let of = |operation, are_apart, octets| {
+        let mut events = part(Kind::Events);
+        let found = measured("octets_per_consumer", &[octets; 9], OURS);
+        events.add(About::IdleConsumer(operation, are_apart), found);
+        let all = standings(&[events]).into_iter();
+        let mut own = all.filter(|it| it.measure.starts_with("memory of an idle consumer"));
+        own.next().expect("a standing")
+    };
+    let together = of(Operation::Push, false, 4_096.0);
+    assert_eq!(
+        together.measure,
+        "memory of an idle consumer at the channel, all at one endpoint, octets"
+    );
+    assert_eq!(
+        (together.verdict, &*together.target),
+        (Some(Met), "at most 4096")
+    );
+    let larger = of(Operation::Push, false, 4_097.0);
+    assert_eq!(larger.verdict, Some(Missed));
+    let apart = of(Operation::RtPush, true, 9_999.0);
+    assert_eq!(
+        apart.measure,
+        "memory of an idle consumer at the real-time channel, an endpoint each, octets"
+    );
+    assert_eq!((apart.verdict, &*apart.target), (None, "shown beside it"));
+}

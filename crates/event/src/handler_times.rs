@@ -17,6 +17,7 @@ use crate::deckwatch_scheduling::{
     ExecutionTimes, MeasuredTimesRef, ReportedTimesRef,
     ReportedTimesReportExecutionTimesError as ReportError,
 };
+use crate::received::{EventConsumer, ReceivedEvents};
 use crate::rtec_event_comm::{Event, PushConsumer};
 use crate::rtec_scheduler::{SchedulerGetError, SchedulerLookupError, SchedulerRef};
 use crate::scheduler::UNIT_NS;
@@ -111,6 +112,16 @@ impl<C> MeasuredConsumer<C> {
 impl<C: PushConsumer> PushConsumer for MeasuredConsumer<C> {
     fn push(&self, data: &[Event]) -> Result<(), SystemException> {
         self.times.measure(|| self.consumer.push(data))
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.consumer.disconnect_push_consumer()
+    }
+}
+
+impl<C: EventConsumer> EventConsumer for MeasuredConsumer<C> {
+    fn push(&self, events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        self.times.measure(|| self.consumer.push(events))
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {

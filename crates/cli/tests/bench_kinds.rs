@@ -12,7 +12,7 @@ fn bench(test: &str, words: &[&str]) -> (ExperimentDocument, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .arg("bench")
         .args(words)
-        .args(["--without", "omniorb,jacorb,rustorb"])
+        .args(["--without", "omniorb,jacorb,rustorb,zenoh"])
         .arg("--output")
         .arg(&folder)
         .output()

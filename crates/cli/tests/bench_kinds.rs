@@ -12,7 +12,7 @@ fn bench(test: &str, words: &[&str]) -> (ExperimentDocument, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .arg("bench")
         .args(words)
-        .args(["--without", "omniorb,jacorb,rustorb"])
+        .args(["--without", "omniorb,jacorb,rustorb,zenoh"])
         .arg("--output")
         .arg(&folder)
         .output()
@@ -221,8 +221,7 @@ fn check_events(document: &ExperimentDocument) {
             if let Some(allocations) = of(&format!("heap allocations {to}")).ours {
                 assert!(allocations.median < 10.0, "{to}: {allocations:?}");
             }
-            // A consumer of the library gets an event as values of its own: an any takes 7 allocations, an event of a
-            // real-time channel 3.
+            // A consumer of the bench reads an event in its message. One that decodes would take 3 allocations or more.
             let ends = format!("{event} to 35 consumers{who}");
             let supplier = of(&format!("heap allocations at the supplier, {ends}"));
             if let Some(allocations) = supplier.ours {
@@ -230,7 +229,7 @@ fn check_events(document: &ExperimentDocument) {
                 assert!(allocations.median < 10.0, "{ends}: {allocations:?}");
                 let consumers = of(&format!("heap allocations at all consumers, {ends}"));
                 let each = consumers.ours.expect("counted with it").median / 35.0;
-                assert!((2.5..17.0).contains(&each), "{ends}: {each}");
+                assert!(each < 1.0, "{ends}: {each}");
             }
             // A one-way takes the lock of its connection once and that of its outlet twice, and a write for each
             // connection.

@@ -14,6 +14,7 @@ use deckwatch_event::rtec_event_comm::{
 use deckwatch_event::rtec_scheduler::{
     CriticalityT, ImportanceT, InfoTypeT, SchedulerCreateError, SchedulerRef,
 };
+use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{
     Ior, Orb, Policy, SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind,
 };
@@ -403,6 +404,94 @@ fn handler_that_exceeds_its_declaration_is_named_by_the_channel_and_makes_the_sc
         told.contains("warning: draw: with the measured execution times"),
         "{told}"
     );
+}
+
+/// A consumer that notifies the test of each event.
+struct Told(std::sync::Mutex<std::sync::mpsc::Sender<()>>);
+
+impl PushConsumer for Told {
+    fn push(&self, _data: &[Event]) -> Result<(), SystemException> {
+        // The test may have ended.
+        let _ = self.0.lock().expect("whole").send(());
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// Returns the codepoint of each connection of a process to this ORB.
+fn codepoints_to(orb: &Orb, of: &Serving) -> Vec<u32> {
+    let Some(Endpoint::Tcp { port, .. }) = orb.endpoints().into_iter().next() else {
+        panic!("it listens by TCP");
+    };
+    let told = Command::new("ss")
+        .args(["-tnpH", "--tos", &format!("dport = :{port}")])
+        .output()
+        .expect("it starts");
+    let told = String::from_utf8(told.stdout).expect("plain words");
+    let process = format!("pid={},", of.process.id());
+    let lines = told.lines().filter(|line| line.contains(&process));
+    // `ss` writes 0 without its usual 0x.
+    let tos = lines.flat_map(|line| {
+        line.split_whitespace()
+            .find_map(|it| it.strip_prefix("tos:"))
+    });
+    tos.map(|tos| u32::from_str_radix(tos.trim_start_matches("0x"), 16).expect("a number") >> 2)
+        .collect()
+}
+
+#[test]
+fn packets_to_a_consumer_carry_the_codepoint_of_the_priority_of_its_lane() {
+    if deckwatch_testkit::program("ss").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.toml");
+    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
+                [[operations]]\nname = \"draw\"\nworst_case = \"6ms\"\nperiod = \"120ms\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let path = file.display().to_string();
+    // Native 11 and 10 are the CORBA priorities 3344 and 3010: parts 2 and 1 of 21, class selectors 2 and 1.
+    for (marking, expected) in [("by-priority", [16, 8, 0]), ("46", [46; 3])] {
+        let served = Serving::start(&[
+            "channel",
+            "--real-time",
+            "--schedule",
+            &path,
+            "--lane-priorities",
+            "2:11",
+            "--priority-fallback",
+            "--dscp",
+            marking,
+        ]);
+        let by = client();
+        let channel = channel_of(&by, &served.reference);
+        let scheduler =
+            by.string_to_object(&format!("corbaloc::{}/ScheduleService", served.address()));
+        let scheduler = SchedulerRef::unchecked_narrow(scheduler.expect("sound").expect("not nil"));
+        let handle = |name: &str| scheduler.lookup(name).expect("it is declared");
+        let (told, events) = std::sync::mpsc::channel();
+        let consumers = [handle("read"), handle("draw"), 0].map(|rt_info| {
+            let orb = client();
+            let consumer = Told(std::sync::Mutex::new(told.clone()));
+            consume_by(&orb, &channel, rt_info, consumer).expect("it connects");
+            orb
+        });
+        let supplier = supply(&channel, 0);
+        supplier.push(&[event_type(20)]).expect("it is sent");
+        for _ in &consumers {
+            events.recv().expect("an event");
+        }
+        let found = consumers.each_ref().map(|orb| codepoints_to(orb, &served));
+        assert_eq!(
+            found,
+            expected.map(|codepoint| vec![codepoint]),
+            "{marking}"
+        );
+        served.end(&channel);
+    }
 }
 
 #[test]

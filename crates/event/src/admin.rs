@@ -27,6 +27,7 @@ use crate::omni_events::EventChannel as OmniEventsChannel;
 use crate::omni_events::ft::PullMonitorable;
 use crate::raise::raise;
 use crate::shared::Shared;
+use crate::status::{consumer_report, with_consumer_status};
 use crate::suppliers::Activity;
 
 /// The channel's own servant.
@@ -66,10 +67,8 @@ pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
         let number = self.0.objects.home.next_number();
-        let proxy = SupplierProxy::new(self.0.clone(), number);
-        let reference = self
-            .0
-            .offer_proxy(number, Arc::new(ProxyPushSupplierSkeleton::new(proxy)))?;
+        let proxy = Arc::new(SupplierProxy::new(self.0.clone(), number));
+        let reference = self.0.offer_proxy(number, proxy.servant())?;
         Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
     }
 
@@ -229,6 +228,17 @@ impl SupplierProxy {
             number,
             state: PiMutex::new(State::Waiting),
         }
+    }
+
+    /// Its servant, which reports the consumer's own counters too.
+    pub(crate) fn servant(self: &Arc<Self>) -> Arc<dyn Servant> {
+        let skeleton = Arc::new(ProxyPushSupplierSkeleton::new(Arc::clone(self)));
+        let proxy = Arc::clone(self);
+        let report = move || match &*proxy.state.lock("event.proxy") {
+            State::Connected(outlet) => Ok(consumer_report(outlet)),
+            State::Waiting | State::Disconnected => Err(raise(Kind::ObjectNotExist)),
+        };
+        Arc::new(with_consumer_status(skeleton, report))
     }
 }
 

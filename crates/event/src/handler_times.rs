@@ -1,7 +1,8 @@
 //! Execution times of a consumer's handler, measured where it runs and reported to a scheduling service.
 //!
 //! A consumer wraps its servant in [`MeasuredConsumer`]. [`ReportedHandler`] finds the declared worst case in the
-//! scheduling service and reports what was measured to it, whenever the consumer calls [`ReportedHandler::report`].
+//! scheduling service and reports what was measured to it, whenever the consumer calls [`ReportedHandler::report`]. A
+//! consumer without a right to the scheduling service reports to its own proxy: [`ReportedHandler::of_dependency`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,8 +14,10 @@ use deckwatch_os::clock;
 use deckwatch_sched::Measured;
 
 use crate::deckwatch_scheduling::{
-    ExecutionTimes, MeasuredTimesRef, MeasuredTimesReportExecutionTimesError as ReportError,
+    ExecutionTimes, MeasuredTimesRef, ReportedTimesRef,
+    ReportedTimesReportExecutionTimesError as ReportError,
 };
+use crate::received::{EventConsumer, ReceivedEvents};
 use crate::rtec_event_comm::{Event, PushConsumer};
 use crate::rtec_scheduler::{SchedulerGetError, SchedulerLookupError, SchedulerRef};
 use crate::scheduler::UNIT_NS;
@@ -116,12 +119,23 @@ impl<C: PushConsumer> PushConsumer for MeasuredConsumer<C> {
     }
 }
 
+impl<C: EventConsumer> EventConsumer for MeasuredConsumer<C> {
+    fn push(&self, events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        self.times.measure(|| self.consumer.push(events))
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.consumer.disconnect_push_consumer()
+    }
+}
+
 /// A handler whose execution times are reported to a scheduling service.
 #[derive(Clone, Debug)]
 pub struct ReportedHandler {
     handle: i32,
     times: Arc<HandlerTimes>,
-    service: MeasuredTimesRef,
+    /// A scheduling service, or the proxy of the consumer.
+    to: ReportedTimesRef,
 }
 
 impl ReportedHandler {
@@ -143,8 +157,20 @@ impl ReportedHandler {
         Ok(Self {
             handle,
             times: Arc::new(HandlerTimes::new(Duration::from_nanos(worst_case_ns))),
-            service: MeasuredTimesRef::unchecked_narrow(scheduler.clone()),
+            to: ReportedTimesRef::unchecked_narrow(scheduler.clone()),
         })
+    }
+
+    /// Returns the handler of an operation that a dependency of a real-time channel's consumer names. It reports to the
+    /// consumer's proxy, so that the consumer needs no right but to consume. The handle and the declared worst case are
+    /// those of the schedule.
+    #[must_use]
+    pub fn of_dependency(proxy: &ObjectRef, handle: i32, worst_case: Duration) -> Self {
+        Self {
+            handle,
+            times: Arc::new(HandlerTimes::new(worst_case)),
+            to: ReportedTimesRef::unchecked_narrow(proxy.clone()),
+        }
     }
 
     /// Returns the handle of its operation, which the consumer's QoS names.
@@ -162,8 +188,8 @@ impl ReportedHandler {
     /// Reports what was measured since the last report. What a failed call would have reported stays for the next one.
     ///
     /// # Errors
-    /// UNKNOWN_TASK if the service no longer has the operation; BAD_OPERATION from a service of TAO's, which takes no
-    /// measured times; the exceptions of the call.
+    /// UNKNOWN_TASK if the service no longer has the operation, or no dependency of the proxy's consumer names it;
+    /// BAD_OPERATION from a service or a proxy of TAO's, which take no measured times; the exceptions of the call.
     pub fn report(&self) -> Result<(), ReportError> {
         let taken = self.times.take();
         if taken.executions == 0 {
@@ -177,7 +203,7 @@ impl ReportedHandler {
             longest_ns: taken.longest_ns,
             longest_elapsed_ns: taken.longest_elapsed_ns,
         };
-        let reported = self.service.report_execution_times(&[times]);
+        let reported = self.to.report_execution_times(&[times]);
         reported.inspect_err(|_| self.times.put_back(taken))
     }
 }

@@ -33,6 +33,7 @@ pub mod limits;
 mod objects;
 mod peers;
 mod raise;
+pub mod received;
 mod restore;
 pub mod rt;
 mod scheduler;

@@ -14,7 +14,6 @@ use crate::cos::{PullConsumerProxy, PullSupplierProxy};
 use crate::cos_event_channel_admin::{
     ProxyPullConsumer as _, ProxyPullConsumerSkeleton, ProxyPullSupplier as _,
     ProxyPullSupplierSkeleton, ProxyPushConsumer as _, ProxyPushSupplier as _,
-    ProxyPushSupplierSkeleton,
 };
 use crate::cos_event_comm::{PullConsumerRef, PullSupplierRef, PushConsumerRef, PushSupplierRef};
 use crate::shared::Shared;
@@ -114,8 +113,7 @@ fn restore_one(
     Ok(match record.kind {
         ProxyKind::PushSupplier => {
             let proxy = Arc::new(SupplierProxy::new(owner, number));
-            let servant = ProxyPushSupplierSkeleton::new(Arc::clone(&proxy));
-            shared.objects.activate(number, Arc::new(servant))?;
+            shared.objects.activate(number, proxy.servant())?;
             let client = client.map(PushConsumerRef::unchecked_narrow);
             proxy.connect_push_consumer(client.as_ref()).is_ok()
         }

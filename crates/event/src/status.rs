@@ -7,7 +7,10 @@ use deckwatch_orb::delivery::Outlet;
 use deckwatch_orb::{ObjectRef, Servant, SystemException};
 
 use crate::beside::Beside;
-use crate::deckwatch::{ChannelReport, ChannelStatus, ChannelStatusSkeleton, ConsumerReport};
+use crate::deckwatch::{
+    ChannelReport, ChannelStatus, ChannelStatusSkeleton, ConsumerReport, ConsumerStatus,
+    ConsumerStatusSkeleton,
+};
 use crate::limits::CONSUMERS_REPORTED_MAX;
 use crate::shared::Shared;
 
@@ -19,6 +22,18 @@ where
     R: Fn() -> Result<ChannelReport, SystemException> + Send + Sync + 'static,
 {
     fn report(&self) -> Result<ChannelReport, SystemException> {
+        self.0()
+    }
+}
+
+/// Serves the counters of one consumer.
+struct OwnStatus<R>(R);
+
+impl<R> ConsumerStatus for OwnStatus<R>
+where
+    R: Fn() -> Result<ConsumerReport, SystemException> + Send + Sync + 'static,
+{
+    fn report(&self) -> Result<ConsumerReport, SystemException> {
         self.0()
     }
 }
@@ -103,4 +118,13 @@ pub(crate) fn with_status(
 ) -> Beside {
     let status = Arc::new(ChannelStatusSkeleton::new(Status(report)));
     Beside::new(channel, status, &[b"report"])
+}
+
+/// Returns a proxy's servant that serves [`ConsumerStatus`] too: it answers `report` by this function.
+pub(crate) fn with_consumer_status(
+    proxy: Arc<dyn Servant>,
+    report: impl Fn() -> Result<ConsumerReport, SystemException> + Send + Sync + 'static,
+) -> Beside {
+    let status = Arc::new(ConsumerStatusSkeleton::new(OwnStatus(report)));
+    Beside::new(proxy, status, &[b"report"])
 }

@@ -3,7 +3,7 @@
 use crate::shares::stranger;
 use crate::support::{seen_by, serving_orb};
 use deckwatch_event::deckwatch_scheduling::{
-    ExecutionTimes, MeasuredTimesRef, MeasuredTimesReportExecutionTimesError,
+    ExecutionTimes, MeasuredTimesRef, ReportedTimesReportExecutionTimesError,
 };
 use deckwatch_event::handler_times::ReportedHandler;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
@@ -321,7 +321,7 @@ fn report_with_an_unknown_handle_adds_nothing() {
         let report = [times(known, 1, 4_000_000), times(stranger, 1, 4_000_000)];
         assert!(matches!(
             measured.report_execution_times(&report),
-            Err(MeasuredTimesReportExecutionTimesError::UNKNOWNTASK(_))
+            Err(ReportedTimesReportExecutionTimesError::UNKNOWNTASK(_))
         ));
     }
     assert_eq!(measured.execution_times().unwrap(), []);

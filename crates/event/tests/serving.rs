@@ -3,14 +3,22 @@
 //!
 //! The tests have processes of their own, because whole processes are counted.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::counting::{self, THREAD_ALLOCATIONS};
 use crate::raw::{Answering, Supplier};
+use crate::realtime;
 use crate::support::{World, counted_orb, number, wait_for};
 use deckwatch_cdr::Any;
-use deckwatch_event::ChannelOptions;
+use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError, PushConsumerSkeleton};
+use deckwatch_event::received::{
+    AnyConsumer, AnyConsumerServant, EventConsumer, EventConsumerServant, ReceivedAny,
+    ReceivedEvents,
+};
+use deckwatch_event::{ChannelOptions, rtec_event_comm};
+use deckwatch_orb::{Servant, SystemException};
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_testkit::alone;
 
@@ -126,6 +134,119 @@ fn push_of_a_supplier_of_the_library_allocates_nothing() {
     let before = THREAD_ALLOCATIONS.get();
     drop(std::hint::black_box(vec![1_u8]));
     assert_eq!(THREAD_ALLOCATIONS.get() - before, 1);
+    world.end();
+}
+
+/// What a consumer's thread allocates between two events that it gets: all that an event takes there.
+#[derive(Default)]
+struct Allocations {
+    /// Events that came to the thread of the event before.
+    events: AtomicUsize,
+    allocations: AtomicUsize,
+}
+
+thread_local! {
+    /// The allocations of this thread when its last event came.
+    static BEFORE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+impl Allocations {
+    fn note(&self) {
+        let now = THREAD_ALLOCATIONS.get();
+        if let Some(before) = BEFORE.replace(Some(now)) {
+            self.allocations.fetch_add(now - before, Ordering::Relaxed);
+            self.events.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Returns the allocations of an event, rounded down, while `push` brings events.
+    fn of_an_event(&self, mut push: impl FnMut()) -> usize {
+        const EVENTS: usize = 500;
+        let mut until = |count| {
+            while self.events.load(Ordering::Acquire) < count {
+                push();
+            }
+        };
+        // Buffers grow with the first events.
+        until(200);
+        let before = (
+            self.events.load(Ordering::Acquire),
+            self.allocations.load(Ordering::Relaxed),
+        );
+        until(before.0 + EVENTS);
+        (self.allocations.load(Ordering::Relaxed) - before.1) / EVENTS
+    }
+}
+
+/// A consumer of either channel.
+struct Counting(Arc<Allocations>);
+
+impl AnyConsumer for Counting {
+    fn push(&self, _event: ReceivedAny<'_>) -> Result<(), PushConsumerPushError> {
+        self.0.note();
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+impl EventConsumer for Counting {
+    fn push(&self, events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        for event in events {
+            assert_eq!(event?.payload, b"a few octets");
+            self.0.note();
+        }
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+/// The same behind the generated skeleton.
+impl PushConsumer for Counting {
+    fn push(&self, _event: &Any) -> Result<(), PushConsumerPushError> {
+        self.0.note();
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+#[test]
+fn event_takes_no_memory_at_a_consumer_that_reads_it_in_its_message() {
+    let event = Any::from_value(&vec![3_u8; 384]).expect("octets");
+    let count = |consumer: fn(Counting) -> Arc<dyn Servant>| {
+        let world = World::new();
+        let counts = Arc::new(Allocations::default());
+        let servant = consumer(Counting(Arc::clone(&counts)));
+        let _proxy = world.connect(world.activate(servant));
+        let supplier = world.supplier();
+        let found = counts.of_an_event(|| supplier.push(&event).expect("it is taken"));
+        world.end();
+        found
+    };
+    assert_eq!(count(|it| Arc::new(AnyConsumerServant::new(it))), 0);
+    let decoded = count(|it| Arc::new(PushConsumerSkeleton::new(it)));
+    assert!(decoded > 0, "a skeleton decodes");
+
+    let world = realtime::World::new();
+    let counts = Arc::new(Allocations::default());
+    let servant = EventConsumerServant::new(Counting(Arc::clone(&counts)));
+    let consumer = world.activate(Arc::new(servant));
+    let consumer = rtec_event_comm::PushConsumerRef::unchecked_narrow(consumer);
+    let proxy = world.proxy_supplier();
+    let connected = proxy.connect_push_consumer(Some(&consumer), &realtime::any_of(&[(0, 20)]));
+    connected.expect("it connects");
+    let supplier = world.supply(&[(1, 20)]);
+    let event = [realtime::event(1, 20, "a few octets")];
+    let found = counts.of_an_event(|| supplier.push(&event).expect("it is sent"));
+    assert_eq!(found, 0);
     world.end();
 }
 

@@ -11,11 +11,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_cdr::Any;
 use deckwatch_event::client::Connected;
 use deckwatch_event::cos_event_channel_admin as cos_admin;
 use deckwatch_event::cos_event_comm as cos;
 use deckwatch_event::filter::designator::UNDEFINED;
+use deckwatch_event::received::{
+    AnyConsumer, AnyConsumerServant, EventConsumer, EventConsumerServant, ReceivedAny,
+    ReceivedEvents,
+};
 use deckwatch_event::rtec_event_channel_admin as rtec_admin;
 use deckwatch_event::rtec_event_comm::{self as rtec, EventHeader};
 use deckwatch_giop::UtcT;
@@ -177,7 +180,7 @@ fn cos_consumer(
     consumer: &Arc<Consumer>,
     within: Duration,
 ) -> Result<ConnectedConsumer, PartError> {
-    let servant = cos::PushConsumerSkeleton::new(Arc::clone(consumer));
+    let servant = AnyConsumerServant::new(Arc::clone(consumer));
     let own = cos::PushConsumerRef::unchecked_narrow(activate(orb, Arc::new(servant))?);
     let channel = channel(orb, at, cos_admin::EventChannelRef::narrow)?;
     let obtain = cos_admin::ConsumerAdminRef::obtain_push_supplier;
@@ -192,7 +195,7 @@ fn rt_consumer(
     consumer: &Arc<Consumer>,
     within: Duration,
 ) -> Result<ConnectedConsumer, PartError> {
-    let servant = rtec::PushConsumerSkeleton::new(Arc::clone(consumer));
+    let servant = EventConsumerServant::new(Arc::clone(consumer));
     let servant: Arc<dyn Servant> = Arc::new(servant);
     let own = rtec::PushConsumerRef::unchecked_narrow(activate(orb, servant)?);
     let channel = channel(orb, at, rtec_admin::EventChannelRef::narrow)?;
@@ -295,8 +298,9 @@ struct Consumer {
     reader: SequenceReader,
 }
 
-impl cos::PushConsumer for Consumer {
-    fn push(&self, data: &Any) -> Result<(), cos::PushConsumerPushError> {
+impl AnyConsumer for Consumer {
+    fn push(&self, event: ReceivedAny<'_>) -> Result<(), cos::PushConsumerPushError> {
+        let data = event.decode().map_err(SystemException::from)?;
         // An event of another type is counted as malformed. An exception would disconnect this consumer.
         self.deliveries.deliver(|body| {
             let of_type = data.type_code().equivalent(body.type_code());
@@ -310,11 +314,11 @@ impl cos::PushConsumer for Consumer {
     }
 }
 
-impl rtec::PushConsumer for Consumer {
-    fn push(&self, data: &[rtec::Event]) -> Result<(), SystemException> {
-        for event in data {
-            self.deliveries
-                .deliver(|_| self.reader.read(&event.data.payload));
+impl EventConsumer for Consumer {
+    fn push(&self, events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        for event in events {
+            let payload = event?.payload;
+            self.deliveries.deliver(|_| self.reader.read(payload));
         }
         Ok(())
     }

@@ -152,7 +152,7 @@ fn tell(survey: &Survey) {
         && let Some(dropped @ 1..) = end.dropped_by_channel
     {
         errln!(
-            "While it was recorded, the channel dropped {} events, for all its consumers together.",
+            "While it was recorded, the channel dropped {} events.",
             words::count(dropped)
         );
     }

@@ -189,10 +189,7 @@ fn tell(losses: &Losses) {
     }
     if let Some(dropped @ 1..) = losses.dropped_by_channel {
         let dropped = words::count(dropped);
-        errln!(
-            "The channel dropped {dropped} events meanwhile, for all its consumers together; `deckwatch events list --long` \
-             shows whose."
-        );
+        errln!("The channel dropped {dropped} events for this consumer.");
     }
 }
 

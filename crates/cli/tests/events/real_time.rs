@@ -194,6 +194,19 @@ fn a_supplier_publishes_what_it_sends_so_that_a_table_of_types_allows_it() {
 }
 
 #[test]
+fn a_consumer_that_may_only_consume_is_refused_nothing_and_knows_its_own_losses() {
+    let folder = Folder::new("events-consume");
+    let table = "[[allow]]\nwho = [\"anyone\"]\nmay = [\"consume\"]\ntypes = [\"16\"]\n";
+    let served = Served::guarded(&folder, table);
+    let arguments = ["hz", "--type", "16", "--json", "--for", "1ms"];
+    let (status, lines, errors) = served.events(&arguments).end();
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(lines.contains("\"dropped_by_channel\":0"), "{lines}");
+    let told = served.end();
+    assert!(!told.contains(" may not "), "{told}");
+}
+
+#[test]
 fn a_type_that_is_reserved_is_sent_with_a_warning() {
     let served = Served::new(&[]);
     for (number, warning) in [

@@ -208,6 +208,10 @@ impl Admission {
         }
     }
 
+    pub(super) fn scheduling(&self) -> &Scheduling {
+        &self.scheduling
+    }
+
     /// A client that named RT_Infos has left. What it needed is taken back before the next client connects.
     pub(super) fn leave(&self, number: u64) {
         self.left.lock("rt.left").push(number);

@@ -20,8 +20,8 @@ use crate::rtec_event_channel_admin::event_channel::{CANTAPPENDOBSERVER, CANTREM
 use crate::rtec_event_channel_admin::{
     ConsumerAdmin, ConsumerAdminRef, ConsumerAdminSkeleton, EventChannel,
     EventChannelAppendObserverError, EventChannelRef, EventChannelRemoveObserverError,
-    EventChannelSkeleton, ObserverRef, ProxyPushConsumerRef, ProxyPushSupplierRef,
-    ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef, SupplierAdminSkeleton,
+    EventChannelSkeleton, ObserverRef, ProxyPushConsumerRef, ProxyPushSupplierRef, SupplierAdmin,
+    SupplierAdminRef, SupplierAdminSkeleton,
 };
 use crate::status::with_status;
 use crate::store::{ChannelKind, ChannelStore, ChannelStoreError};
@@ -248,8 +248,8 @@ impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
         let shared = alive(&self.0)?;
         let number = shared.objects.home.next_number();
-        let proxy = SupplierProxy::new(self.0.clone(), number);
-        let servant = Arc::new(ProxyPushSupplierSkeleton::new(proxy));
+        let proxy = Arc::new(SupplierProxy::new(self.0.clone(), number));
+        let servant = proxy.servant();
         let reference = shared.objects.offer(number, servant, &shared.shares)?;
         Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
     }

@@ -480,3 +480,5 @@ impl ProxyPushSupplier for SupplierProxy {
         self.suspend(false)
     }
 }
+
+mod own_reports;

@@ -15,8 +15,7 @@ use crate::deckwatch_federation::GatewayConsumerRef;
 use crate::group::Replication;
 use crate::restore::reference;
 use crate::rtec_event_channel_admin::{
-    ConsumerQOS, ProxyPushConsumer as _, ProxyPushSupplier as _, ProxyPushSupplierSkeleton,
-    SupplierQOS,
+    ConsumerQOS, ProxyPushConsumer as _, ProxyPushSupplier as _, SupplierQOS,
 };
 use crate::rtec_event_comm::{Event, PushConsumerRef, PushSupplierRef};
 use crate::status::address;
@@ -53,8 +52,7 @@ fn restore_one(
         ProxyKind::PushSupplier => {
             let qos: ConsumerQOS = qos(record)?;
             let proxy = Arc::new(SupplierProxy::new(owner, number));
-            let servant = ProxyPushSupplierSkeleton::new(Arc::clone(&proxy));
-            let own = shared.objects.activate(number, Arc::new(servant))?;
+            let own = shared.objects.activate(number, proxy.servant())?;
             // The channel's own consumer on a multicast group ended with its process. A push would not notice that.
             let is_gateway =
                 |client: &ObjectRef| client.type_id() == GatewayConsumerRef::REPOSITORY_ID;

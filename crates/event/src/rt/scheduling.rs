@@ -520,6 +520,8 @@ fn system(failure: Failure) -> SystemException {
     }
 }
 
+mod reported;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use deckwatch_sched::{Anomaly, Measured, Measurements, Operations, Schedule};
 use super::convert::{handle, handle_number};
 use super::{Failure, SchedulingService, Service};
 use crate::deckwatch_scheduling::{
-    ExecutionTimes, MeasuredTimes, MeasuredTimesReportExecutionTimesError,
+    ExecutionTimes, MeasuredTimes, ReportedTimes, ReportedTimesReportExecutionTimesError,
 };
 use crate::handler_times::measured;
 use crate::rtec_scheduler::UNKNOWNTASK;
@@ -42,12 +42,12 @@ impl Service {
     }
 }
 
-impl MeasuredTimes for Service {
+impl ReportedTimes for Service {
     fn report_execution_times(
         &self,
         times: &[ExecutionTimes],
-    ) -> Result<(), MeasuredTimesReportExecutionTimesError> {
-        let unknown = MeasuredTimesReportExecutionTimesError::UNKNOWNTASK(UNKNOWNTASK);
+    ) -> Result<(), ReportedTimesReportExecutionTimesError> {
+        let unknown = ReportedTimesReportExecutionTimesError::UNKNOWNTASK(UNKNOWNTASK);
         let handles: Result<Vec<_>, Failure> = times.iter().map(|one| handle(one.handle)).collect();
         let handles = handles.map_err(|_| unknown.clone())?;
         let mut state = self.state.lock("event.scheduler");
@@ -59,7 +59,9 @@ impl MeasuredTimes for Service {
         }
         Ok(())
     }
+}
 
+impl MeasuredTimes for Service {
     fn execution_times<'a>(&'a self) -> Result<Cow<'a, [ExecutionTimes]>, SystemException> {
         let (_, measurements) = self.measured();
         let on_wire = measurements.all().map(|(of, measured)| ExecutionTimes {

@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    fn activate(&self, servant: Arc<dyn Servant>) -> ObjectRef {
+    pub(crate) fn activate(&self, servant: Arc<dyn Servant>) -> ObjectRef {
         let poa = self.user.root_poa().unwrap();
         let id = poa.activate_object(servant).unwrap();
         poa.id_to_reference(&id).unwrap()

@@ -1,10 +1,19 @@
 //! Priorities from a schedule: lanes, the urgency of each dependency, and admission at run time.
 
+use std::time::Duration;
+
+use deckwatch_access::Action;
+use deckwatch_event::deckwatch::{ChannelStatusRef, ConsumerStatusRef};
+use deckwatch_event::deckwatch_scheduling::{
+    ExecutionTimes, ReportedTimesRef, ReportedTimesReportExecutionTimesError as ReportError,
+};
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueFull, QueueOptions, QueueOrder};
+use deckwatch_event::handler_times::ReportedHandler;
 use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
 use deckwatch_event::rtec_event_channel_admin::{
     ConsumerQOS, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError, SupplierQOS,
 };
+use deckwatch_event::rtec_scheduler::SchedulerLookupError;
 use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
 use deckwatch_orb::{
     NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class,
@@ -14,8 +23,9 @@ use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
 
 use super::shares::{channel_seen_by, connect};
 use super::{World, any_of, classes_of, event, next, publishing, real_time_as};
+use crate::access::{access, rule};
 use crate::shares::stranger;
-use crate::support::{serving_orb, wait_for};
+use crate::support::{seen_by, serving_orb, wait_for};
 
 const MS: u64 = 1_000_000;
 
@@ -63,16 +73,22 @@ fn scheduled(orb: Orb, scheduling: Scheduling) -> World {
 }
 
 fn scheduled_with(orb: Orb, scheduling: Scheduling, share_percent: u8) -> World {
-    let lanes = scheduling.lanes(&orb, queue()).expect("lanes");
     let options = RtChannelOptions {
+        share_percent,
+        ..options_of(&orb, scheduling)
+    };
+    World::of(orb, options)
+}
+
+fn options_of(orb: &Orb, scheduling: Scheduling) -> RtChannelOptions {
+    let lanes = scheduling.lanes(orb, queue()).expect("lanes");
+    RtChannelOptions {
         dispatching: Dispatching::Lanes(lanes),
         allow_priority_fallback: true,
         reconnect: true,
         scheduling: Some(scheduling),
-        share_percent,
         ..RtChannelOptions::default()
-    };
-    World::of(orb, options)
+    }
 }
 
 /// All events of these types, each with its RT_Info.
@@ -374,4 +390,87 @@ fn same_consumer_with_another_rt_info_gets_its_events_at_the_new_priority() {
         assert!(sets.try_recv().is_err());
         world.end();
     });
+}
+
+/// Takes more processor time than the worst case of the operation that reports it.
+fn busy() {
+    let end_ns = deckwatch_os::clock::thread_cpu_ns() + 2_000_000;
+    while deckwatch_os::clock::thread_cpu_ns() < end_ns {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn consumer_that_may_only_consume_reports_the_times_of_its_own_dependencies_to_its_proxy() {
+    for is_own in [true, false] {
+        let orb = serving_orb();
+        let options = SchedulerOptions::default();
+        let table = access(vec![rule("127.0.0.3", &[Action::Administer], None)]);
+        let declared = operations(&[("read", 2, 50), ("track", 1, 0), ("draw", 5, 100)]);
+        let service = SchedulingService::start_with(&orb, options, declared, table).unwrap();
+        // The calls of the channel do not leave the ORB: the table of the service is not asked.
+        let scheduling = if is_own {
+            Scheduling::of_service(&service, RANGE)
+        } else {
+            Scheduling::of_reference(service.reference().object(), RANGE)
+        };
+        let mut options = options_of(&orb, scheduling);
+        let may = |action| rule("127.0.0.1", &[action], Some((20, 20)));
+        options.access = access(vec![may(Action::Supply), may(Action::Consume)]);
+        let world = World::of(orb, options);
+        let supplier = world.proxy_consumer();
+        let connected = supplier.connect_push_supplier(None, &published(&[(20, 1)]));
+        connected.expect("permitted");
+        let (proxy, sets) = world.connect(&rated(&[(20, 2)]));
+        supplier.push(&[event(1, 20, "once")]).unwrap();
+        assert_eq!(next(&sets), ["once"]);
+
+        // Nothing but its own operation, and not by the service's own object.
+        let at_service = seen_by(&world.user, &world.server, service.reference().object());
+        let refused = ReportedHandler::find(&at_service, "track").expect_err("not permitted");
+        assert!(
+            matches!(refused, SchedulerLookupError::System(it) if it.kind == Kind::NoPermission)
+        );
+        let worst_case = Duration::from_millis(1);
+        let of = |handle| {
+            let handler = ReportedHandler::of_dependency(proxy.object(), handle, worst_case);
+            handler.times().measure(busy);
+            handler
+        };
+        for other in [0, 1, 3, 99] {
+            let refused = of(other).report();
+            assert!(
+                matches!(refused, Err(ReportError::UNKNOWNTASK(_))),
+                "{other}"
+            );
+        }
+        of(2).report().expect("its own");
+        let many = ReportedTimesRef::unchecked_narrow(proxy.object().clone());
+        let more = vec![ExecutionTimes::default(); 3];
+        assert!(matches!(
+            many.report_execution_times(&more),
+            Err(ReportError::System(it)) if it.kind == Kind::BadParam
+        ));
+        let overruns = service.overruns();
+        let exceeded = overruns
+            .iter()
+            .map(|(name, times)| (&name[..], times.exceeded));
+        assert_eq!(exceeded.collect::<Vec<_>>(), [("track", 1)]);
+
+        // Its own counters, as well; those of all are refused.
+        let own = ConsumerStatusRef::narrow(proxy.object()).unwrap();
+        let own = own
+            .expect("it is served beside the proxy")
+            .report()
+            .unwrap();
+        assert_eq!((own.delivered, own.dropped), (1, 0));
+        let all = ChannelStatusRef::unchecked_narrow(world.channel.object().clone());
+        assert_eq!(
+            all.report().expect_err("not permitted").kind,
+            Kind::NoPermission
+        );
+        proxy.disconnect_push_supplier().expect("it leaves");
+        assert!(of(2).report().is_err());
+        world.end();
+    }
 }

@@ -17,7 +17,7 @@ use super::plan::{JIT_WARM_UPS, run_budget, turn_time};
 use super::run::Settings;
 use crate::laboratory::certificates::Certificates;
 use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
-use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS};
+use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS, ZENOH};
 use crate::laboratory::process::{RunLimits, RunResult};
 use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Pairs;
@@ -398,7 +398,8 @@ fn contender(
         return attacked(session, subject, own);
     }
     // Beside a load, our client calls every server, and our ends use every channel: the servers are compared.
-    let has_own_ends = matches!(subject.kind, Kind::Priority | Kind::Events) && name != CYCLONE;
+    let has_own_ends =
+        matches!(subject.kind, Kind::Priority | Kind::Events) && ![CYCLONE, ZENOH].contains(&name);
     let client = if has_own_ends { own } else { program };
     let shape = Shape {
         variant: subject.variant,

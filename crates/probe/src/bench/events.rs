@@ -9,7 +9,9 @@ use super::part::{About, Part};
 use super::plan::{EVENT_COUNTING_TIME, MEMORY_TIME};
 use crate::laboratory::condition::Places;
 use crate::laboratory::end::omni_events;
-use crate::laboratory::foreign::{self, CYCLONE, CYCLONE_DDS, EVENT_PEERS, OMNI_EVENTS};
+use crate::laboratory::foreign::{
+    self, CYCLONE, CYCLONE_DDS, EVENT_PEERS, OMNI_EVENTS, ZENOH, ZENOH_ROUTER,
+};
 use crate::laboratory::process::RunLimits;
 use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Samples;
@@ -22,8 +24,9 @@ use crate::limits::END_PATIENCE;
 pub(super) fn peers(session: &mut Session<'_>) -> Vec<(&'static str, Program)> {
     let mut found = Vec::new();
     for name in EVENT_PEERS {
-        if name == CYCLONE {
-            let program = session.foreign(&CYCLONE_DDS);
+        let own_ends = [CYCLONE_DDS, ZENOH_ROUTER];
+        if let Some(peer) = own_ends.iter().find(|peer| peer.name == name) {
+            let program = session.foreign(peer);
             found.extend(program.map(|program| (name, program)));
         } else if session.setup.without.iter().any(|it| it == name) {
             session.skip(name, "left out as asked");
@@ -56,6 +59,10 @@ pub(super) fn takes(name: &str, case: Case) -> bool {
         CYCLONE => {
             let is_one_way = matches!(case.operation, Operation::RtPush | Operation::RtPushStream);
             is_one_way && !case.consumers.are_apart && case.beside == Beside::RawTcp
+        }
+        ZENOH => {
+            let is_one_way = matches!(case.operation, Operation::RtPush | Operation::RtPushStream);
+            is_one_way && case.beside == Beside::RawTcp
         }
         _ => true,
     }

@@ -10,6 +10,7 @@ use deckwatch_text::escaped;
 use super::cos::CosChannel;
 use super::inbox::Inbox;
 use super::realtime::RealTimeChannel;
+use super::status::consumer_report;
 use super::{Event, EventsError};
 use crate::limits::{CHANNEL_CHECK_TIMEOUT, FAREWELL_TIMEOUT};
 
@@ -42,6 +43,9 @@ pub trait Source: Send {
     /// # Errors
     /// [`EventsError::Gone`] if it has not, or does not answer.
     fn check(&self) -> Result<(), EventsError>;
+
+    /// The events of this consumer that the channel has dropped; `None` if it does not report them.
+    fn dropped(&self) -> Option<u64>;
 }
 
 /// A connected supplier. Dropping it disconnects it, so that no proxy stays in the channel.
@@ -109,6 +113,11 @@ impl<P: Proxy + Send> Source for Connected<P> {
             Ok(true) => Err(EventsError::Gone("it has dropped this consumer".to_owned())),
             Err(exception) => Err(EventsError::Gone(exception.to_string())),
         }
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        let report = consumer_report(self.reference()).ok().flatten();
+        report.map(|report| report.dropped)
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use deckwatch_cdr::Any;
 use deckwatch_event::client::Connected;
 use deckwatch_event::cos_event_channel_admin::{
     ConsumerAdminRef, EventChannelRef, ProxyPushConsumerRef, SupplierAdminRef,
 };
-use deckwatch_event::cos_event_comm::{
-    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
-};
+use deckwatch_event::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
+use deckwatch_event::received::{AnyConsumer, AnyConsumerServant, ReceivedAny};
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 
 use super::channel::{CONSUMER, Channel, SUPPLIER, Sink, Source, activate, proxy, refused};
@@ -40,7 +38,7 @@ impl Channel for CosChannel {
         if inbox.wanted().needs_header() {
             return Err(EventsError::NoHeader);
         }
-        let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
+        let own = activate(orb, Arc::new(AnyConsumerServant::new(Consumer(inbox))))?;
         let own = PushConsumerRef::unchecked_narrow(own);
         let proxy = proxy(
             CONSUMER,
@@ -67,9 +65,10 @@ impl Channel for CosChannel {
 /// The servant that the channel pushes to.
 struct Consumer(Inbox);
 
-impl PushConsumer for Consumer {
-    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
-        self.0.offer(Event::of(data.clone()));
+impl AnyConsumer for Consumer {
+    fn push(&self, event: ReceivedAny<'_>) -> Result<(), PushConsumerPushError> {
+        self.0
+            .offer(Event::of(event.decode().map_err(SystemException::from)?));
         Ok(())
     }
 

@@ -7,14 +7,13 @@ use std::time::Duration;
 use deckwatch_event::RtecEventData;
 use deckwatch_event::client::Connected;
 use deckwatch_event::limits::PUBLICATIONS_MAX;
+use deckwatch_event::received::{EventConsumer, EventConsumerServant, ReceivedEvents};
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyInfo, DependencyTypeT};
 use deckwatch_event::rtec_event_channel_admin::{
     ConsumerAdminRef, ConsumerQOS, Dependency, EventChannelRef, ProxyPushConsumerRef, Publication,
     SupplierAdminRef, SupplierQOS,
 };
-use deckwatch_event::rtec_event_comm::{
-    self, EventHeader, PushConsumer, PushConsumerRef, PushConsumerSkeleton,
-};
+use deckwatch_event::rtec_event_comm::{self, EventHeader, PushConsumerRef};
 use deckwatch_giop::UtcT;
 use deckwatch_orb::{ObjectRef, Orb, SystemException};
 use deckwatch_os::clock::realtime_ns;
@@ -45,7 +44,7 @@ impl Channel for RealTimeChannel {
 
     fn subscribe(&self, orb: &Orb, inbox: Inbox) -> Result<Box<dyn Source>, EventsError> {
         let qos = consumer_qos(&inbox.wanted().headers());
-        let own = activate(orb, Arc::new(PushConsumerSkeleton::new(Consumer(inbox))))?;
+        let own = activate(orb, Arc::new(EventConsumerServant::new(Consumer(inbox))))?;
         let own = PushConsumerRef::unchecked_narrow(own);
         let proxy = proxy(
             CONSUMER,
@@ -144,13 +143,14 @@ fn bare(r#type: i32, source: i32) -> rtec_event_comm::Event {
 /// The servant that the channel pushes to.
 struct Consumer(Inbox);
 
-impl PushConsumer for Consumer {
-    fn push(&self, data: &[rtec_event_comm::Event]) -> Result<(), SystemException> {
-        for event in data {
+impl EventConsumer for Consumer {
+    fn push(&self, events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        for event in events {
+            let event = event?;
             self.0.offer(Event {
                 header: Some(event.header),
-                payload: event.data.payload.clone(),
-                data: event.data.any_value.clone(),
+                payload: event.payload.to_vec(),
+                data: event.any.decode()?,
             });
         }
         Ok(())

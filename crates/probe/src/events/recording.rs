@@ -69,7 +69,8 @@ pub struct End {
     pub events: u64,
     /// Events that came faster than they were written.
     pub dropped: u64,
-    /// Events that the channel dropped meanwhile, for all its consumers together; `None` if it did not report that.
+    /// Events of the recorder that the channel dropped; `None` if it did not report that. In files of earlier versions:
+    /// those of all its consumers together.
     #[serde(default)]
     pub dropped_by_channel: Option<u64>,
     /// Events that were not asked for: of other types, or beyond the number of them.

@@ -1,7 +1,7 @@
 //! The state of a channel: what ours report, and what can be known of others.
 
-use deckwatch_event::deckwatch::ChannelStatusRef;
 pub use deckwatch_event::deckwatch::{ChannelReport, ConsumerReport};
+use deckwatch_event::deckwatch::{ChannelStatusRef, ConsumerStatusRef};
 use deckwatch_orb::{ObjectRef, SystemException};
 
 /// Returns the report of a channel; `None` if it is not one of ours.
@@ -11,6 +11,17 @@ use deckwatch_orb::{ObjectRef, SystemException};
 pub fn report(object: &ObjectRef) -> Result<Option<ChannelReport>, SystemException> {
     let found = ChannelStatusRef::narrow(object)?;
     found.map(|channel| channel.report()).transpose()
+}
+
+/// Returns a consumer's own counters, which its proxy in the channel reports; `None` if that is not one of ours.
+///
+/// # Errors
+/// The exception of a proxy that does not answer.
+pub(super) fn consumer_report(
+    proxy: &ObjectRef,
+) -> Result<Option<ConsumerReport>, SystemException> {
+    let found = ConsumerStatusRef::narrow(proxy)?;
+    found.map(|proxy| proxy.report()).transpose()
 }
 
 /// Events a second between two reports of a channel.

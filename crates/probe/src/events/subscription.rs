@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::channel::{Source, open};
 use super::inbox::{InboxCounts, Outbox, inbox};
 use super::selection::Selection;
-use super::status::report;
 use super::{EventsError, Received};
 use crate::limits::{CHANNEL_CALL_TIMEOUT, CHANNEL_CHECK_INTERVAL, CHANNEL_CONNECT_TIMEOUT};
 
@@ -22,11 +21,7 @@ pub struct Subscription {
     /// `None` once disconnected.
     source: Option<Box<dyn Source>>,
     orb: Orb,
-    /// The channel, called through `orb`.
-    channel: ObjectRef,
-    /// Events that the channel had dropped when this consumer was connected; `None` if it does not report them.
-    dropped_before: Option<u64>,
-    /// Those that it dropped until this consumer was disconnected.
+    /// Those of this consumer's events that the channel dropped until it was disconnected.
     dropped_by_channel: Option<u64>,
     /// When the channel last showed that it has this consumer: CLOCK_MONOTONIC, nanoseconds.
     heard_ns: i64,
@@ -37,7 +32,7 @@ pub struct Subscription {
 pub struct Losses {
     /// Events dropped here because the reader was too slow.
     pub dropped: u64,
-    /// Events that the channel dropped meanwhile, for all its consumers together; `None` if it does not report that.
+    /// Events of this consumer that the channel dropped; `None` if it does not report that.
     pub dropped_by_channel: Option<u64>,
 }
 
@@ -91,8 +86,6 @@ impl Subscription {
             outbox,
             source: None,
             orb,
-            channel: channel.clone(),
-            dropped_before: None,
             dropped_by_channel: None,
             heard_ns: monotonic_ns(),
         };
@@ -100,17 +93,8 @@ impl Subscription {
         let own = own.map_err(|error| EventsError::Orb(error.to_string()))?;
         let own = own.ok_or_else(|| EventsError::NotAChannel("nil".to_owned()))?;
         let opened = open(&own)?;
-        subscription.channel = own;
         subscription.source = Some(opened.subscribe(&subscription.orb, inbox)?);
-        // Asked for after that: a channel that refuses the consumer may refuse its report too, and would log both.
-        subscription.dropped_before = subscription.reported_drops();
         Ok(subscription)
-    }
-
-    /// The events that the channel has dropped so far; `None` if it does not answer, or is not one of ours.
-    fn reported_drops(&self) -> Option<u64> {
-        let report = report(&self.channel).ok().flatten();
-        report.map(|report| report.dropped)
     }
 
     /// Disconnects the consumer. Events that were received until then can still be read.
@@ -118,10 +102,7 @@ impl Subscription {
         let Some(source) = self.source.take() else {
             return;
         };
-        if let Some(before) = self.dropped_before {
-            let after = self.reported_drops();
-            self.dropped_by_channel = after.map(|after| after.saturating_sub(before));
-        }
+        self.dropped_by_channel = source.dropped();
         drop(source);
         // Fails only if the ORB was shut down before, and no other code shuts it down.
         let _ = self.orb.shutdown(true);

@@ -148,10 +148,31 @@ pub(crate) const CYCLONE_DDS: Foreign = Foreign {
     notes: &[],
 };
 
+/// Zenoh, whose server is a router. Its ends serve no calls.
+pub(crate) const ZENOH_ROUTER: Foreign = Foreign {
+    name: ZENOH,
+    tools: &["cargo"],
+    header: None,
+    sources: &[
+        ("build", include_str!("../../../../bench/zenoh/build")),
+        (
+            "Cargo.toml",
+            include_str!("../../../../bench/zenoh/manifest.toml"),
+        ),
+        (
+            "Cargo.lock",
+            include_str!("../../../../bench/zenoh/manifest.lock"),
+        ),
+        ("main.rs", include_str!("../../../../bench/zenoh/main.rs")),
+    ],
+    notes: &[],
+};
+
 /// Systems that distribute events, besides those of ours.
 pub(crate) const OMNI_EVENTS: &str = "omnievents";
 pub(crate) const CYCLONE: &str = "cyclone-dds";
-pub(crate) const EVENT_PEERS: [&str; 4] = [OMNI_EVENTS, CYCLONE, "tao", "zenoh"];
+pub(crate) const ZENOH: &str = "zenoh";
+pub(crate) const EVENT_PEERS: [&str; 4] = [OMNI_EVENTS, CYCLONE, "tao", ZENOH];
 
 /// The path of a program on PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {

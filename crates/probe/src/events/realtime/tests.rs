@@ -13,7 +13,7 @@ use deckwatch_event::rtec_event_channel_admin::{
     ProxyPushSupplierRef, ProxyPushSupplierSkeleton, SupplierAdmin, SupplierAdminRef,
     SupplierAdminSkeleton,
 };
-use deckwatch_event::rtec_event_comm::{PushSupplier, PushSupplierRef};
+use deckwatch_event::rtec_event_comm::{PushConsumer, PushSupplier, PushSupplierRef};
 use deckwatch_orb::{Completion, Servant, SystemExceptionKind as Kind};
 
 use super::*;

@@ -10,9 +10,13 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::client::Connected;
-use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError};
+use deckwatch_event::cos_event_comm::PushConsumerPushError;
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
 use deckwatch_event::filter::designator::UNDEFINED;
+use deckwatch_event::received::{
+    AnyConsumer, AnyConsumerServant, EventConsumer, EventConsumerServant, ReceivedAny,
+    ReceivedEvents,
+};
 use deckwatch_event::rt::{RtChannelOptions, RtEventChannel, RtInfo, Scheduling};
 use deckwatch_event::{
     ChannelOptions, EventChannel, cos_event_channel_admin as cos, cos_event_comm,
@@ -279,7 +283,7 @@ fn consume_cos(
     orb: &Orb,
     consumer: Consumer,
 ) -> Result<Consuming, String> {
-    let servant = cos_event_comm::PushConsumerSkeleton::new(consumer);
+    let servant = AnyConsumerServant::new(consumer);
     let (active, own) = Active::new(orb, Arc::new(servant))?;
     let own = cos_event_comm::PushConsumerRef::unchecked_narrow(own);
     let obtain = cos::ConsumerAdminRef::obtain_push_supplier;
@@ -295,7 +299,7 @@ fn consume_real_time(
     consumer: Consumer,
     flow: Flow,
 ) -> Result<Consuming, String> {
-    let servant = rtec_event_comm::PushConsumerSkeleton::new(consumer);
+    let servant = EventConsumerServant::new(consumer);
     let (active, own) = Active::new(orb, Arc::new(servant))?;
     let own = rtec_event_comm::PushConsumerRef::unchecked_narrow(own);
     let obtain = rtec::ConsumerAdminRef::obtain_push_supplier;
@@ -355,8 +359,8 @@ impl Consumer {
     }
 }
 
-impl PushConsumer for Consumer {
-    fn push<'a>(&'a self, _data: &'a Any) -> Result<(), PushConsumerPushError> {
+impl AnyConsumer for Consumer {
+    fn push(&self, _event: ReceivedAny<'_>) -> Result<(), PushConsumerPushError> {
         self.receive();
         Ok(())
     }
@@ -366,10 +370,13 @@ impl PushConsumer for Consumer {
     }
 }
 
-impl rtec_event_comm::PushConsumer for Consumer {
-    fn push(&self, data: &[rtec_event_comm::Event]) -> Result<(), SystemException> {
-        data.iter().for_each(|_| self.receive());
-        Ok(())
+impl EventConsumer for Consumer {
+    fn push(&self, mut events: ReceivedEvents<'_>) -> Result<(), SystemException> {
+        events.try_for_each(|event| {
+            std::hint::black_box(event?.payload);
+            self.receive();
+            Ok(())
+        })
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {

@@ -7,12 +7,12 @@ use crate::bench::case::{Case, Consumers, Operation};
 use crate::bench::kind::{APART, EVENT_SIZE, Kind, ONE, OTHERS, TOGETHER, URGENT};
 use crate::bench::target::Statistic::{self, P50, P99, Rate};
 use crate::bench::target::{Over, Target};
-use crate::laboratory::foreign::{CYCLONE, OMNI_EVENTS};
+use crate::laboratory::foreign::{CYCLONE, OMNI_EVENTS, ZENOH};
 
 use Operation::{Push, PushStream, RtPush, RtPushStream};
 
 /// All targets of events, those of the COS channel first.
-pub(super) const ALL: [Target; 23] = [
+pub(super) const ALL: [Target; 25] = [
     row(
         "event to 35 consumers, an endpoint each, last receipt p50 over a raw fan-out",
         (Push, APART),
@@ -131,6 +131,16 @@ pub(super) const ALL: [Target; 23] = [
         CYCLONE,
         "real-time event to 35 consumers at one endpoint, last receipt p50 over Cyclone DDS'",
         (RtPush, TOGETHER),
+    ),
+    over(
+        ZENOH,
+        "real-time event to 35 consumers at one endpoint, last receipt p50 over zenoh's",
+        (RtPush, TOGETHER),
+    ),
+    over(
+        ZENOH,
+        "real-time event to 35 consumers, an endpoint each, last receipt p50 over zenoh's",
+        (RtPush, APART),
     ),
     target(
         "real-time event beside consumers of other events, p50 over one without",

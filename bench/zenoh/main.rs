@@ -1,6 +1,8 @@
 //! Zenoh in the bench of events: `ends server PROCESSOR FIFO` is a router, `ends client PROCESSOR FIFO ADDRESS` has a
 //! publisher and its subscribers, which are clients of the router. An event passes two hops, as through a channel.
-//! `-` stands for an argument that is not used. The protocol is in crates/probe/src/laboratory/end.rs.
+//! An argument that is not used is `-`. The file crates/probe/src/laboratory/end.rs describes the protocol.
+
+mod end;
 
 use std::io::{BufRead, Write};
 use std::net::TcpListener;
@@ -9,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use end::{greet, now_ns, place};
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
 use zenoh::sample::Sample;
@@ -23,44 +26,11 @@ const PER_CLOCK_READ: u64 = 16;
 const CONSUMERS_MAX: u32 = 1_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 const KEY: &str = "bench/event";
-/// The number of an event that is not counted: it shows that a subscriber is found.
+/// The sequence number of a probe, which is pushed until each subscriber has received one. Its receipts do not count.
 const PROBE: u32 = u32::MAX;
 
 fn words(error: impl std::fmt::Display) -> String {
     error.to_string().replace('\n', " ")
-}
-
-/// Threads that are started later inherit all of this.
-fn place(processor: &str, fifo: &str) {
-    // SAFETY: plain calls on structures of the right size, which live as long as the calls.
-    unsafe {
-        if let Ok(processor) = processor.parse() {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(processor, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-        }
-        if let Ok(priority) = fifo.parse() {
-            let unblocked = libc::rlimit { rlim_cur: 2_000_000, rlim_max: 2_000_000 };
-            libc::setrlimit(libc::RLIMIT_RTTIME, &unblocked);
-            let parameters = libc::sched_param { sched_priority: priority };
-            libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters);
-        }
-    }
-}
-
-fn greet(reference: &str) {
-    // SAFETY: asks for the calling thread's class alone.
-    let is_fifo = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO;
-    println!("{} {reference}", if is_fifo { "fifo" } else { "other" });
-}
-
-fn now_ns() -> i64 {
-    // SAFETY: the clock is written into a structure that lives.
-    unsafe {
-        let mut now: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
-        now.tv_sec * 1_000_000_000 + now.tv_nsec
-    }
 }
 
 fn open(mode: &str, listen: &[String], connect: &[String]) -> Outcome<Session> {

@@ -27,8 +27,8 @@ Examples:
   deckwatch soak --for 60s --faults none
   deckwatch soak --for 1h --faults kill,stop --json
 
-Servers: the naming service and two event channels with stores, an access table and an audit log, and objects over TCP, \
-a unix socket, shared memory and TLS. Consumers are pushed to and pull. Clients come and go. Faults, by the seed:
+Servers: the naming service and two event channels with stores, an access table and an audit log, and objects over \
+TCP, a unix socket, shared memory and TLS. Consumers are pushed to and pull. Clients come and go. Faults, by the seed:
   kill     a server is killed (SIGKILL) and started again
   stop     a server is stopped (SIGSTOP) for some seconds
   cut      a connection ends in the middle of a message

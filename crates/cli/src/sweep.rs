@@ -33,8 +33,8 @@ pub(crate) struct Args {
     /// `all` of this machine
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', default_values = ["udp", "tcp"])]
     carriers: Vec<String>,
-    /// Message sizes in octets, at least 8: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000 up to 10,000), or
-    /// `nttcp` (16 octets to 16 KiB every 16)
+    /// Message sizes in octets, at least 8: numbers, ranges FIRST..LAST:STEP, `ffi` (steps of 1, 10, 100, 1000 up to
+    /// 10,000), or `nttcp` (16 octets to 16 KiB every 16)
     #[arg(long, value_name = "SIZES", default_value = "nttcp")]
     sizes: String,
     /// Sizes of the socket buffers of udp and tcp, each of which is compared: octets, as 8192 or 8K, `default` (the

@@ -2,8 +2,8 @@
 //! line, results and reports.
 //!
 //! A relay sends each frame for its time. A shaped port is a token bucket. It sends a frame at once while it has credit
-//! for it, and earns credit at its rate. A real port keeps every frame for its transmission time. If a real port finds a
-//! backlog of `v` octets before a frame, the frame waits there for the whole backlog. Here it waits for `v` less the
+//! for it, and earns credit at its rate. A real port keeps every frame for its transmission time. If a real port finds
+//! a backlog of `v` octets before a frame, the frame waits there for the whole backlog. Here it waits for `v` less the
 //! credit that the frame itself does not need.
 
 use crate::link::{ETHERNET_HEADER, Impairment};

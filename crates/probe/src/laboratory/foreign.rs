@@ -38,6 +38,9 @@ const BENCH: (&str, &str) = (
     include_str!("../../../../idl/deckwatch/bench.idl"),
 );
 
+/// What the Rust programs share.
+const END: (&str, &str) = ("end.rs", include_str!("../../../../bench/end.rs"));
+
 /// Names that other files compare.
 pub(crate) const JACORB: &str = "jacorb";
 pub(crate) const RUSTORB: &str = "rustorb";
@@ -110,6 +113,7 @@ pub(crate) const ALL: [Foreign; 3] = [
                 include_str!("../../../../bench/rustorb/manifest.lock"),
             ),
             ("main.rs", include_str!("../../../../bench/rustorb/main.rs")),
+            END,
         ],
         notes: &[
             "rustorb has no priorities, and may serve one-ways of a connection out of order",
@@ -164,6 +168,7 @@ pub(crate) const ZENOH_ROUTER: Foreign = Foreign {
             include_str!("../../../../bench/zenoh/manifest.lock"),
         ),
         ("main.rs", include_str!("../../../../bench/zenoh/main.rs")),
+        END,
     ],
     notes: &[],
 };

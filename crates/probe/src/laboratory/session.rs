@@ -152,7 +152,9 @@ impl<'t> Session<'t> {
             return None;
         }
         self.show(0, format!("building {name}"));
+        let begun = Instant::now();
         let built = peer.program(&self.setup.program);
+        self.forecast.leave_out(begun.elapsed());
         let path = self.or_skip(name, built)?;
         Some(Program {
             path,

@@ -13,7 +13,7 @@ pub(crate) struct Forecast {
 }
 
 impl Forecast {
-    /// Begins with a plan. Building foreign programs comes before it.
+    /// Begins with a plan, which has no time for building foreign programs.
     pub(super) fn begin(planned: Duration, now: Instant) -> Self {
         Self {
             planned,
@@ -25,6 +25,11 @@ impl Forecast {
     /// Notes that so much of the plan is done.
     pub(super) fn set_done(&mut self, done: Duration) {
         self.done = done.min(self.planned);
+    }
+
+    /// Leaves out time that was not planned, so that it does not count in the pace.
+    pub(super) fn leave_out(&mut self, unplanned: Duration) {
+        self.since = self.since.map(|since| since + unplanned);
     }
 
     pub(super) fn done(&self) -> Duration {
@@ -73,5 +78,18 @@ mod tests {
             (seconds(190), seconds(0))
         );
         assert_eq!(Forecast::default().at(begun), (seconds(0), seconds(0)));
+    }
+
+    #[test]
+    fn a_build_of_minutes_does_not_slow_the_pace() {
+        let seconds = Duration::from_secs;
+        let begun = Instant::now();
+        let mut forecast = Forecast::begin(seconds(100), begun);
+        forecast.leave_out(seconds(600));
+        forecast.set_done(seconds(50));
+        assert_eq!(
+            forecast.at(begun + seconds(650)),
+            (seconds(100), seconds(50))
+        );
     }
 }

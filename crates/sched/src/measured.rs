@@ -257,6 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn times_that_cannot_be_are_named_and_overflow_nothing() {
+        let (operations, handles) = example();
+        let mut measurements = Measurements::default();
+        for of in handles {
+            let lie = Measured {
+                executions: u64::MAX,
+                exceeded: u64::MAX,
+                worst_case_ns: 0,
+                longest_ns: u64::MAX,
+                longest_elapsed_ns: u64::MAX,
+            };
+            measurements.add(of, lie);
+            measurements.add(of, lie);
+        }
+        let words = words(&measurements, &operations);
+        assert!(words.len() >= handles.len(), "{words:?}");
+    }
+
+    #[test]
     fn executions_compared_with_another_declaration_start_the_counts_anew() {
         let (mut operations, [track, ..]) = example();
         let mut measurements = Measurements::default();

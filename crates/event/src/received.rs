@@ -193,3 +193,93 @@ impl<C: AnyConsumer> AnyConsumer for std::sync::Arc<C> {
         (**self).disconnect_push_consumer()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_cdr::{ByteOrder, Write as _, Writer};
+
+    use super::*;
+    use crate::RtecEventData;
+    use crate::rtec_event_comm::Event;
+
+    const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
+
+    fn events() -> Vec<Event> {
+        let any = |octets: usize| Any::from_value(&vec![5_u8; octets]).expect("octets");
+        // Payloads and values of odd lengths: the next event begins behind padding.
+        let event = |(number, octets): (i32, usize)| Event {
+            header: EventHeader {
+                r#type: number,
+                ..EventHeader::default()
+            },
+            data: RtecEventData {
+                pad1: 0,
+                payload: vec![number as u8; octets],
+                any_value: any(octets + 2),
+            },
+        };
+        [(1, 0), (2, 3), (3, 8)].into_iter().map(event).collect()
+    }
+
+    fn written(events: &Vec<Event>, order: ByteOrder) -> Vec<u8> {
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets).with_order(order);
+        events.write(&mut w).expect("they fit");
+        octets
+    }
+
+    /// Reads all events, each with its value, as a skeleton would give them.
+    fn read(octets: &[u8], order: ByteOrder) -> Result<Vec<Event>, DecodeError> {
+        let all = ReceivedEvents::parse(Reader::new(octets, order))?;
+        let decoded = all.map(|event| {
+            let event = event?;
+            Ok(Event {
+                header: event.header,
+                data: RtecEventData {
+                    pad1: 0,
+                    payload: event.payload.to_vec(),
+                    any_value: event.any.decode()?,
+                },
+            })
+        });
+        decoded.collect()
+    }
+
+    #[test]
+    fn events_of_one_push_are_those_that_a_skeleton_decodes() {
+        for order in ORDERS {
+            let octets = written(&events(), order);
+            assert_eq!(read(&octets, order), Ok(events()));
+            // What a consumer does not ask for is skipped.
+            let headers = ReceivedEvents::parse(Reader::new(&octets, order)).expect("a count");
+            let types = headers.map(|event| event.map(|event| event.header.r#type));
+            assert_eq!(types.collect::<Result<Vec<_>, _>>(), Ok(vec![1, 2, 3]));
+        }
+    }
+
+    #[test]
+    fn octets_that_lie_are_errors_and_end_the_iteration() {
+        for order in ORDERS {
+            let octets = written(&events(), order);
+            for len in 0..octets.len() {
+                assert!(read(&octets[..len], order).is_err(), "{len}");
+                if let Ok(all) = ReceivedEvents::parse(Reader::new(&octets[..len], order)) {
+                    assert!(all.count() <= 3, "{len}");
+                }
+            }
+            // A count of 2^32 - 1 is refused by the octets that are there.
+            let mut many = octets.clone();
+            many[..4].fill(0xff);
+            assert!(ReceivedEvents::parse(Reader::new(&many, order)).is_err());
+            // More events than there are: an error in the place of the first of them, and nothing behind it.
+            let mut more = octets.clone();
+            let last = if order == ByteOrder::Big { 3 } else { 0 };
+            more[last] = 6;
+            let found: Vec<bool> = ReceivedEvents::parse(Reader::new(&more, order))
+                .expect("octets for six headers")
+                .map(|event| event.is_ok())
+                .collect();
+            assert_eq!(found, [true, true, true, false]);
+        }
+    }
+}

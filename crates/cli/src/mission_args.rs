@@ -19,8 +19,8 @@ pub(crate) struct MissionArgs {
     variant: Option<String>,
     #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}, or a network file", preset_names()))]
     network: Option<NetworkSpec>,
-    /// Carry its frames by shapers of the kernel, by a relay that gives each frame its time, or by `auto`: a relay where
-    /// the mission needs one
+    /// Carry its frames by shapers of the kernel, by a relay that gives each frame its time, by a `spinning-relay`, which
+    /// never sleeps, or by `auto`: a relay where the mission needs one
     #[arg(long, value_name = "KIND", value_parser = emulation_choice)]
     emulation: Option<EmulationChoice>,
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}, those of `deckwatch carriers`, or `all`", carriers::built_in_names()))]
@@ -178,9 +178,8 @@ pub(crate) fn carried(
 
 /// Parses the name of an emulation.
 pub(crate) fn emulation(name: &str) -> anyhow::Result<Emulation> {
-    let all = [Emulation::Shaper, Emulation::Relay];
-    let found = all.into_iter().find(|one| one.name() == name);
-    found.ok_or_else(|| anyhow::anyhow!("Write shaper or relay."))
+    let found = Emulation::ALL.into_iter().find(|one| one.name() == name);
+    found.ok_or_else(|| anyhow::anyhow!("Write shaper, relay or spinning-relay."))
 }
 
 /// Parses the name of an emulation, or `auto`.
@@ -188,7 +187,7 @@ fn emulation_choice(name: &str) -> anyhow::Result<EmulationChoice> {
     let found = EmulationChoice::ALL
         .into_iter()
         .find(|one| one.name() == name);
-    found.ok_or_else(|| anyhow::anyhow!("Write shaper, relay or auto."))
+    found.ok_or_else(|| anyhow::anyhow!("Write shaper, relay, spinning-relay or auto."))
 }
 
 /// Returns a network by its name, or by the path of its file.

@@ -231,7 +231,7 @@ fn notes(mission: &Mission) -> Vec<String> {
         let (emulation, why) = choose(mission);
         let chosen = match emulation {
             Emulation::Shaper => "Shapers of the kernel carry",
-            Emulation::Relay => "A relay carries",
+            Emulation::Relay | Emulation::SpinningRelay => "A relay carries",
         };
         notes.push(format!("{chosen} the frames (emulation auto): {why}."));
     }

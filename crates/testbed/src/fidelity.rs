@@ -24,7 +24,7 @@ impl Fidelity {
     pub fn of(network: &NetworkSpec) -> Option<Self> {
         match network.emulation {
             Emulation::Shaper => Self::of_shapers(network),
-            Emulation::Relay => Self::of_relay(network),
+            Emulation::Relay | Emulation::SpinningRelay => Self::of_relay(network),
         }
     }
 
@@ -61,12 +61,19 @@ impl Fidelity {
                     .to_owned(),
             );
         }
+        let shortest = match network.emulation {
+            Emulation::SpinningRelay => {
+                "times shorter than the relay's own: a packet takes some 10 us through it, though its lines take less"
+            }
+            _ => {
+                "times shorter than a process takes: a packet takes some 60 to 100 us through the relay of an idle \
+                 machine, though its lines take less"
+            }
+        };
         Some(Self {
             emulated,
             not_emulated: vec![
-                "times shorter than a process takes: a packet takes some 60 to 100 us through the relay of an idle \
-                 machine, though its lines take less"
-                    .to_owned(),
+                shortest.to_owned(),
                 "rates beyond what the relay's process carries: some 60,000 packets a second on a machine with two \
                  processors"
                     .to_owned(),

@@ -39,15 +39,21 @@ pub enum Emulation {
     Shaper,
     /// A relay: each frame takes its time on each line.
     Relay,
+    /// A relay that never sleeps: short times come true too, and it keeps one processor busy.
+    SpinningRelay,
 }
 
 impl Emulation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Shaper, Self::Relay, Self::SpinningRelay];
+
     /// The name in files and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Shaper => "shaper",
             Self::Relay => "relay",
+            Self::SpinningRelay => "spinning-relay",
         }
     }
 }
@@ -153,10 +159,11 @@ impl fmt::Display for NetworkSpec {
                 layout.switches.len(),
                 layout.links.len()
             ),
-            (None, Emulation::Relay) => write!(
+            (None, Emulation::Relay | Emulation::SpinningRelay) => write!(
                 f,
-                "{} frames queued in each of 3 priorities, by a relay",
-                self.queue_frames
+                "{} frames queued in each of 3 priorities, by a {}",
+                self.queue_frames,
+                self.emulation.name()
             ),
             (None, Emulation::Shaper) => write!(
                 f,
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_carries_the_frames_has_a_name() {
-        let names = [Emulation::Shaper, Emulation::Relay].map(Emulation::name);
-        assert_eq!(names, ["shaper", "relay"]);
+        let names = Emulation::ALL.map(Emulation::name);
+        assert_eq!(names, ["shaper", "relay", "spinning-relay"]);
     }
 }

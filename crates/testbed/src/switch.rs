@@ -107,6 +107,7 @@ impl<'n> Wiring<'n> {
                 let plan = RelayPlan {
                     layout: layout.clone(),
                     seed: self.network.seed,
+                    spins: self.network.emulation == Emulation::SpinningRelay,
                     ends_with_input,
                 };
                 self.make_relay(&namespace, &hosts, program, &plan)?

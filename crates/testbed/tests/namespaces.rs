@@ -452,6 +452,7 @@ fn a_relay_ends_when_its_input_does() {
             .layout_for(vec!["A".to_owned()])
             .unwrap(),
         seed: 1,
+        spins: false,
         ends_with_input: true,
     };
     let mut input = relay.stdin.take().unwrap();

@@ -261,6 +261,7 @@ impl<'m> Checks<'m> {
                 None | Some(file::Emulation::Auto) => named.emulation,
                 Some(file::Emulation::Shaper) => Emulation::Shaper,
                 Some(file::Emulation::Relay) => Emulation::Relay,
+                Some(file::Emulation::SpinningRelay) => Emulation::SpinningRelay,
             },
             ..named
         }

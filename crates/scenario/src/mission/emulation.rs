@@ -23,9 +23,10 @@ pub enum EmulationChoice {
 
 impl EmulationChoice {
     /// All choices.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 4] = [
         Self::Named(Emulation::Shaper),
         Self::Named(Emulation::Relay),
+        Self::Named(Emulation::SpinningRelay),
         Self::Auto,
     ];
 

@@ -448,6 +448,8 @@ pub(crate) enum Emulation {
     Shaper,
     /// A relay: each frame takes its time on each line, and waits for the one before it
     Relay,
+    /// A relay that never sleeps, so that times below 100 us come true too; it keeps one processor busy
+    SpinningRelay,
     /// A relay where a deadline is below ten transmission times or flows differ in priority, up to 20,000 frames a
     /// second; shapers else
     Auto,

@@ -35,6 +35,8 @@ pub struct RelayPlan {
     pub layout: Layout,
     /// The seed of all that is random.
     pub seed: u64,
+    /// Whether the relay never sleeps, and so is not woken late.
+    pub spins: bool,
     /// Whether the relay ends with its standard input. A kept one ends with its namespace.
     pub ends_with_input: bool,
 }
@@ -70,6 +72,7 @@ pub(super) struct Driver {
     clock: StampClock,
     /// How much earlier than due frames are sent.
     lead_ns: u64,
+    spins: bool,
     state: RelayState,
 }
 
@@ -110,22 +113,26 @@ impl Driver {
             pool,
             clock: StampClock::new(),
             lead_ns: 0,
+            spins: plan.spins,
             state: RelayState::default(),
         })
     }
 
     /// Carries frames until something can be read from `input`, or it ends; for ever without one.
     pub(super) fn run(&mut self, input: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        // The thread blocks whenever no frame is due. Without the privilege the class stays time sharing.
-        let limited = schedule::limit_real_time(UNBLOCKED_MAX);
-        if limited.is_ok() {
+        // A thread that blocks whenever no frame is due may be real-time; one that spins would stop its processor. Without the
+        // privilege the class stays time sharing.
+        if !self.spins && schedule::limit_real_time(UNBLOCKED_MAX).is_ok() {
             let _ = schedule::set_class(Class::Fifo(PRIORITY)); // A late frame shows in the lateness.
         }
         schedule::set_timer_slack(Duration::from_nanos(1));
         let mut blocked_at_ns = monotonic_ns();
         loop {
             let begun_ns = monotonic_ns();
-            let due_ns = self.relay.next_due(self.lead_ns).map(u64::cast_signed);
+            let due_ns = match self.spins {
+                true => Some(begun_ns),
+                false => self.relay.next_due(self.lead_ns).map(u64::cast_signed),
+            };
             let own = [self.frames.as_fd(), self.control.as_fd()];
             let [_, ordered, ended] = match input {
                 Some(input) => socket::readable([own[0], own[1], input], due_ns),
@@ -137,7 +144,7 @@ impl Driver {
             let now_ns = monotonic_ns();
             if now_ns - begun_ns > BLOCKED_NS {
                 blocked_at_ns = now_ns;
-            } else if now_ns - blocked_at_ns > UNBLOCKED_NS {
+            } else if !self.spins && now_ns - blocked_at_ns > UNBLOCKED_NS {
                 // A real-time thread that never blocks would stop the processes that it serves.
                 std::thread::sleep(REST);
                 blocked_at_ns = monotonic_ns();

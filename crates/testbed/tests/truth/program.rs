@@ -18,8 +18,13 @@ pub(crate) fn relay_program() -> RelayProgram {
 
 /// Returns a network by name, carried by a relay.
 pub(crate) fn relayed(name: &str) -> NetworkSpec {
+    carried(name, Emulation::Relay)
+}
+
+/// Returns a network by name, carried so.
+pub(crate) fn carried(name: &str, emulation: Emulation) -> NetworkSpec {
     NetworkSpec {
-        emulation: Emulation::Relay,
+        emulation,
         ..preset(name).unwrap()
     }
 }

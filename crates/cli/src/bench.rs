@@ -68,6 +68,7 @@ The last two attacks are on `deckwatch names serve` with its defaults. A client 
   outward-calls        names lead to a server that never answers
   host-names           names lead to host names without an address
   silent-consumer      a consumer that never reads, and events of 1 MiB
+  places               consumers, suppliers and contexts, more than one peer may have
   connections          connections with a part of a request, more than are accepted
   unfinished-messages  requests of 15 MiB without their last octet, more than there is room for
   shared-memory        shared-memory connections that stay silent, more than are accepted

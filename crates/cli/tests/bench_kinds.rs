@@ -99,7 +99,8 @@ fn calls_over_tls_are_compared_with_plain_ones() {
 #[test]
 fn names_are_resolved_under_attacks_beside_a_service_that_nobody_attacks() {
     const ATTACKS: &str = "silent-contexts,circular-contexts";
-    let words = ["attacks", "--rounds", "1", "--run-time", "30ms"];
+    // Long enough for one step of each attack on a busy machine.
+    let words = ["attacks", "--rounds", "1", "--run-time", "150ms"];
     let more = ["--condition", "default", "--attacks", ATTACKS];
     let (document, _) = bench("bench-attacks-names", &[&words[..], &more].concat());
     check_one_pair(&document, 2);
@@ -120,15 +121,16 @@ fn names_are_resolved_under_attacks_beside_a_service_that_nobody_attacks() {
 #[test]
 fn high_lane_is_called_under_attacks_beside_a_server_that_nobody_attacks() {
     // One of each service; the others connect and write as these do.
-    const ATTACKS: &str = "outward-calls,silent-consumer,shared-memory,cancels";
-    let words = ["attacks", "--rounds", "1", "--run-time", "30ms"];
+    const ATTACKS: &str = "outward-calls,silent-consumer,places,shared-memory,cancels";
+    // Long enough for one step of each attack on a busy machine.
+    let words = ["attacks", "--rounds", "1", "--run-time", "150ms"];
     let more = ["--condition", "default", "--attacks", ATTACKS];
     let (document, _) = bench("bench-attacks", &[&words[..], &more].concat());
-    check_one_pair(&document, 4);
+    check_one_pair(&document, 5);
     for of in ours(&document) {
         assert_eq!(end(of, "load").differs, None, "{}", of.case);
     }
-    assert_eq!(document.standings.len(), 4);
+    assert_eq!(document.standings.len(), 5);
     for standing in &document.standings {
         assert_eq!(standing.target, "at most 1.50", "{}", standing.measure);
         assert_eq!(standing.reason.as_deref(), Some(NOT_JUDGED));

@@ -9,6 +9,8 @@ pub enum Attack {
     HostNames,
     /// A consumer that never reads, and a supplier of events of 1 MiB.
     SilentConsumer,
+    /// Consumers that never answer, suppliers that never push and contexts that nobody binds, as many as the services keep.
+    Places,
     /// Connections, each with a part of a request, as many as a listener accepts.
     Connections,
     /// Large requests without their last octet, as many as the inbound bound permits.
@@ -25,10 +27,11 @@ pub enum Attack {
 
 impl Attack {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OutwardCalls,
         Self::HostNames,
         Self::SilentConsumer,
+        Self::Places,
         Self::Connections,
         Self::UnfinishedMessages,
         Self::SharedMemory,
@@ -44,6 +47,7 @@ impl Attack {
             Self::OutwardCalls => "outward-calls",
             Self::HostNames => "host-names",
             Self::SilentConsumer => "silent-consumer",
+            Self::Places => "places",
             Self::Connections => "connections",
             Self::UnfinishedMessages => "unfinished-messages",
             Self::SharedMemory => "shared-memory",

@@ -59,6 +59,10 @@ static ATTACKS: [Target; Attack::ALL.len()] = {
             Attack::SilentConsumer,
         ),
         under(
+            "high lane while a peer takes places of consumers, suppliers and contexts, p99 over undisturbed",
+            Attack::Places,
+        ),
+        under(
             "high lane while a peer takes all connections, p99 over undisturbed",
             Attack::Connections,
         ),

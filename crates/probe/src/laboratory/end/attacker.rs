@@ -35,6 +35,7 @@ pub(super) struct Attacker {
     low: IiopProfile,
     naming: IiopProfile,
     channel: ObjectRef,
+    root: ObjectRef,
     shared: Option<Endpoint>,
     /// Reads nothing and answers nothing.
     silent: Silent,
@@ -71,12 +72,14 @@ impl Attacker {
             Attack::CircularContexts => Some(url_of(detour.port)),
             _ => None,
         };
-        bind_names(&orb, object(naming)?, url)?;
+        let root = object(naming)?;
+        bind_names(&orb, root.clone(), url)?;
         Ok(Self {
             attack,
             low: profiles.0,
             naming: profiles.1,
             channel: object(channel)?,
+            root,
             shared: shared.parse().ok(),
             silent,
             detour,
@@ -91,6 +94,7 @@ impl Attacker {
         let steps = match self.attack {
             Attack::OutwardCalls | Attack::HostNames => self.resolve(until_ns)?,
             Attack::SilentConsumer => self.push_events(until_ns)?,
+            Attack::Places => self.take_places(until_ns)?,
             Attack::Connections => self.connect(until_ns)?,
             Attack::UnfinishedMessages => self.send_unfinished(until_ns)?,
             Attack::SharedMemory => self.connect_shared(until_ns)?,
@@ -147,22 +151,56 @@ impl Attacker {
 
     /// Pushes large events to a channel whose only consumer reads nothing.
     fn push_events(&self, until_ns: i64) -> Result<u64, String> {
+        let _consumed = self.consume(0)?;
+        let supplied = self.supply()?;
+        let event = Any::from_value(&vec![3_u8; EVENT_SIZE]).map_err(words)?;
+        attack_until(until_ns, |_| supplied.push(&event).map_err(words))
+    }
+
+    /// Takes places of the channel and of the naming service in turn, and goes on where it has its share.
+    fn take_places(&self, until_ns: i64) -> Result<u64, String> {
+        let root = NamingContextRef::unchecked_narrow(self.root.clone());
+        // What is taken is held to the end.
+        let (mut consumed, mut supplied) = (Vec::new(), Vec::new());
+        let mut taken = 0;
+        attack_until(until_ns, |step| {
+            let is_taken = match step % 3 {
+                0 => self.consume(step).map(|one| consumed.push(one)).is_ok(),
+                1 => self.supply().map(|one| supplied.push(one)).is_ok(),
+                _ => root.new_context().is_ok(),
+            };
+            taken += u64::from(is_taken);
+            Ok(())
+        })?;
+        Ok(taken)
+    }
+
+    /// Connects a consumer that never answers; those with odd numbers are at host names without an address.
+    fn consume(&self, number: u64) -> Result<Connected<cos::ProxyPushSupplierRef>, String> {
         let channel = cos::EventChannelRef::unchecked_narrow(self.channel.clone());
         let obtain = cos::ConsumerAdminRef::obtain_push_supplier;
         let consumed = Connected::obtain(channel.for_consumers(), obtain, END_PATIENCE);
         let consumed = consumed.map_err(words)?;
-        let url = format!("corbaloc::127.0.0.1:{}/consumer", self.silent.port);
+        let url = match number % 2 {
+            0 => format!("corbaloc::127.0.0.1:{}/consumer", self.silent.port),
+            _ => format!("corbaloc::bench-{number}.invalid:2809/consumer"),
+        };
         let own = self.orb.string_to_object(&url).map_err(words)?;
         let own = own.map(PushConsumerRef::unchecked_narrow);
         consumed
             .connect_push_consumer(own.as_ref())
             .map_err(words)?;
+        Ok(consumed)
+    }
+
+    /// Connects a supplier.
+    fn supply(&self) -> Result<Connected<cos::ProxyPushConsumerRef>, String> {
+        let channel = cos::EventChannelRef::unchecked_narrow(self.channel.clone());
         let obtain = cos::SupplierAdminRef::obtain_push_consumer;
         let supplied = Connected::obtain(channel.for_suppliers(), obtain, END_PATIENCE);
         let supplied = supplied.map_err(words)?;
         supplied.connect_push_supplier(None).map_err(words)?;
-        let event = Any::from_value(&vec![3_u8; EVENT_SIZE]).map_err(words)?;
-        attack_until(until_ns, |_| supplied.push(&event).map_err(words))
+        Ok(supplied)
     }
 
     /// Takes places at the low lane's listener, each with a part of a request.

@@ -14,7 +14,7 @@ usage: cargo xtask COMMAND
 
   tidy          floors, sizes, forbidden words, headers, clauses, early exits of tests, bounds of strangers
   strangers     writes docs/book/what-a-stranger-can-cost.md from the limits.rs of all crates
-  ci            tidy, fmt, clippy, tests, docs: every change must pass them
+  ci            tidy, fmt, clippy, tests: every change must pass them
   mutants [--crate NAME] [--file PATH] [--minutes N] [--fresh]
                 changes the code that judges, one place at a time, and shows what no test notices; takes an hour,
                 a run that is interrupted goes on

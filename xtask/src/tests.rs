@@ -49,9 +49,8 @@ pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = run_all(others, at_once, skips);
     failed.extend(run_all(measuring, 1, skips));
-    let status = Command::new(env!("CARGO"))
+    let status = linting_cargo(root)
         .args(["test", "--locked", "--workspace", "--doc", "--quiet"])
-        .current_dir(root)
         .status()?;
     if !status.success() {
         failed.push("cargo test --workspace --doc".to_owned());
@@ -65,17 +64,38 @@ pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
     )
 }
 
+/// Returns cargo with clippy in the compiler's place for the crates of the workspace, where a warning is an error: what is built to
+/// be run is linted on the way. `cargo clippy` would read every crate once more.
+fn linting_cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    // The same two variables that `cargo clippy -- -D warnings` sets.
+    cargo
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        .env(
+            "CLIPPY_ARGS",
+            "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+        )
+        .current_dir(root);
+    cargo
+}
+
 fn build(root: &Path) -> Result<Vec<Program>> {
-    let output = Command::new(env!("CARGO"))
+    let began = Instant::now();
+    let output = linting_cargo(root)
         .args(["test", "--locked", "--workspace", "--no-run"])
         .arg("--message-format=json-render-diagnostics")
-        .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo to build the tests")?;
     if !output.status.success() {
-        bail!("the tests do not build; alone: cargo test --locked --workspace --no-run");
+        bail!(
+            "the tests do not build, or clippy has a warning; alone: cargo clippy --workspace --all-targets -- -D warnings"
+        );
     }
+    eprintln!(
+        "== built and linted: {:.0} s",
+        began.elapsed().as_secs_f64()
+    );
     let messages = String::from_utf8(output.stdout)?;
     let mut programs = Vec::new();
     for line in messages.lines() {

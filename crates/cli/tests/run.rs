@@ -38,10 +38,14 @@ fn mission() -> PathBuf {
 }
 
 fn command(folder: &Folder, arguments: &[&str]) -> Command {
+    command_of(&mission(), folder, arguments)
+}
+
+fn command_of(mission: &Path, folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = Command::new(DECKWATCH);
     command
         .arg("run")
-        .arg(mission())
+        .arg(mission)
         .arg("--output")
         .arg(folder.result());
     command
@@ -168,6 +172,29 @@ fn a_short_run_goes_through_its_phases_in_order_and_leaves_a_whole_result() {
         assert!(folder.result().join(file).is_file(), "{file}");
     }
     assert!(!folder.result().join("captures").exists());
+}
+
+#[test]
+fn a_fleet_of_35_consumers_ends_with_a_whole_result() {
+    let folder = Folder::new("fleet");
+    let mission = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/nav-fleet.toml");
+    let output = command_of(&mission, &folder, &["--duration", "3s"])
+        .output()
+        .expect("it runs");
+    let document = document(&folder);
+    assert_eq!(output.status.code(), Some(status_of(&document)));
+    assert!(document.deaths.is_empty(), "{:?}", document.deaths);
+    let flows = document.flows.iter();
+    let all: Vec<_> = flows.flat_map(|flow| &flow.destinations).collect();
+    assert_eq!(all.len(), 35);
+    for destination in all {
+        let counts = &destination.counts;
+        assert!(counts.due > 0 && counts.received > 0, "{counts:?}");
+    }
+    for file in ["samples.parquet", "report.html"] {
+        let file = folder.result().join(file).metadata().expect("a file");
+        assert!(file.len() > 0);
+    }
 }
 
 #[test]

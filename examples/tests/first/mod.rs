@@ -35,11 +35,15 @@ fn build(folder: &Path) -> PathBuf {
     // target/PROFILE/deps/PROGRAM
     let profile = program.parent().and_then(Path::parent).unwrap();
     let target = profile.parent().unwrap();
+    // As in the workspace, so that the crates of the registry are built once.
+    let debug = std::env::var("CARGO_PROFILE_DEV_DEBUG");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--offline", "--target-dir"])
         .arg(target)
-        // As in the workspace, so that the crates of the registry are built once.
-        .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+        .env(
+            "CARGO_PROFILE_DEV_DEBUG",
+            debug.as_deref().unwrap_or("line-tables-only"),
+        )
         .current_dir(folder)
         .output()
         .unwrap();

@@ -16,6 +16,7 @@ use crate::raise::raise;
 use crate::shared::Shared;
 
 /// The consumers of one channel that it pushes to.
+#[derive(Default)]
 pub(crate) struct Consumers {
     /// Read for each event, without a lock.
     outlets: SlotTable<Arc<Outlet>>,
@@ -28,15 +29,6 @@ struct Places {
     /// Consumers that are connected, or about to be.
     taken: usize,
     by_proxy: HashMap<u64, (SlotKey, Place)>,
-}
-
-impl Default for Consumers {
-    fn default() -> Self {
-        Self {
-            outlets: SlotTable::new(),
-            places: PiMutex::default(),
-        }
-    }
 }
 
 impl Consumers {

@@ -18,6 +18,7 @@ use crate::peers::Place;
 use crate::raise::raise;
 
 /// The consumers of one typed channel that are pushed to.
+#[derive(Default)]
 pub(super) struct TypedConsumers {
     /// Read for each event, without a lock.
     table: SlotTable<Arc<Consumer>>,
@@ -47,15 +48,6 @@ pub(super) struct Newcomer {
     pub(super) object: ObjectRef,
     /// Notified of the end.
     pub(super) reference: PushConsumerRef,
-}
-
-impl Default for TypedConsumers {
-    fn default() -> Self {
-        Self {
-            table: SlotTable::new(),
-            places: PiMutex::default(),
-        }
-    }
 }
 
 impl TypedConsumers {

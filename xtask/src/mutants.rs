@@ -72,6 +72,9 @@ struct Scope {
     files: Vec<String>,
     /// Arguments of `cargo test`: the tests that must notice.
     tests: Vec<String>,
+    /// Names of tests that take seconds. They are run for mutants that no other test notices.
+    #[serde(default)]
+    slow: Vec<String>,
 }
 
 impl Scope {
@@ -166,7 +169,7 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
         }
     });
     for (name, scope) in chosen {
-        let outcomes = examine(root, name, scope, wish)?;
+        let outcomes = examine(root, name, scope, wish, &list.survivor)?;
         write_last(root, &outcomes)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
@@ -235,7 +238,13 @@ impl Outcomes {
     }
 }
 
-fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcomes> {
+fn examine(
+    root: &Path,
+    name: &str,
+    scope: &Scope,
+    wish: &Wish,
+    listed: &[Survivor],
+) -> Result<Outcomes> {
     let minutes = wish.minutes.map(u64::from);
     let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let output = root.join("target/mutants").join(name);
@@ -247,18 +256,38 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
     let mut listing = Command::new("cargo");
     listing.args(["mutants", "--list", "--json"]);
     choose(listing.current_dir(root), name, scope, wish);
-    let listed = listing.output().context("cannot start cargo mutants")?;
-    let mutants: Vec<Mutant> = serde_json::from_slice(&listed.stdout)
-        .with_context(|| String::from_utf8_lossy(&listed.stderr).into_owned())?;
-    Trial::build(root, name, scope, &mutants, &mut ledger)?.run(&mut ledger, end)?;
-    let is_left = |mutant: &Mutant| is_left(&ledger, mutant);
+    let printed = listing.output().context("cannot start cargo mutants")?;
+    let mutants: Vec<Mutant> = serde_json::from_slice(&printed.stdout)
+        .with_context(|| String::from_utf8_lossy(&printed.stderr).into_owned())?;
+    let mut trial = Trial::build(root, name, scope, &mutants, &mut ledger)?;
+    trial.run(&mut ledger, end)?;
+    let found = Outcomes::of(&mutants, &ledger);
+    let survived = counted(&found.survived);
+    let is_left = |mutant: &&Mutant| {
+        let has_reason = without_place(&mutant.name).is_some_and(|name| {
+            let count = survived.get(&*name).copied().unwrap_or(0);
+            count <= allowed(&name, listed)
+        });
+        is_left(
+            ledger.of(&mutant.name),
+            trial.has_in_build(mutant),
+            has_reason,
+        )
+    };
+    let apart: BTreeSet<&str> = mutants
+        .iter()
+        .filter(is_left)
+        .map(|mutant| &*mutant.name)
+        .collect();
     let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-    if mutants.iter().any(is_left) && left.is_none_or(|left| left > LEFT_MIN) {
+    if !apart.is_empty() && left.is_none_or(|left| left > LEFT_MIN) {
+        let known = mutants.iter().map(|mutant| &*mutant.name);
+        let known: Vec<&str> = known.filter(|name| !apart.contains(name)).collect();
         one_by_one(
             root,
             &output,
             (name, scope, wish),
-            &mutants,
+            &known,
             &mut ledger,
             left,
         )?;
@@ -266,28 +295,31 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
     Ok(Outcomes::of(&mutants, &ledger))
 }
 
-/// Returns true if a mutant must be tried alone.
-fn is_left(ledger: &Ledger, mutant: &Mutant) -> bool {
-    matches!(ledger.of(&mutant.name), None | Some(Outcome::Apart))
+/// Returns true if a mutant must be tried alone. A survivor without a reason is tried in each run, for a test of it may
+/// have been written since; the common build has done that with its own.
+const fn is_left(known: Option<Outcome>, is_in_build: bool, has_reason: bool) -> bool {
+    match known {
+        None | Some(Outcome::Apart) => true,
+        Some(Outcome::Survived) => !is_in_build && !has_reason,
+        Some(_) => false,
+    }
 }
 
 /// A run of cargo-mutants that is shorter tries nothing: first it tests the tree without a mutant.
 const LEFT_MIN: Duration = Duration::from_secs(60);
 
-/// Has cargo-mutants try the mutants that are left.
+/// Has cargo-mutants try the mutants other than these.
 fn one_by_one(
     root: &Path,
     output: &Path,
     (name, scope, wish): (&str, &Scope, &Wish),
-    mutants: &[Mutant],
+    known: &[&str],
     ledger: &mut Ledger,
     left: Option<Duration>,
 ) -> Result<()> {
     let folder = output.join("mutants.out");
     let _ = std::fs::remove_dir_all(&folder); // Absent before the first run.
     std::fs::create_dir_all(&folder)?;
-    let known = mutants.iter().filter(|mutant| !is_left(ledger, mutant));
-    let known: Vec<&str> = known.map(|mutant| mutant.name.as_str()).collect();
     std::fs::write(folder.join("previously_caught.txt"), known.join("\n"))?;
     let status = command(root, output, (name, scope, wish), left)
         .status()
@@ -394,8 +426,7 @@ fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
     let caught = counted(&outcomes.caught);
     let mut complaints = Vec::new();
     for (mutant, &count) in &found {
-        let allowed = listed.iter().find(|one| one.mutant == *mutant);
-        if count > allowed.map_or(0, |one| one.count) {
+        if count > allowed(mutant, listed) {
             complaints.push(format!("survived without a reason: {mutant} ({count})"));
         }
     }
@@ -407,6 +438,12 @@ fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Returns how many mutants of this name have a reason.
+fn allowed(mutant: &str, listed: &[Survivor]) -> usize {
+    let listed = listed.iter().find(|one| one.mutant == mutant);
+    listed.map_or(0, |one| one.count)
 }
 
 fn counted(names: &[String]) -> BTreeMap<&str, usize> {
@@ -503,6 +540,21 @@ mod tests {
         let twice = outcomes(&[], &[LESS, LESS]);
         assert_eq!(compare(&twice, &listed(LESS, 1)).len(), 1);
         assert!(compare(&twice, &listed(LESS, 2)).is_empty());
+    }
+
+    #[test]
+    fn a_survivor_without_a_reason_is_tried_alone_again() {
+        let survived = Some(Outcome::Survived);
+        assert!(is_left(survived, false, false));
+        assert!(!is_left(survived, false, true));
+        // The common build has tried it.
+        assert!(!is_left(survived, true, false));
+        for outcome in [None, Some(Outcome::Apart)] {
+            assert!(is_left(outcome, false, true));
+        }
+        for outcome in [Outcome::Caught, Outcome::Unviable, Outcome::TimedOut] {
+            assert!(!is_left(Some(outcome), false, false));
+        }
     }
 
     #[test]

@@ -170,7 +170,7 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
     });
     for (name, scope) in chosen {
         let outcomes = examine(root, name, scope, wish, &list.survivor)?;
-        write_last(root, &outcomes)?;
+        write_last(root, &outcomes, &list_of(root, name, scope, &[])?)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;
@@ -253,12 +253,7 @@ fn examine(
     }
     std::fs::create_dir_all(&output)?;
     let mut ledger = Ledger::open(&output.join("outcomes.txt"))?;
-    let mut listing = Command::new("cargo");
-    listing.args(["mutants", "--list", "--json"]);
-    choose(listing.current_dir(root), name, scope, wish);
-    let printed = listing.output().context("cannot start cargo mutants")?;
-    let mutants: Vec<Mutant> = serde_json::from_slice(&printed.stdout)
-        .with_context(|| String::from_utf8_lossy(&printed.stderr).into_owned())?;
+    let mutants = list_of(root, name, scope, &wish.files)?;
     let mut trial = Trial::build(root, name, scope, &mutants, &mut ledger)?;
     trial.run(&mut ledger, end)?;
     let found = Outcomes::of(&mutants, &ledger);
@@ -293,6 +288,16 @@ fn examine(
         )?;
     }
     Ok(Outcomes::of(&mutants, &ledger))
+}
+
+/// Lists the mutants of the chosen files.
+fn list_of(root: &Path, name: &str, scope: &Scope, files: &[String]) -> Result<Vec<Mutant>> {
+    let mut command = Command::new("cargo");
+    command.args(["mutants", "--list", "--json"]);
+    choose(command.current_dir(root), name, scope, files);
+    let printed = command.output().context("cannot start cargo mutants")?;
+    serde_json::from_slice(&printed.stdout)
+        .with_context(|| String::from_utf8_lossy(&printed.stderr).into_owned())
 }
 
 /// Returns true if a mutant must be tried alone. A survivor without a reason is tried in each run, for a test of it may
@@ -366,7 +371,7 @@ fn command(
     command.args(["mutants", "--iterate", "--jobs", "1", "--colors", "never"]);
     command.args(["--cap-lints", "true", "--minimum-test-timeout", "30"]);
     command.arg("--output").arg(output);
-    choose(&mut command, name, scope, wish);
+    choose(&mut command, name, scope, &wish.files);
     // The build gets the choice of test programs too, or it would build all of them.
     let (programs, filters) = scope.tests_divided();
     for program in programs {
@@ -384,15 +389,11 @@ fn command(
     command
 }
 
-/// Restricts the mutants to the chosen files of a crate.
-fn choose(command: &mut Command, name: &str, scope: &Scope, wish: &Wish) {
+/// Restricts the mutants to the chosen files of a crate; to all of its scope if none is.
+fn choose(command: &mut Command, name: &str, scope: &Scope, files: &[String]) {
     command.args(["--package", &format!("deckwatch-{name}")]);
     let own = format!("crates/{name}/");
-    let asked: Vec<&String> = wish
-        .files
-        .iter()
-        .filter(|file| file.starts_with(&own))
-        .collect();
+    let asked: Vec<&String> = files.iter().filter(|file| file.starts_with(&own)).collect();
     for file in &asked {
         command.args(["--file", file]);
     }
@@ -454,14 +455,23 @@ fn counted(names: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Notes the counts of each file. A file of which nothing was tried keeps its earlier counts.
-fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
+/// Notes the counts of each file of a crate. A file of which nothing was tried keeps its earlier counts.
+fn write_last(root: &Path, outcomes: &Outcomes, scope: &[Mutant]) -> Result<()> {
     let mut all = last_of(root)?;
+    let mut files = sums(outcomes);
+    let names = scope.iter().map(|mutant| without_place(&mutant.name));
+    let untried = Outcomes {
+        all: names.flatten().collect(),
+        ..Outcomes::default()
+    };
+    for (file, last) in sums(&untried) {
+        files.entry(file).or_insert(last);
+    }
     let (date, commit) = (
         said(root, "date", &["--utc", "+%F"])?,
         said(root, "git", &["rev-parse", "--short", "HEAD"])?,
     );
-    for (file, mut last) in sums(outcomes) {
+    for (file, mut last) in files {
         (last.date, last.commit) = (date.clone(), commit.clone());
         if last.tried() > 0 || !all.contains_key(&file) {
             all.insert(file, last);

@@ -105,10 +105,6 @@ impl<'a> Trial<'a> {
     /// mutants, then all tests for mutants that they do not notice. An outcome is noted at once.
     pub(super) fn run(&mut self, ledger: &mut Ledger, end: Option<Instant>) -> Result<()> {
         let of_library = self.time(Tests::OfLibrary)?;
-        let of_all = match self.has_others() {
-            false => of_library,
-            true => self.time(Tests::All)?,
-        };
         let of = |number: u32| ledger.of(&self.mutants[number as usize - 1].name);
         let all = || self.placed.iter().copied();
         let new: Vec<u32> = all().filter(|&number| of(number).is_none()).collect();
@@ -118,14 +114,27 @@ impl<'a> Trial<'a> {
             .flat_map(|outcome| all().filter(move |&number| of(number) == Some(outcome)))
             .collect();
         eprintln!(
-            "{}: {} of {} mutants are tried; the library's tests take {:.1} s, all {:.1} s",
+            "{}: {} of {} mutants are tried; the library's tests take {:.1} s",
             self.name,
             new.len() + later.len(),
             self.placed.len(),
             of_library.as_secs_f64(),
-            of_all.as_secs_f64()
         );
         let unnoticed = self.run_for(&new, Tests::OfLibrary, limit_of(of_library), ledger, end)?;
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+        let of_all = if self.has_others() {
+            self.time(Tests::All)?
+        } else {
+            of_library
+        };
+        eprintln!(
+            "{}: {} mutants are left; all tests take {:.1} s",
+            self.name,
+            unnoticed.len() + later.len(),
+            of_all.as_secs_f64()
+        );
         self.run_for(&unnoticed, Tests::Others, limit_of(of_all), ledger, end)?;
         self.run_for(&later, Tests::All, limit_of(of_all), ledger, end)?;
         self.run_slow(limit_of(of_all) * 2, ledger, end)

@@ -295,6 +295,20 @@ fn a_context_that_was_bound_once_stays_so_and_the_root_always_was() {
 }
 
 #[test]
+fn a_context_keeps_its_age_and_one_whose_age_is_lost_is_made_now() {
+    let text = export_of(2, 0).replace(r#""context":1"#, r#""context":1,"made_s":5"#);
+    let text = exported(&imported(&text, Into::Empty).unwrap().0);
+    let made_s: Vec<u64> = text
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["made_s"].as_u64())
+        .map(|made_s| made_s.expect("a number"))
+        .collect();
+    assert!(made_s[0] > 1_700_000_000, "{made_s:?}");
+    assert_eq!(made_s[1], 5);
+}
+
+#[test]
 fn references_and_makers_are_as_long_as_they_may_be() {
     let with = |reference: usize, maker: usize| {
         let reference = format!("{IOR}{}", "0".repeat(reference - IOR.len()));

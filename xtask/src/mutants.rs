@@ -381,8 +381,9 @@ fn command(
     let optimised = format!("profile.dev.package.deckwatch-{name}.opt-level=1");
     command.arg(format!("--cargo-arg=--config={optimised}"));
     command.arg("--").args(filters);
-    // The copy of the tree is a new folder each time; what it is built from is kept.
-    command.env("CARGO_TARGET_DIR", target_of(root));
+    // The copy of the tree is a new folder each time; what it is built from is kept. The common build has another folder:
+    // cargo takes the build scripts of one copy for those of the other, and they read files of their own.
+    command.env("CARGO_TARGET_DIR", target_of(root, "alone"));
     // Nobody looks at a backtrace of a mutant.
     command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     command.current_dir(root);
@@ -404,8 +405,8 @@ fn choose(command: &mut Command, name: &str, scope: &Scope, files: &[String]) {
     }
 }
 
-fn target_of(root: &Path) -> PathBuf {
-    let target = root.join("target/mutants/build");
+fn target_of(root: &Path, name: &str) -> PathBuf {
+    let target = root.join("target/mutants").join(name);
     std::path::absolute(&target).unwrap_or(target)
 }
 

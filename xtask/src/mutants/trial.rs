@@ -290,7 +290,7 @@ impl<'a> Trial<'a> {
         let optimised = format!("profile.dev.package.deckwatch-{}.opt-level=1", self.name);
         cargo.arg(format!("--config={optimised}"));
         cargo.args(self.scope.tests_divided().0);
-        cargo.env("CARGO_TARGET_DIR", target_of(self.root));
+        cargo.env("CARGO_TARGET_DIR", target_of(self.root, "build"));
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
         cargo.env("RUSTFLAGS", "--cap-lints=warn");
         cargo.current_dir(self.tree()).stderr(Stdio::inherit());

@@ -72,6 +72,9 @@ struct Scope {
     files: Vec<String>,
     /// Arguments of `cargo test`: the tests that must notice.
     tests: Vec<String>,
+    /// Names of tests that take seconds. They are run for mutants that no other test notices.
+    #[serde(default)]
+    slow: Vec<String>,
 }
 
 impl Scope {
@@ -166,8 +169,8 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
         }
     });
     for (name, scope) in chosen {
-        let outcomes = examine(root, name, scope, wish)?;
-        write_last(root, &outcomes)?;
+        let outcomes = examine(root, name, scope, wish, &list.survivor)?;
+        write_last(root, &outcomes, &list_of(root, name, scope, &[])?)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;
@@ -235,7 +238,13 @@ impl Outcomes {
     }
 }
 
-fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcomes> {
+fn examine(
+    root: &Path,
+    name: &str,
+    scope: &Scope,
+    wish: &Wish,
+    listed: &[Survivor],
+) -> Result<Outcomes> {
     let minutes = wish.minutes.map(u64::from);
     let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let output = root.join("target/mutants").join(name);
@@ -244,21 +253,36 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
     }
     std::fs::create_dir_all(&output)?;
     let mut ledger = Ledger::open(&output.join("outcomes.txt"))?;
-    let mut listing = Command::new("cargo");
-    listing.args(["mutants", "--list", "--json"]);
-    choose(listing.current_dir(root), name, scope, wish);
-    let listed = listing.output().context("cannot start cargo mutants")?;
-    let mutants: Vec<Mutant> = serde_json::from_slice(&listed.stdout)
-        .with_context(|| String::from_utf8_lossy(&listed.stderr).into_owned())?;
-    Trial::build(root, name, scope, &mutants, &mut ledger)?.run(&mut ledger, end)?;
-    let is_left = |mutant: &Mutant| is_left(&ledger, mutant);
+    let mutants = list_of(root, name, scope, &wish.files)?;
+    let mut trial = Trial::build(root, name, scope, &mutants, &mut ledger)?;
+    trial.run(&mut ledger, end)?;
+    let found = Outcomes::of(&mutants, &ledger);
+    let survived = counted(&found.survived);
+    let is_left = |mutant: &&Mutant| {
+        let has_reason = without_place(&mutant.name).is_some_and(|name| {
+            let count = survived.get(&*name).copied().unwrap_or(0);
+            count <= allowed(&name, listed)
+        });
+        is_left(
+            ledger.of(&mutant.name),
+            trial.has_in_build(mutant),
+            has_reason,
+        )
+    };
+    let apart: BTreeSet<&str> = mutants
+        .iter()
+        .filter(is_left)
+        .map(|mutant| &*mutant.name)
+        .collect();
     let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-    if mutants.iter().any(is_left) && left.is_none_or(|left| left > LEFT_MIN) {
+    if !apart.is_empty() && left.is_none_or(|left| left > LEFT_MIN) {
+        let known = mutants.iter().map(|mutant| &*mutant.name);
+        let known: Vec<&str> = known.filter(|name| !apart.contains(name)).collect();
         one_by_one(
             root,
             &output,
             (name, scope, wish),
-            &mutants,
+            &known,
             &mut ledger,
             left,
         )?;
@@ -266,28 +290,41 @@ fn examine(root: &Path, name: &str, scope: &Scope, wish: &Wish) -> Result<Outcom
     Ok(Outcomes::of(&mutants, &ledger))
 }
 
-/// Returns true if a mutant must be tried alone.
-fn is_left(ledger: &Ledger, mutant: &Mutant) -> bool {
-    matches!(ledger.of(&mutant.name), None | Some(Outcome::Apart))
+/// Lists the mutants of the chosen files.
+fn list_of(root: &Path, name: &str, scope: &Scope, files: &[String]) -> Result<Vec<Mutant>> {
+    let mut command = Command::new("cargo");
+    command.args(["mutants", "--list", "--json"]);
+    choose(command.current_dir(root), name, scope, files);
+    let printed = command.output().context("cannot start cargo mutants")?;
+    serde_json::from_slice(&printed.stdout)
+        .with_context(|| String::from_utf8_lossy(&printed.stderr).into_owned())
+}
+
+/// Returns true if a mutant must be tried alone. A survivor without a reason is tried in each run, for a test of it may
+/// have been written since; the common build has done that with its own.
+const fn is_left(known: Option<Outcome>, is_in_build: bool, has_reason: bool) -> bool {
+    match known {
+        None | Some(Outcome::Apart) => true,
+        Some(Outcome::Survived) => !is_in_build && !has_reason,
+        Some(_) => false,
+    }
 }
 
 /// A run of cargo-mutants that is shorter tries nothing: first it tests the tree without a mutant.
 const LEFT_MIN: Duration = Duration::from_secs(60);
 
-/// Has cargo-mutants try the mutants that are left.
+/// Has cargo-mutants try the mutants other than these.
 fn one_by_one(
     root: &Path,
     output: &Path,
     (name, scope, wish): (&str, &Scope, &Wish),
-    mutants: &[Mutant],
+    known: &[&str],
     ledger: &mut Ledger,
     left: Option<Duration>,
 ) -> Result<()> {
     let folder = output.join("mutants.out");
     let _ = std::fs::remove_dir_all(&folder); // Absent before the first run.
     std::fs::create_dir_all(&folder)?;
-    let known = mutants.iter().filter(|mutant| !is_left(ledger, mutant));
-    let known: Vec<&str> = known.map(|mutant| mutant.name.as_str()).collect();
     std::fs::write(folder.join("previously_caught.txt"), known.join("\n"))?;
     let status = command(root, output, (name, scope, wish), left)
         .status()
@@ -334,7 +371,7 @@ fn command(
     command.args(["mutants", "--iterate", "--jobs", "1", "--colors", "never"]);
     command.args(["--cap-lints", "true", "--minimum-test-timeout", "30"]);
     command.arg("--output").arg(output);
-    choose(&mut command, name, scope, wish);
+    choose(&mut command, name, scope, &wish.files);
     // The build gets the choice of test programs too, or it would build all of them.
     let (programs, filters) = scope.tests_divided();
     for program in programs {
@@ -344,23 +381,20 @@ fn command(
     let optimised = format!("profile.dev.package.deckwatch-{name}.opt-level=1");
     command.arg(format!("--cargo-arg=--config={optimised}"));
     command.arg("--").args(filters);
-    // The copy of the tree is a new folder each time; what it is built from is kept.
-    command.env("CARGO_TARGET_DIR", target_of(root));
+    // The copy of the tree is a new folder each time; what it is built from is kept. The common build has another folder:
+    // cargo takes the build scripts of one copy for those of the other, and they read files of their own.
+    command.env("CARGO_TARGET_DIR", target_of(root, "alone"));
     // Nobody looks at a backtrace of a mutant.
     command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     command.current_dir(root);
     command
 }
 
-/// Restricts the mutants to the chosen files of a crate.
-fn choose(command: &mut Command, name: &str, scope: &Scope, wish: &Wish) {
+/// Restricts the mutants to the chosen files of a crate; to all of its scope if none is.
+fn choose(command: &mut Command, name: &str, scope: &Scope, files: &[String]) {
     command.args(["--package", &format!("deckwatch-{name}")]);
     let own = format!("crates/{name}/");
-    let asked: Vec<&String> = wish
-        .files
-        .iter()
-        .filter(|file| file.starts_with(&own))
-        .collect();
+    let asked: Vec<&String> = files.iter().filter(|file| file.starts_with(&own)).collect();
     for file in &asked {
         command.args(["--file", file]);
     }
@@ -371,8 +405,8 @@ fn choose(command: &mut Command, name: &str, scope: &Scope, wish: &Wish) {
     }
 }
 
-fn target_of(root: &Path) -> PathBuf {
-    let target = root.join("target/mutants/build");
+fn target_of(root: &Path, name: &str) -> PathBuf {
+    let target = root.join("target/mutants").join(name);
     std::path::absolute(&target).unwrap_or(target)
 }
 
@@ -394,8 +428,7 @@ fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
     let caught = counted(&outcomes.caught);
     let mut complaints = Vec::new();
     for (mutant, &count) in &found {
-        let allowed = listed.iter().find(|one| one.mutant == *mutant);
-        if count > allowed.map_or(0, |one| one.count) {
+        if count > allowed(mutant, listed) {
             complaints.push(format!("survived without a reason: {mutant} ({count})"));
         }
     }
@@ -409,6 +442,12 @@ fn compare(outcomes: &Outcomes, listed: &[Survivor]) -> Vec<String> {
     complaints
 }
 
+/// Returns how many mutants of this name have a reason.
+fn allowed(mutant: &str, listed: &[Survivor]) -> usize {
+    let listed = listed.iter().find(|one| one.mutant == mutant);
+    listed.map_or(0, |one| one.count)
+}
+
 fn counted(names: &[String]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for name in names {
@@ -417,14 +456,23 @@ fn counted(names: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Notes the counts of each file. A file of which nothing was tried keeps its earlier counts.
-fn write_last(root: &Path, outcomes: &Outcomes) -> Result<()> {
+/// Notes the counts of each file of a crate. A file of which nothing was tried keeps its earlier counts.
+fn write_last(root: &Path, outcomes: &Outcomes, scope: &[Mutant]) -> Result<()> {
     let mut all = last_of(root)?;
+    let mut files = sums(outcomes);
+    let names = scope.iter().map(|mutant| without_place(&mutant.name));
+    let untried = Outcomes {
+        all: names.flatten().collect(),
+        ..Outcomes::default()
+    };
+    for (file, last) in sums(&untried) {
+        files.entry(file).or_insert(last);
+    }
     let (date, commit) = (
         said(root, "date", &["--utc", "+%F"])?,
         said(root, "git", &["rev-parse", "--short", "HEAD"])?,
     );
-    for (file, mut last) in sums(outcomes) {
+    for (file, mut last) in files {
         (last.date, last.commit) = (date.clone(), commit.clone());
         if last.tried() > 0 || !all.contains_key(&file) {
             all.insert(file, last);
@@ -503,6 +551,21 @@ mod tests {
         let twice = outcomes(&[], &[LESS, LESS]);
         assert_eq!(compare(&twice, &listed(LESS, 1)).len(), 1);
         assert!(compare(&twice, &listed(LESS, 2)).is_empty());
+    }
+
+    #[test]
+    fn a_survivor_without_a_reason_is_tried_alone_again() {
+        let survived = Some(Outcome::Survived);
+        assert!(is_left(survived, false, false));
+        assert!(!is_left(survived, false, true));
+        // The common build has tried it.
+        assert!(!is_left(survived, true, false));
+        for outcome in [None, Some(Outcome::Apart)] {
+            assert!(is_left(outcome, false, true));
+        }
+        for outcome in [Outcome::Caught, Outcome::Unviable, Outcome::TimedOut] {
+            assert!(!is_left(Some(outcome), false, false));
+        }
     }
 
     #[test]

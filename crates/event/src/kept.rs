@@ -81,3 +81,59 @@ impl<E> Drop for Kept<E> {
         self.share.size.fetch_sub(self.size, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_orb::Orb;
+    use deckwatch_orb::delivery::DeliveryOptions;
+
+    use super::*;
+
+    #[test]
+    fn kept_events_are_dropped_until_they_fit_into_their_share() {
+        let share = Share::of(10 * KEPT_SHARE);
+        share.size.store(10, Relaxed);
+        share.limit(|| panic!("they fit"), |_| panic!("they fit"));
+        share.size.store(13, Relaxed);
+        assert!(share.is_exceeded());
+        let drop_oldest = |most| {
+            assert_eq!(most, 5);
+            share.size.fetch_sub(2, Relaxed);
+            true
+        };
+        share.limit(|| 5, drop_oldest);
+        assert_eq!(share.size.load(Relaxed), 9);
+        assert!(!share.is_exceeded());
+    }
+
+    #[test]
+    fn without_an_event_to_drop_a_share_stays_exceeded() {
+        let share = Share::of(10 * KEPT_SHARE);
+        share.size.store(11, Relaxed);
+        share.limit(|| 0, |_| panic!("nobody keeps an event"));
+        share.limit(|| 5, |_| false);
+        assert!(share.is_exceeded());
+    }
+
+    #[test]
+    fn a_kept_event_counts_until_all_that_keep_it_have_let_it_go() {
+        let orb = Orb::builder().build().unwrap();
+        let options = DeliveryOptions {
+            size_max: 10_000,
+            ..DeliveryOptions::default()
+        };
+        let deliveries = Deliveries::start(&orb, options).unwrap();
+        let share = Share::of(10_000);
+        let kept = Kept::new("event", 100, &share, &deliveries).unwrap();
+        let size = 100 + size_of::<Kept<&str>>();
+        let counted = || (share.size.load(Relaxed), deliveries.size());
+        assert_eq!((kept.size(), counted()), (size, (size, size)));
+        let again = Arc::clone(&kept);
+        drop(kept);
+        assert_eq!(counted(), (size, size));
+        drop(again);
+        assert_eq!(counted(), (0, 0));
+        assert!(Kept::new("event", 10_000, &share, &deliveries).is_none());
+        assert_eq!(counted(), (0, 0));
+    }
+}

@@ -9,7 +9,8 @@ mod outward;
 
 use std::path::PathBuf;
 
-use deckwatch_naming::store::Store;
+use deckwatch_access::Table;
+use deckwatch_naming::store::{ROOT, Store};
 use deckwatch_naming::{NamingService, limits};
 use deckwatch_orb::cos_naming::{
     BindingType, NameComponent, NamingContextBindContextError, NamingContextBindError,
@@ -17,7 +18,7 @@ use deckwatch_orb::cos_naming::{
     NamingContextExtToUrlError, NamingContextRef, NamingContextResolveError,
     naming_context::NotFoundReason,
 };
-use deckwatch_orb::{ObjectRef, Orb, SystemExceptionKind};
+use deckwatch_orb::{Access, ObjectRef, Orb, SystemExceptionKind};
 
 fn server(listen: &str, store: Store) -> (Orb, NamingService, u16) {
     let orb = Orb::builder()
@@ -174,6 +175,55 @@ fn names_survive_a_restart_and_so_do_references_to_contexts() {
     assert!(root.resolve(&path("a/b")).unwrap().is_some());
     second.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_name_that_is_bound_over_a_local_socket_is_its_user_s() {
+    let name = format!("deckwatch-naming-local-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file: PathBuf = folder.join("names.redb");
+    let socket = format!("unix:{}", folder.join("socket").display());
+    let server = Orb::builder().listen(&socket).unwrap().build().unwrap();
+    let service = NamingService::start(&server, Store::open(&file).unwrap()).unwrap();
+    let manager = server.root_poa().unwrap();
+    manager.the_poa_manager().activate().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let root = server.object_to_string(service.root().object());
+    let root = orb.string_to_object(&root).unwrap().expect("not nil");
+    let root = NamingContextRef::unchecked_narrow(root);
+    root.bind(&path("a"), Some(&some_object(&orb))).unwrap();
+    server.shutdown(true).expect("it ends");
+    drop((server, service));
+
+    let store = Store::open(&file).unwrap();
+    let bound = store.binding(ROOT, "a", "").unwrap().expect("it is bound");
+    drop(store);
+    std::fs::remove_dir_all(folder).unwrap();
+    let user = deckwatch_os::process::effective_user();
+    assert_eq!(bound.maker, format!("uid {user}"));
+}
+
+#[test]
+fn a_table_that_permits_nothing_refuses_and_the_guard_counts() {
+    let server = Orb::builder().listen("127.0.0.1:0").unwrap();
+    let server = server.build().unwrap();
+    let access = Some(Access::new(Table::default()));
+    let store = Store::in_memory().unwrap();
+    let service = NamingService::start_with(&server, store, access).unwrap();
+    let manager = server.root_poa().unwrap();
+    manager.the_poa_manager().activate().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let root = server.object_to_string(service.root().object());
+    let root = orb.string_to_object(&root).unwrap().expect("not nil");
+    let root = NamingContextRef::unchecked_narrow(root);
+    let Err(NamingContextResolveError::System(refused)) = root.resolve(&path("a")) else {
+        panic!("it is not refused");
+    };
+    assert_eq!(refused.kind, SystemExceptionKind::NoPermission);
+    let guard = service.guard().expect("it was started with a table");
+    assert_eq!(guard.refused(), 1);
+    server.shutdown(true).expect("it ends");
 }
 
 #[test]

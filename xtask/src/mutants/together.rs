@@ -1,8 +1,9 @@
 //! All mutants of a file in one build: at each place, the program asks which mutant is chosen.
 //!
 //! A build for each mutant takes ten times as long as its tests. Here `a < b` becomes
-//! `(if mutated(7) { a > b } else { a < b })`, so one build serves all mutants. A mutant that has no such form (in a
-//! constant, in a chain of `let`) or that does not compile is left to cargo-mutants.
+//! `(if mutated(7) { a > b } else { a < b })`, so one build serves all mutants. A function loses its `const`, unless the
+//! compiler calls it. A mutant that has no such form (in a constant, in a chain of `let`) or that does not compile is
+//! left to cargo-mutants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -64,12 +65,24 @@ pub(super) fn chooser() -> String {
     )
 }
 
-/// Returns the text with all mutants in it, each by its number, and the numbers of those that have a place.
-pub(super) fn with_all(text: &str, mutants: &[(u32, &Mutant)]) -> Result<(String, BTreeSet<u32>)> {
+/// Returns the text with all mutants in it, each by its number, and the numbers of those that have a place. Functions
+/// other than the named ones lose their `const`.
+pub(super) fn with_all(
+    text: &str,
+    mutants: &[(u32, &Mutant)],
+    constant: &BTreeSet<String>,
+) -> Result<(String, BTreeSet<u32>)> {
     let file = syn::parse_file(text).context("cannot parse")?;
-    let mut places = Places::default();
+    let mut places = Places {
+        constant: constant.clone(),
+        ..Places::default()
+    };
     places.visit_file(&file);
     let mut edits: BTreeMap<(usize, bool, std::cmp::Reverse<usize>), Edit> = BTreeMap::new();
+    for range in &places.consts {
+        let key = (range.start, true, std::cmp::Reverse(range.end));
+        edits.insert(key, Edit::Without(range.clone()));
+    }
     let mut placed = BTreeSet::new();
     for &(number, mutant) in mutants {
         let ends = (
@@ -140,6 +153,8 @@ enum Edit {
     },
     /// Text in front of a position.
     Before { position: usize, text: String },
+    /// Nothing.
+    Without(Range<usize>),
 }
 
 impl Edit {
@@ -147,6 +162,7 @@ impl Edit {
         match self {
             Self::Instead { range, .. } => range.clone(),
             Self::Before { position, .. } => *position..*position,
+            Self::Without(range) => range.clone(),
         }
     }
 
@@ -180,6 +196,7 @@ fn render(text: &str, range: Range<usize>, edits: &[Edit]) -> String {
             .count();
         match edit {
             Edit::Before { text, .. } => rendered.push_str(text),
+            Edit::Without(_) => {}
             Edit::Instead { others, .. } => {
                 rendered.push('(');
                 for (number, other) in others {
@@ -206,6 +223,10 @@ struct Places {
     arrows: BTreeMap<usize, usize>,
     /// By the start of its first statement: the body of a function.
     bodies: BTreeSet<usize>,
+    /// The functions that stay `const`, by name.
+    constant: BTreeSet<String>,
+    /// The words `const` of other functions.
+    consts: Vec<Range<usize>>,
     /// The outermost of the binary expressions that are operands of each other.
     chain: Option<Range<usize>>,
 }
@@ -248,6 +269,18 @@ impl Places {
         self.expressions.insert((genre, start), range);
     }
 
+    /// Returns true if a function asks which mutant is chosen. One that stays `const` cannot.
+    fn can_ask(&mut self, signature: &syn::Signature) -> bool {
+        let Some(word) = &signature.constness else {
+            return true;
+        };
+        let can = !self.constant.contains(&signature.ident.to_string());
+        if can {
+            self.consts.push(word.span().byte_range());
+        }
+        can
+    }
+
     fn add_body(&mut self, block: &syn::Block) {
         if let Some(first) = block.stmts.first() {
             self.bodies.insert(first.span().byte_range().start);
@@ -272,14 +305,14 @@ fn has_let(expression: &syn::Expr) -> bool {
 
 impl<'ast> Visit<'ast> for Places {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        if item.sig.constness.is_none() {
+        if self.can_ask(&item.sig) {
             self.add_body(&item.block);
             visit::visit_block(self, &item.block);
         }
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        if item.sig.constness.is_none() {
+        if self.can_ask(&item.sig) {
             self.add_body(&item.block);
             visit::visit_block(self, &item.block);
         }
@@ -377,7 +410,8 @@ mod tests {
 
     fn changed(marked: &str, genre: &str, replacement: &str) -> Option<String> {
         let (text, mutant) = mutant(marked, genre, replacement);
-        let (changed, placed) = with_all(&text, &[(7, &mutant)]).unwrap();
+        let constant = BTreeSet::from(["kept".to_owned()]);
+        let (changed, placed) = with_all(&text, &[(7, &mutant)], &constant).unwrap();
         placed.contains(&7).then_some(changed)
     }
 
@@ -425,7 +459,11 @@ mod tests {
     #[test]
     fn what_is_computed_while_compiling_is_left_alone() {
         assert_eq!(changed("const A: u8 = b ~+~ c;", BINARY, "-"), None);
-        assert_eq!(changed("const fn f() { b ~+~ c }", BINARY, "-"), None);
+        assert_eq!(changed("const fn kept() { b ~+~ c }", BINARY, "-"), None);
+        assert_eq!(
+            changed("pub const fn f() { ~-~b }", UNARY, "").as_deref(),
+            Some("pub  fn f() { (if crate::mutated(7) { /*<7*/ b /*7>*/ } else { -b }) }")
+        );
         let chain = "fn f() { if let A = b ~&&~ c {} }";
         assert_eq!(changed(chain, BINARY, "||"), None);
         let in_chain = "fn f() { if let A = b && c ~<~ d {} }";
@@ -451,7 +489,8 @@ mod tests {
         let (text, first) = mutant("fn f() { (a ~<~ b) + c }", BINARY, ">");
         let (_, second) = mutant("fn f() { (a ~<~ b) + c }", BINARY, "==");
         let (_, outer) = mutant("fn f() { (a < b) ~+~ c }", BINARY, "-");
-        let (changed, placed) = with_all(&text, &[(1, &first), (2, &second), (3, &outer)]).unwrap();
+        let mutants = [(1, &first), (2, &second), (3, &outer)];
+        let (changed, placed) = with_all(&text, &mutants, &BTreeSet::new()).unwrap();
         assert_eq!(placed.len(), 3);
         assert_eq!(
             changed,

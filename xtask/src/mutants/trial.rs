@@ -24,6 +24,8 @@ pub(super) struct Trial<'a> {
     mutants: &'a [Mutant],
     /// Numbers of the mutants that are in the build.
     placed: BTreeSet<u32>,
+    /// Functions that the compiler calls, by name: they stay `const`, and their mutants are not in the build.
+    constant: BTreeSet<String>,
     /// The library's is the first.
     programs: Vec<PathBuf>,
     /// By file: the tests that noticed its mutants, the last one first, each with the number of its program. They
@@ -34,8 +36,11 @@ pub(super) struct Trial<'a> {
 /// The tests that are run for a mutant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tests {
+    /// Those of the library without the slow ones.
     OfLibrary,
     All,
+    /// All but those of the library, which did not notice the mutant in this run.
+    Others,
 }
 
 impl<'a> Trial<'a> {
@@ -53,6 +58,7 @@ impl<'a> Trial<'a> {
             scope,
             mutants,
             placed: BTreeSet::new(),
+            constant: BTreeSet::new(),
             programs: Vec::new(),
             watchful: BTreeMap::new(),
         };
@@ -73,6 +79,7 @@ impl<'a> Trial<'a> {
                     trial.programs = programs;
                     return Ok(trial);
                 }
+                Built::Constant(names) => trial.constant.extend(names),
                 Built::Complaints(complaints) => {
                     let count = complaints.len();
                     eprintln!("{name}: {count} mutants are not in the common build");
@@ -87,35 +94,55 @@ impl<'a> Trial<'a> {
         bail!("{name}: the common build does not compile after {ROUNDS_MAX} rounds");
     }
 
+    /// Returns true if the common build has this mutant.
+    pub(super) fn has_in_build(&self, mutant: &Mutant) -> bool {
+        let position = self.mutants.iter().position(|one| one.name == mutant.name);
+        let number = position.and_then(|position| u32::try_from(position + 1).ok());
+        number.is_some_and(|number| self.placed.contains(&number))
+    }
+
     /// Runs the tests for each mutant of the build that was not noticed yet, until `end`: those of the library for all
     /// mutants, then all tests for mutants that they do not notice. An outcome is noted at once.
     pub(super) fn run(&mut self, ledger: &mut Ledger, end: Option<Instant>) -> Result<()> {
         let of_library = self.time(Tests::OfLibrary)?;
-        let of_all = match self.programs.len() {
-            1 => of_library,
-            _ => self.time(Tests::All)?,
-        };
         let of = |number: u32| ledger.of(&self.mutants[number as usize - 1].name);
         let all = || self.placed.iter().copied();
         let new: Vec<u32> = all().filter(|&number| of(number).is_none()).collect();
         // What survived before comes last: a test for it may have been written since.
-        let mut later: Vec<u32> = [Outcome::Unnoticed, Outcome::Survived]
+        let later: Vec<u32> = [Outcome::Unnoticed, Outcome::Survived]
             .into_iter()
             .flat_map(|outcome| all().filter(move |&number| of(number) == Some(outcome)))
             .collect();
         eprintln!(
-            "{}: {} of {} mutants are tried; the library's tests take {:.1} s, all {:.1} s",
+            "{}: {} of {} mutants are tried; the library's tests take {:.1} s",
             self.name,
             new.len() + later.len(),
             self.placed.len(),
             of_library.as_secs_f64(),
+        );
+        let unnoticed = self.run_for(&new, Tests::OfLibrary, limit_of(of_library), ledger, end)?;
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+        let of_all = if self.has_others() {
+            self.time(Tests::All)?
+        } else {
+            of_library
+        };
+        eprintln!(
+            "{}: {} mutants are left; all tests take {:.1} s",
+            self.name,
+            unnoticed.len() + later.len(),
             of_all.as_secs_f64()
         );
-        let mut unnoticed =
-            self.run_for(&new, Tests::OfLibrary, limit_of(of_library), ledger, end)?;
-        unnoticed.append(&mut later);
-        self.run_for(&unnoticed, Tests::All, limit_of(of_all), ledger, end)?;
+        self.run_for(&unnoticed, Tests::Others, limit_of(of_all), ledger, end)?;
+        self.run_for(&later, Tests::All, limit_of(of_all), ledger, end)?;
         self.run_slow(limit_of(of_all) * 2, ledger, end)
+    }
+
+    /// Returns true if there are tests other than the quick ones of the library.
+    fn has_others(&self) -> bool {
+        self.programs.len() > 1 || !self.scope.slow.is_empty()
     }
 
     /// Runs all tests once more, until `end`, for each mutant with which they did not end, and gives them more time.
@@ -214,18 +241,6 @@ impl<'a> Trial<'a> {
                     .push((number, mutant));
             }
         }
-        let mut texts = BTreeMap::new();
-        let mut placed = BTreeSet::new();
-        for (file, mutants) in &files {
-            let text = std::fs::read_to_string(self.root.join(file))?;
-            let (text, numbers) = with_all(&text, mutants).with_context(|| (*file).to_owned())?;
-            texts.insert((*file).to_owned(), text);
-            placed.extend(numbers);
-        }
-        self.placed = placed;
-        let lib = format!("crates/{}/src/lib.rs", self.name);
-        let text = std::fs::read_to_string(self.root.join(&lib))?;
-        texts.entry(lib).or_insert(text).push_str(&chooser());
         let listed = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others"])
             .arg("--exclude-standard")
@@ -233,9 +248,24 @@ impl<'a> Trial<'a> {
             .output()?;
         let listed = String::from_utf8(listed.stdout)?;
         let is_there = |file: &&str| self.root.join(file).is_file();
-        let files: BTreeSet<&str> = listed.split_terminator('\0').filter(is_there).collect();
-        keep_only(&self.tree(), &self.tree(), &files)?;
-        for file in files {
+        let listed: BTreeSet<&str> = listed.split_terminator('\0').filter(is_there).collect();
+        let own = format!("crates/{}/src/", self.name);
+        let mut texts = BTreeMap::new();
+        let mut placed = BTreeSet::new();
+        let is_own = |file: &&str| file.starts_with(&own) && file.ends_with(".rs");
+        for file in listed.iter().copied().filter(is_own) {
+            let text = std::fs::read_to_string(self.root.join(file))?;
+            let mutants = files.get(file).map_or(&[][..], Vec::as_slice);
+            let (text, numbers) =
+                with_all(&text, mutants, &self.constant).with_context(|| file.to_owned())?;
+            texts.insert(file.to_owned(), text);
+            placed.extend(numbers);
+        }
+        self.placed = placed;
+        let lib = texts.get_mut(&format!("{own}lib.rs"));
+        lib.context("no lib.rs")?.push_str(&chooser());
+        keep_only(&self.tree(), &self.tree(), &listed)?;
+        for file in listed {
             let from = self.root.join(file);
             let octets = match texts.get(file) {
                 Some(text) => text.clone().into_bytes(),
@@ -260,7 +290,7 @@ impl<'a> Trial<'a> {
         let optimised = format!("profile.dev.package.deckwatch-{}.opt-level=1", self.name);
         cargo.arg(format!("--config={optimised}"));
         cargo.args(self.scope.tests_divided().0);
-        cargo.env("CARGO_TARGET_DIR", target_of(self.root));
+        cargo.env("CARGO_TARGET_DIR", target_of(self.root, "build"));
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
         cargo.env("RUSTFLAGS", "--cap-lints=warn");
         cargo.current_dir(self.tree()).stderr(Stdio::inherit());
@@ -283,8 +313,10 @@ impl<'a> Trial<'a> {
         let mut out = BTreeMap::new();
         let mut near = BTreeMap::new();
         let mut first = None;
+        let mut constant = BTreeSet::new();
         for error in errors {
             first = first.or(error["message"]["rendered"].as_str());
+            constant.extend(called_while_compiling(&error["message"]));
             for span in error["message"]["spans"].as_array().into_iter().flatten() {
                 let Some(text) = span["file_name"].as_str().and_then(|file| texts.get(file)) else {
                     continue;
@@ -302,6 +334,9 @@ impl<'a> Trial<'a> {
                 }
             }
         }
+        if !constant.is_empty() {
+            return Ok(Built::Constant(constant));
+        }
         // A mutant that does not compile causes complaints about the code around it, too.
         if out.is_empty() {
             out = near;
@@ -316,35 +351,37 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs tests until one fails: first those that noticed other mutants of the file, then those of its module and of
-    /// the modules around it, then all of one program after the other.
+    /// the modules around it, then all of one program after the other, at last the slow ones.
     fn outcome(&mut self, number: u32, tests: Tests, limit: Duration) -> Result<Outcome> {
         let began = Instant::now();
         let mutant = self.mutants.get((number as usize).wrapping_sub(1));
         let file = mutant.map(|mutant| mutant.file.clone()).unwrap_or_default();
         let programs = match tests {
-            Tests::OfLibrary => 1,
-            Tests::All => self.programs.len(),
+            Tests::OfLibrary => 0..1,
+            Tests::All => 0..self.programs.len(),
+            Tests::Others => 1..self.programs.len(),
         };
-        let mut runs: Vec<(usize, Vec<String>)> = Vec::new();
+        // Each with its share of the time, in thirds: a few tests end sooner, those of a module may be most of them.
+        let mut runs: Vec<(usize, Vec<String>, u32)> = Vec::new();
         let watchful = self.watchful.get(&file).into_iter().flatten();
-        for (program, test) in watchful.filter(|(program, _)| *program < programs) {
-            match runs.iter_mut().find(|(known, _)| known == program) {
-                Some((_, names)) => names.push(test.clone()),
-                None => runs.push((*program, vec!["--exact".to_owned(), test.clone()])),
+        for (program, test) in watchful.filter(|(program, _)| programs.contains(program)) {
+            match runs.iter_mut().find(|(known, ..)| known == program) {
+                Some((_, names, _)) => names.push(test.clone()),
+                None => runs.push((*program, vec!["--exact".to_owned(), test.clone()], 1)),
             }
         }
+        let slow = &self.scope.slow;
+        let quick: Vec<String> = slow.iter().map(|test| format!("--skip={test}")).collect();
         let modules = modules_of(&file);
-        if !modules.is_empty() {
-            runs.push((0, modules));
+        if !modules.is_empty() && programs.contains(&0) {
+            runs.push((0, [modules, quick.clone()].concat(), 2));
         }
-        runs.extend((0..programs).map(|program| (program, Vec::new())));
-        for (program, filters) in runs {
-            // A few tests end sooner. Those of a module may be most of the tests.
-            let limit = match filters.first().map(String::as_str) {
-                Some("--exact") => limit / 3,
-                Some(_) => limit * 2 / 3,
-                None => limit,
-            };
+        runs.extend(programs.map(|program| (program, quick.clone(), 3)));
+        if tests != Tests::OfLibrary && !slow.is_empty() {
+            runs.extend((0..self.programs.len()).map(|program| (program, slow.clone(), 3)));
+        }
+        for (program, filters, thirds) in runs {
+            let limit = limit * thirds / 3;
             match self.run_program(program, number, &filters, began + limit)? {
                 Ended::Whole => {}
                 Ended::Slow => return Ok(Outcome::Slow),
@@ -359,7 +396,7 @@ impl<'a> Trial<'a> {
                 }
             }
         }
-        Ok(if programs < self.programs.len() {
+        Ok(if tests == Tests::OfLibrary && self.has_others() {
             Outcome::Unnoticed
         } else {
             Outcome::Survived
@@ -455,9 +492,21 @@ fn modules_of(file: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns the function whose `const` the compiler misses.
+fn called_while_compiling(message: &Value) -> Option<String> {
+    if message["code"]["code"] != "E0015" {
+        return None;
+    }
+    let path = message["message"].as_str()?.split('`').nth(1)?;
+    let name = path.rsplit("::").next()?;
+    (name != "mutated").then(|| name.to_owned())
+}
+
 /// What came of a build.
 enum Built {
     Programs(Vec<PathBuf>),
+    /// Functions that must stay `const`, by name.
+    Constant(BTreeSet<String>),
     /// The mutants that do not compile, and those that may not.
     Complaints(BTreeMap<u32, Outcome>),
 }
@@ -504,6 +553,18 @@ mod tests {
         let there = ["a.rs", "tests/loom.rs", "tests/loom/main.rs"].map(is_there);
         std::fs::remove_dir_all(&tree).unwrap();
         assert_eq!(there, [true, false, true]);
+    }
+
+    #[test]
+    fn a_function_that_the_compiler_calls_is_known_by_the_complaint() {
+        let complaint = |code: &str, path: &str| {
+            let message = format!("cannot call non-const function `{path}` in constants");
+            called_while_compiling(&serde_json::json!({"code": {"code": code}, "message": message}))
+        };
+        assert_eq!(complaint("E0015", "Share::<2>::of").as_deref(), Some("of"));
+        assert_eq!(complaint("E0015", "half").as_deref(), Some("half"));
+        assert_eq!(complaint("E0015", "mutated"), None);
+        assert_eq!(complaint("E0308", "half"), None);
     }
 
     #[test]

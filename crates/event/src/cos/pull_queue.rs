@@ -92,3 +92,70 @@ impl<E: Clone> PullQueue<E> {
         self.queue.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_orb::Orb;
+    use deckwatch_orb::delivery::{Deliveries, DeliveryOptions};
+
+    use super::*;
+    use crate::kept::Share;
+
+    /// A queue with one event more than it holds: their numbers, from 0, and what they are counted by.
+    fn overfull(when_full: WhenFull) -> (PullQueue<usize>, usize, Counters) {
+        let orb = Orb::builder().build().unwrap();
+        let deliveries = Deliveries::start(&orb, DeliveryOptions::default()).unwrap();
+        let share = Share::of(1 << 20);
+        let queue = PullQueue::new(&ChannelOptions {
+            queue_len: 4,
+            when_full,
+            ..ChannelOptions::default()
+        });
+        let counters = Counters::default();
+        let mut size = 0;
+        for number in 0..=queue.queue.capacity() {
+            let event = Kept::new(number, 10, &share, &deliveries).unwrap();
+            size = event.size();
+            queue.offer(&event, &counters);
+        }
+        (queue, size, counters)
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_oldest_event_or_the_newest() {
+        for (when_full, first) in [(WhenFull::DropOldest, 1), (WhenFull::DropNewest, 0)] {
+            let (queue, size, counters) = overfull(when_full);
+            let count = queue.queue.capacity();
+            assert_eq!(counters.displaced.load(Relaxed), 1);
+            assert_eq!(queue.size(), count * size);
+            let taken: Vec<usize> = std::iter::from_fn(|| queue.try_take()).collect();
+            let expected: Vec<usize> = (first..first + count).collect();
+            assert_eq!(taken, expected);
+            assert_eq!(queue.size(), 0);
+        }
+    }
+
+    #[test]
+    fn the_oldest_event_is_dropped_to_make_room_for_others() {
+        let (queue, size, counters) = overfull(WhenFull::DropOldest);
+        let count = queue.queue.capacity();
+        assert!(queue.drop_oldest(&counters));
+        assert_eq!(queue.size(), (count - 1) * size);
+        assert_eq!(queue.try_take(), Some(2));
+        while queue.drop_oldest(&counters) {}
+        assert_eq!(queue.size(), 0);
+        assert_eq!(counters.displaced.load(Relaxed), count as u64);
+    }
+
+    #[test]
+    fn a_pull_takes_an_event_or_ends_at_its_deadline_or_with_the_queue() {
+        let (queue, size, counters) = overfull(WhenFull::DropOldest);
+        let past = Instant64(0);
+        assert_eq!(queue.take_until(past), Popped::Value(1));
+        assert_eq!(queue.size(), (queue.queue.capacity() - 1) * size);
+        while queue.drop_oldest(&counters) {}
+        assert_eq!(queue.take_until(past), Popped::TimedOut);
+        queue.close();
+        assert_eq!(queue.take_until(Instant64(u64::MAX)), Popped::Closed);
+    }
+}

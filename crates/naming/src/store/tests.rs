@@ -63,6 +63,20 @@ fn binding_is_found_after_the_store_is_opened_again() {
 }
 
 #[test]
+fn the_rights_of_others_on_a_store_are_taken_and_said() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder("store-rights");
+    let path = folder.join("names.redb");
+    drop(Store::open(&path).unwrap());
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(&path, mode(0o640)).unwrap();
+    let taken = Store::open(&path).unwrap().rights_taken();
+    let again = Store::open(&path).unwrap().rights_taken();
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!((taken, again), (Some(0o640), None));
+}
+
+#[test]
 fn second_bind_of_a_name_is_refused_and_rebind_replaces() {
     let store = Store::in_memory().unwrap();
     store

@@ -70,7 +70,8 @@ impl Charge {
     ) -> Option<Self> {
         let store = Arc::clone(store);
         let has_room = store.bound.take_or(size, make_room);
-        has_room.then_some(Self { store, size })
+        // Only a charge gives octets back that were taken.
+        has_room.then(|| Self { store, size })
     }
 }
 
@@ -278,6 +279,16 @@ mod tests {
     use super::*;
 
     const FORM: Form = Form::native(Codec::DEFAULT);
+
+    #[test]
+    fn a_charge_without_room_takes_nothing_and_gives_nothing_back() {
+        let store = Store::new(1_000);
+        let held = Charge::new(&store, 600, || false).unwrap();
+        assert!(Charge::new(&store, 600, || false).is_none());
+        assert_eq!(store.held(), 600);
+        drop(held);
+        assert_eq!(store.held(), 0);
+    }
 
     #[test]
     fn octets_count_until_the_last_handle_is_dropped_and_their_memory_is_used_again() {

@@ -190,6 +190,20 @@ mod tests {
     }
 
     #[test]
+    fn the_state_of_the_machine_is_measured_by_ends_that_spin_if_those_of_the_condition_do() {
+        let spinning = state_variant(Condition::Spinning);
+        assert_eq!(spinning, Variant::Spinning);
+        for condition in [
+            Condition::Pinned,
+            Condition::TwoCores,
+            Condition::Apart,
+            Condition::Default,
+        ] {
+            assert_eq!(state_variant(condition), Variant::Plain);
+        }
+    }
+
+    #[test]
     fn memory_is_measured_once_and_calls_in_every_condition() {
         let both = [Condition::TwoCores, Condition::Default];
         let found = planned(&[Kind::Memory, Kind::Call], &both, 1);

@@ -333,6 +333,10 @@ fn contexts_and_counts_that_are_damaged_are_seen() {
         table.insert(FORMAT, &b"short"[..]).unwrap();
     });
     assert_eq!(found(&counts), [Damage::Whole]);
+    // The next number is behind the last context.
+    let text = super::exports::exported(&Store::examine(&counts).unwrap().0);
+    let head = r#"{"deckwatch_names":1,"contexts":2,"bindings":4,"next_context":2}"#;
+    assert_eq!(text.lines().next(), Some(head));
     let next = changed_behind("next", |write| {
         let mut table = write.open_table(WHOLE).unwrap();
         let whole = Whole::parse(table.get(FORMAT).unwrap().unwrap().value()).unwrap();

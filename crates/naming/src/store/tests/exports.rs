@@ -5,7 +5,7 @@ use super::*;
 /// A reference that is one.
 const IOR: &str = "IOR:000000000000000100000000000000000000000000000000";
 
-fn exported(store: &Store) -> String {
+pub(super) fn exported(store: &Store) -> String {
     let mut text = Vec::new();
     store.export(&mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -89,6 +89,13 @@ fn an_export_is_readable() {
     let object = format!(r#"{{"in":1,"id":"alpha","kind":"ship","object":"{IOR}"}}"#);
     assert_eq!(lines[4], object);
     assert_eq!(lines.len(), 5);
+    let made = BindingRow {
+        maker: "uid 7".to_owned(),
+        target: Target::Context(ROOT),
+    };
+    store.bind(fleet, "up", "", &made, false).unwrap();
+    let up = r#"{"in":1,"id":"up","kind":"","maker":"uid 7","context":0}"#;
+    assert_eq!(exported(&store).lines().last(), Some(up));
 }
 
 #[test]
@@ -202,4 +209,147 @@ fn a_merge_that_would_change_a_name_changes_nothing() {
         "{told}"
     );
     assert_eq!(store.list(ROOT, None, 9).unwrap().len(), 1);
+}
+
+/// An export of the root, of contexts without a name, and of names in the root.
+fn export_of(contexts: u64, names: u64) -> String {
+    let mut text = format!(
+        r#"{{"deckwatch_names":1,"contexts":{contexts},"bindings":{names},"next_context":9}}"#
+    );
+    for context in 0..contexts {
+        text += &format!("\n{{\"context\":{context}}}");
+    }
+    for name in 0..names {
+        text += &format!("\n{{\"in\":0,\"id\":\"{name}\",\"object\":\"{IOR}\"}}");
+    }
+    text
+}
+
+#[test]
+fn a_context_or_a_name_is_enough_to_refuse_an_export_as_a_whole() {
+    let with_context = Store::in_memory().unwrap();
+    with_context.create_context("", &never).unwrap();
+    let with_name = Store::in_memory().unwrap();
+    let bound = binding(&object(IOR));
+    with_name.bind(ROOT, "own", "", &bound, false).unwrap();
+    for store in [with_context, with_name] {
+        let before = exported(&store);
+        let refused = store.import(export_of(1, 1).as_bytes(), Into::Empty);
+        assert!(matches!(refused, Err(ImportError::HasNames)));
+        assert_eq!(exported(&store), before);
+    }
+}
+
+#[test]
+fn an_export_is_refused_if_the_store_has_no_room_for_it() {
+    // There is room for two contexts and three names.
+    for (contexts, names, fits) in [
+        (2, 3, true),
+        (3, 3, false),
+        (2, 4, false),
+        (4, 1, false),
+        (1, 5, false),
+    ] {
+        let (store, text) = (small(), export_of(contexts, names));
+        match store.import(text.as_bytes(), Into::Empty) {
+            Ok(imported) => assert!(fits && imported.bindings == names),
+            Err(ImportError::Store(StoreError::Full)) => assert!(!fits, "{contexts} {names}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let store = small();
+    let bound = binding(&object(IOR));
+    store.bind(ROOT, "own", "", &bound, false).unwrap();
+    let merged = store.import(export_of(1, 3).as_bytes(), Into::Merge);
+    assert!(matches!(merged, Err(ImportError::Store(StoreError::Full))));
+    assert_eq!(store.list(ROOT, None, 9).unwrap().len(), 1);
+    store
+        .import(export_of(1, 2).as_bytes(), Into::Merge)
+        .unwrap();
+    assert_eq!(store.list(ROOT, None, 9).unwrap().len(), 3);
+}
+
+#[test]
+fn a_merge_says_that_a_name_is_taken_even_if_the_store_is_full() {
+    let store = small();
+    let bound = binding(&object(IOR));
+    store.bind(ROOT, "own", "", &bound, false).unwrap();
+    store.create_context("", &never).unwrap();
+    let text = export_of(2, 1).replace(&format!(r#""0","object":"{IOR}""#), r#""own","context":1"#);
+    let told = store.import(text.as_bytes(), Into::Merge).unwrap_err();
+    let words = "line 4: `own` is bound to something else in the store";
+    assert_eq!(told.to_string(), words);
+}
+
+#[test]
+fn a_context_that_was_bound_once_stays_so_and_the_root_always_was() {
+    let text = export_of(3, 0).replace(r#""context":1"#, r#""context":1,"was_bound":true"#);
+    let (store, _) = imported(&text, Into::Empty).unwrap();
+    let text = exported(&store);
+    let were_bound: Vec<bool> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.contains(r#""was_bound":true"#))
+        .collect();
+    assert_eq!(were_bound, [true, true, false], "{text}");
+}
+
+#[test]
+fn a_context_keeps_its_age_and_one_whose_age_is_lost_is_made_now() {
+    let text = export_of(2, 0).replace(r#""context":1"#, r#""context":1,"made_s":5"#);
+    let text = exported(&imported(&text, Into::Empty).unwrap().0);
+    let made_s: Vec<u64> = text
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["made_s"].as_u64())
+        .map(|made_s| made_s.expect("a number"))
+        .collect();
+    assert!(made_s[0] > 1_700_000_000, "{made_s:?}");
+    assert_eq!(made_s[1], 5);
+}
+
+#[test]
+fn references_and_makers_are_as_long_as_they_may_be() {
+    let with = |reference: usize, maker: usize| {
+        let reference = format!("{IOR}{}", "0".repeat(reference - IOR.len()));
+        let made = format!(r#"{reference}","maker":"{}"#, "m".repeat(maker));
+        imported(&export_of(1, 1).replace(IOR, &made), Into::Empty).map(|_| ())
+    };
+    let (longest, most) = (limits::REFERENCE_TEXT_MAX, limits::MAKER_SIZE_MAX);
+    with(longest, most).unwrap();
+    let told = |result: Result<(), ImportError>| result.unwrap_err().to_string();
+    let reference = "line 3: its reference is too long";
+    assert_eq!(told(with(longest + 2, 0)), reference);
+    assert_eq!(told(with(longest + 4, 0)), reference);
+    assert_eq!(told(with(64, most + 1)), "line 3: its maker is too long");
+    assert_eq!(told(with(64, most + 2)), "line 3: its maker is too long");
+}
+
+#[test]
+fn contexts_in_a_circle_have_the_shortest_of_their_names() {
+    let store = Store::in_memory().unwrap();
+    let a = store.bind_new_context(ROOT, "a", "", "").unwrap();
+    let b = store.bind_new_context(a, "b", "", "").unwrap();
+    let up = binding(&Target::Context(a));
+    store.bind(b, "up", "", &up, false).unwrap();
+    let text = exported(&store);
+    let path = |context: u64, path: &str| format!(r#"{{"context":{context},"path":"{path}","#);
+    assert!(text.contains(&path(a, "a")), "{text}");
+    assert!(text.contains(&path(b, "a/b")), "{text}");
+}
+
+#[test]
+fn a_context_has_a_path_of_at_most_as_many_components_as_a_name() {
+    let store = Store::in_memory().unwrap();
+    let mut inner = ROOT;
+    for _ in 0..=limits::COMPONENTS_MAX {
+        inner = store.bind_new_context(inner, "x", "", "").unwrap();
+    }
+    let text = exported(&store);
+    let has_path = |context: usize| {
+        let line = format!(r#"{{"context":{context},"path":"#);
+        text.lines().any(|one| one.starts_with(&line))
+    };
+    assert!(has_path(limits::COMPONENTS_MAX));
+    assert!(!has_path(limits::COMPONENTS_MAX + 1));
 }

@@ -1,4 +1,4 @@
-//! The SSL transports of omniORB and JacORB and our TLS, each as client and as server, with certificates of one
+//! The SSL transports of omniORB, JacORB and TAO and our TLS, each as client and as server, with certificates of one
 //! authority.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,9 @@ use deckwatch_testkit::certificates::{Authority, Issued};
 
 use crate::common::{Running, omniorb_program, port_of, run, scratch, try_run};
 use crate::echo;
+use crate::gaps::gap;
 use crate::jacorb::jacorb_program_in;
+use crate::tao::Tao;
 
 /// omniORB's transport for SSL, which its programs load beside them; or a counted skip.
 fn transport() -> Option<PathBuf> {
@@ -208,5 +210,95 @@ fn jacorb_and_we_call_each_other_over_tls() {
     assert!(echoed.expect("we call JacORB") == octets);
     caller.shutdown(true).expect("it ends");
     ours.shutdown(true).expect("it ends");
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+/// TAO reads no revocation lists; ours name a certificate.
+#[test]
+fn tao_and_we_call_each_other_over_tls_and_we_refuse_a_revoked_certificate() {
+    let Some(tao) = Tao::find() else { return };
+    if !tao.has_tls() {
+        deckwatch_testkit::skip("tao", "it is built without SSLIOP");
+        return;
+    }
+    let caller = tao.plain_program("tao/tls/caller.cc", "deckwatch/echo.idl");
+    let client = tao.plain_program("omniorb/echo/client.cc", "deckwatch/echo.idl");
+    let server = tao.plain_program("omniorb/echo/server.cc", "deckwatch/echo.idl");
+    let folder = scratch("tao-tls");
+    let authority = Authority::new(&folder, "fleet");
+    let [nav, bridge, lost] =
+        ["nav", "bridge", "lost"].map(|name| authority.issue(name, &["127.0.0.1"]));
+    let list = authority.revoke(&[&lost]);
+    let options = |own: &Issued| {
+        let options = TlsOptions::default().certificate(&own.chain, &own.key);
+        options.authorities(authority.file()).authorities(&list)
+    };
+    let with_ssl = |program: &Path, own: &Issued, more: &str| {
+        tao.over_tls(program, &authority.file(), (&own.chain, &own.key), more)
+    };
+    let call = |reference: &str, own: &Issued, more: &str| {
+        let mut command = with_ssl(&caller, own, more);
+        try_run(command.arg(reference))
+    };
+
+    // TLS alone, and TLS beside plain TCP.
+    for (plain, require) in [(None, true), (Some("127.0.0.1:0"), false)] {
+        let tls = options(&nav);
+        let tls = if require { tls.require() } else { tls };
+        let tls = tls.load().expect("its files are there");
+        let builder = Orb::builder().tls(&tls).listen("tls:127.0.0.1:0");
+        let mut builder = builder.expect("an endpoint");
+        if let Some(plain) = plain {
+            builder = builder.listen(plain).expect("an endpoint");
+        }
+        let ours = builder.build().expect("an ORB");
+        let reference = echo::activate(&ours).expect("an echo object").to_string();
+        let called = call(&reference, &bridge, "");
+        called.unwrap_or_else(|said| panic!("TAO calls us: {said}"));
+        let mut command = with_ssl(&client, &bridge, "");
+        let called = try_run(command.args([&reference, "2000"]));
+        gap("tao-references-over-tls", &called);
+        let served = ours.counters().read(Counter::Requests);
+        assert_ne!(served, 0);
+        let refused = call(&reference, &lost, "");
+        refused.expect_err("its certificate is revoked");
+        assert_eq!(ours.counters().read(Counter::Requests), served);
+        if plain.is_some() {
+            // The plain endpoint takes a client that protects nothing.
+            let called = call(&reference, &bridge, "-SSLNoProtection");
+            called.unwrap_or_else(|said| panic!("TAO calls us without TLS: {said}"));
+        }
+        ours.shutdown(true).expect("it ends");
+    }
+
+    let start = |own: &Issued| {
+        let mut command = with_ssl(&server, own, "");
+        Running::start(command.args(["-ORBListenEndpoints", "iiop://127.0.0.1:0"]))
+    };
+    let calling = || {
+        let tls = options(&bridge).require();
+        let tls = tls.load().expect("its files are there");
+        Orb::builder().tls(&tls).build().expect("an ORB")
+    };
+    let mut process = start(&nav);
+    let theirs = process.line_with("IOR:");
+    let caller = calling();
+    echo::call(&caller, &theirs, 2_000).expect("we call TAO");
+    caller.shutdown(true).expect("it ends");
+    drop(process);
+    // A server that the list names is not called.
+    let mut process = start(&lost);
+    let theirs = process.line_with("IOR:");
+    let caller = calling();
+    let object = caller
+        .string_to_object(&theirs)
+        .expect("a reference")
+        .expect("not nil");
+    let refused = object
+        .non_existent()
+        .expect_err("its certificate is revoked");
+    assert_eq!(refused.kind, SystemExceptionKind::NoPermission);
+    assert_eq!(refused.minor, own_minor::TLS_REVOKED);
+    caller.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }

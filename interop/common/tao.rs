@@ -95,6 +95,37 @@ impl Tao {
         command
     }
 
+    /// Whether it is built with SSLIOP.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.libraries().join("libTAO_SSLIOP.so").is_file()
+    }
+
+    /// A command with TAO's TLS, its authority, and a certificate with its key. Both ends must show a certificate. `more`
+    /// are further options of the transport.
+    pub(crate) fn over_tls(
+        &self,
+        program: &Path,
+        authority: &Path,
+        (chain, key): (&Path, &Path),
+        more: &str,
+    ) -> Command {
+        let options = format!(
+            "-SSLAuthenticate SERVER_AND_CLIENT -SSLCAfile PEM:{} -SSLCertificate PEM:{} -SSLPrivateKey PEM:{} {more}",
+            authority.display(),
+            chain.display(),
+            key.display(),
+        );
+        let factory = "dynamic SSLIOP_Factory Service_Object * TAO_SSLIOP:_make_TAO_SSLIOP_Protocol_Factory()";
+        let mut command = Command::new(program);
+        command
+            .env("LD_LIBRARY_PATH", self.libraries())
+            .arg("-ORBSvcConfDirective")
+            .arg(format!("{factory} \"{options}\""))
+            .arg("-ORBSvcConfDirective")
+            .arg("static Resource_Factory \"-ORBProtocolFactory SSLIOP_Factory\"");
+        command
+    }
+
     fn program(&self, source: &str, idl_file: &str, libraries: &[&str]) -> PathBuf {
         let source = root().join("interop").join(source);
         let idl = root().join("idl").join(idl_file);

@@ -89,9 +89,9 @@ ORB (one endpoint), or have an ORB and a thread each. The baseline is a relay th
 each consumer over a connection of its own; its consumers are one thread, or a thread each. The pushes of the COS \
 channel are two-way, those of the real-time channel and the relay's messages are one-way. In a stream, at most 64 \
 events have not reached all consumers. A real-time event is also measured beside --connections consumers of other \
-events, and at high priority beside a flow of low priority that never pauses. omniEvents, if it is installed, runs \
-beside ours with the same supplier and consumers. A mission of the carriers corba, event and rt-event is run in each \
-round. Then the channels' allocations, locks and \
+events, and at high priority beside a flow of low priority that never pauses. omniEvents, if it is installed, \
+and TAO's real-time channel, if TAO_ROOT tells where it is built, run beside ours with the same supplier and consumers. \
+A mission of the carriers corba, event and rt-event is run in each round. Then the channels' allocations, locks and \
 system calls for an event are counted, and their memory for each of --connections idle consumers.
 
 Examples:

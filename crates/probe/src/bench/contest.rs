@@ -17,7 +17,7 @@ use super::plan::{JIT_WARM_UPS, run_budget, turn_time};
 use super::run::Settings;
 use crate::laboratory::certificates::Certificates;
 use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
-use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS, ZENOH};
+use crate::laboratory::foreign::{self, CYCLONE, OMNI_EVENTS, TAO, ZENOH};
 use crate::laboratory::process::{RunLimits, RunResult};
 use crate::laboratory::program::{Program, Shape};
 use crate::laboratory::samples::Pairs;
@@ -494,6 +494,7 @@ fn start(
     let ((server_role, client_role), load_role) = match (subject.kind, name) {
         (Kind::Events, RAW) => (Role::RELAY, Role::RawLoad),
         (Kind::Events, OMNI_EVENTS) => ((Role::OmniEvents, Role::ChannelEnds), Role::ChannelLoad),
+        (Kind::Events, TAO) => ((Role::TaoEvents, Role::ChannelEnds), Role::ChannelLoad),
         (Kind::Events, _) => (Role::CHANNEL, Role::ChannelLoad),
         (_, RAW) => (Role::RAW, Role::RawLoad),
         _ => (Role::ORB, Role::OrbLoad),

@@ -8,9 +8,9 @@ use super::memory::resident;
 use super::part::{About, Part};
 use super::plan::{EVENT_COUNTING_TIME, MEMORY_TIME};
 use crate::laboratory::condition::Places;
-use crate::laboratory::end::omni_events;
+use crate::laboratory::end::{omni_events, tao_events};
 use crate::laboratory::foreign::{
-    self, CYCLONE, CYCLONE_DDS, EVENT_PEERS, OMNI_EVENTS, ZENOH, ZENOH_ROUTER,
+    self, CYCLONE, CYCLONE_DDS, EVENT_PEERS, OMNI_EVENTS, TAO, ZENOH, ZENOH_ROUTER,
 };
 use crate::laboratory::process::RunLimits;
 use crate::laboratory::program::{Program, Shape};
@@ -44,10 +44,12 @@ fn missing(name: &str) -> Option<&'static str> {
     match name {
         OMNI_EVENTS if foreign::find(omni_events::PROGRAM).is_some() => None,
         OMNI_EVENTS => Some("omniEvents is not installed"),
-        "tao" if std::env::var_os("TAO_ROOT").is_none() => {
-            Some("TAO_ROOT does not tell where one is")
-        }
-        _ => Some("there is no adapter yet"),
+        TAO => match tao_events::program() {
+            None => Some("TAO_ROOT does not tell where one is"),
+            Some(program) if program.is_file() => None,
+            Some(_) => Some("its event channel, tao_rtevent, is not built"),
+        },
+        _ => None,
     }
 }
 
@@ -55,6 +57,7 @@ fn missing(name: &str) -> Option<&'static str> {
 pub(super) fn takes(name: &str, case: Case) -> bool {
     match name {
         OMNI_EVENTS => matches!(case.operation, Operation::Push | Operation::PushStream),
+        TAO => case.operation == Operation::RtPush && case.beside == Beside::RawTcp,
         // One participant has all readers: each participant has threads of its own.
         CYCLONE => {
             let is_one_way = matches!(case.operation, Operation::RtPush | Operation::RtPushStream);

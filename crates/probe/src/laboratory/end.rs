@@ -26,6 +26,7 @@ mod relay;
 pub(crate) mod servant;
 mod server;
 mod subjects;
+pub(crate) mod tao_events;
 
 use std::io::{BufRead as _, Write};
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ pub enum Role {
     ChannelLoad,
     /// Serves a COS event channel of omniEvents.
     OmniEvents,
+    /// Serves a real-time event channel of TAO.
+    TaoEvents,
     /// Serves objects and services that are attacked.
     Attacked,
     /// Serves names as `deckwatch names serve` does.
@@ -82,7 +85,7 @@ pub enum Role {
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RawServer,
         Self::RawClient,
         Self::RawLoad,
@@ -95,6 +98,7 @@ impl Role {
         Self::ChannelEnds,
         Self::ChannelLoad,
         Self::OmniEvents,
+        Self::TaoEvents,
         Self::Attacked,
         Self::Names,
         Self::Attacker,
@@ -129,6 +133,7 @@ impl Role {
             Self::ChannelEnds => "channel-ends",
             Self::ChannelLoad => "channel-load",
             Self::OmniEvents => "omnievents",
+            Self::TaoEvents => "tao-events",
             Self::Attacked => "attacked",
             Self::Names => "names",
             Self::Attacker => "attacker",
@@ -200,6 +205,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
         Role::Relay => relay::serve(plan),
         Role::Channel => channel::serve(plan),
         Role::OmniEvents => omni_events::serve(plan),
+        Role::TaoEvents => tao_events::serve(plan),
         Role::Attacked => attacked::serve(plan),
         Role::Names => names::serve(plan),
         Role::Attacker => {

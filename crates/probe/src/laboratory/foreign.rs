@@ -177,7 +177,8 @@ pub(crate) const ZENOH_ROUTER: Foreign = Foreign {
 pub(crate) const OMNI_EVENTS: &str = "omnievents";
 pub(crate) const CYCLONE: &str = "cyclone-dds";
 pub(crate) const ZENOH: &str = "zenoh";
-pub(crate) const EVENT_PEERS: [&str; 4] = [OMNI_EVENTS, CYCLONE, "tao", ZENOH];
+pub(crate) const TAO: &str = "tao";
+pub(crate) const EVENT_PEERS: [&str; 4] = [OMNI_EVENTS, CYCLONE, TAO, ZENOH];
 
 /// The path of a program on PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {

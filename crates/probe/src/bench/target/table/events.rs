@@ -7,12 +7,12 @@ use crate::bench::case::{Case, Consumers, Operation};
 use crate::bench::kind::{APART, EVENT_SIZE, Kind, ONE, OTHERS, TOGETHER, URGENT};
 use crate::bench::target::Statistic::{self, P50, P99, Rate};
 use crate::bench::target::{Over, Target};
-use crate::laboratory::foreign::{CYCLONE, OMNI_EVENTS, ZENOH};
+use crate::laboratory::foreign::{CYCLONE, OMNI_EVENTS, TAO, ZENOH};
 
 use Operation::{Push, PushStream, RtPush, RtPushStream};
 
 /// All targets of events, those of the COS channel first.
-pub(super) const ALL: [Target; 25] = [
+pub(super) const ALL: [Target; 29] = [
     row(
         "event to 35 consumers, an endpoint each, last receipt p50 over a raw fan-out",
         (Push, APART),
@@ -133,6 +133,26 @@ pub(super) const ALL: [Target; 25] = [
         (RtPush, TOGETHER),
     ),
     over(
+        TAO,
+        "real-time event to one consumer, receipt p50 over TAO's",
+        (RtPush, ONE),
+    ),
+    over_p99(
+        TAO,
+        "real-time event to one consumer, receipt p99 over TAO's",
+        (RtPush, ONE),
+    ),
+    over(
+        TAO,
+        "real-time event to 35 consumers at one endpoint, last receipt p50 over TAO's",
+        (RtPush, TOGETHER),
+    ),
+    over_p99(
+        TAO,
+        "real-time event to 35 consumers at one endpoint, last receipt p99 over TAO's",
+        (RtPush, TOGETHER),
+    ),
+    over(
         ZENOH,
         "real-time event to 35 consumers at one endpoint, last receipt p50 over zenoh's",
         (RtPush, TOGETHER),
@@ -163,6 +183,18 @@ const fn over(peer: &'static str, measure: &'static str, case: (Operation, Consu
     Target {
         over: Over::Peer(peer),
         ..row(measure, case, P50, AtMost(1.0))
+    }
+}
+
+/// The same of the slowest hundredth.
+const fn over_p99(
+    peer: &'static str,
+    measure: &'static str,
+    case: (Operation, Consumers),
+) -> Target {
+    Target {
+        statistic: P99,
+        ..over(peer, measure, case)
     }
 }
 

@@ -89,7 +89,7 @@ fn build(root: &Path) -> Result<Vec<Program>> {
         .context("cannot start cargo to build the tests")?;
     if !output.status.success() {
         bail!(
-            "the tests do not build, or clippy has a warning; alone: cargo clippy --workspace --all-targets -- -D warnings"
+            "the tests do not build, or clippy has a warning; alone: RUSTC_WORKSPACE_WRAPPER=clippy-driver cargo test --workspace --no-run"
         );
     }
     eprintln!(

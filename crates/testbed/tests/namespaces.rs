@@ -10,15 +10,17 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deckwatch_os::namespace::{Namespace, NamespaceIdentity, kill_process, start_time_of_process};
-use deckwatch_os::{schedule, socket};
+use deckwatch_os::schedule::{self, Class};
+use deckwatch_os::socket;
 use deckwatch_testbed::relay::driver::RelayPlan;
 use deckwatch_testbed::{
-    Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers, preset,
+    Emulation, Environment, Host, HostSpec, NetworkSpec, RelayProgram, Standing, Testbed,
+    leftovers, preset,
 };
-use program::{relay_program, relayed};
+use program::{carried, relay_program, relayed};
 
 /// Long enough for a datagram on a busy machine. A test waits for all of it only where no datagram is expected.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -435,6 +437,46 @@ fn a_relay_ends_with_its_owner() {
 }
 
 /// A relay on a host, which has nothing to carry there: it is alive, and nobody kills it.
+#[test]
+fn a_relay_that_spins_leaves_the_real_time_class_of_its_caller() {
+    let network = carried("fast-ethernet", Emulation::SpinningRelay);
+    if testbed(&network, &["A", "B"]).is_none() {
+        return;
+    }
+    let own = relay_program();
+    let mut words: Vec<_> = ["-f", "5"].map(Into::into).into();
+    words.push(own.path.into_os_string());
+    words.extend(own.words);
+    let program = RelayProgram {
+        path: "/usr/bin/chrt".into(),
+        words,
+        environment: own.environment,
+    };
+    let may = Command::new(&program.path)
+        .args(["-f", "5", "true"])
+        .output();
+    if !may.is_ok_and(|done| done.status.success()) {
+        deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        return;
+    }
+    let hosts = ["A", "B"].map(HostSpec::new);
+    let testbed = Testbed::create_by(&program, &network, &hosts).unwrap();
+    let relay = testbed.relay_process().unwrap();
+    // This program runs a test, so the relay, in a thread of its own. All began in SCHED_FIFO.
+    let has_left = || {
+        let threads = std::fs::read_dir(format!("/proc/{relay}/task")).unwrap();
+        let names = threads.map(|thread| thread.unwrap().file_name());
+        let mut numbers = names.filter_map(|name| name.to_str()?.parse().ok());
+        numbers.any(|thread| schedule::class_of(thread).unwrap() == Class::Other)
+    };
+    // It begins to spin once it has said that it is there.
+    let until = Instant::now() + PATIENCE;
+    while !has_left() {
+        assert!(Instant::now() < until, "it spins in SCHED_FIFO");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_relay_ends_when_its_input_does() {
     let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A"]) else {

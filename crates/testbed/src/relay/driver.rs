@@ -120,10 +120,13 @@ impl Driver {
 
     /// Carries frames until something can be read from `input`, or it ends; for ever without one.
     pub(super) fn run(&mut self, input: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        // A thread that blocks whenever no frame is due may be real-time; one that spins would stop its processor. Without the
-        // privilege the class stays time sharing.
-        if !self.spins && schedule::limit_real_time(UNBLOCKED_MAX).is_ok() {
-            let _ = schedule::set_class(Class::Fifo(PRIORITY)); // A late frame shows in the lateness.
+        // A thread that blocks whenever no frame is due may be real-time. One that spins would stop its processor: it
+        // leaves a real-time class that it has from its caller.
+        if self.spins {
+            schedule::set_class(Class::Other)?;
+        } else if schedule::limit_real_time(UNBLOCKED_MAX).is_ok() {
+            // Without the privilege the class stays time sharing. A late frame shows in the lateness.
+            let _ = schedule::set_class(Class::Fifo(PRIORITY));
         }
         schedule::set_timer_slack(Duration::from_nanos(1));
         let mut blocked_at_ns = monotonic_ns();

@@ -64,8 +64,8 @@ pub(crate) fn run(root: &Path, skips: &Ledger) -> Result<()> {
     )
 }
 
-/// Returns cargo with clippy in the compiler's place for the crates of the workspace, where a warning is an error: what is built to
-/// be run is linted on the way. `cargo clippy` would read every crate once more.
+/// Returns cargo with clippy in the compiler's place for the crates of the workspace, where a warning is an error: what
+/// is built to be run is linted on the way. `cargo clippy` would read every crate once more.
 fn linting_cargo(root: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     // The same two variables that `cargo clippy -- -D warnings` sets.

@@ -19,8 +19,8 @@ pub(crate) struct MissionArgs {
     variant: Option<String>,
     #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}, or a network file", preset_names()))]
     network: Option<NetworkSpec>,
-    /// Carry its frames by shapers of the kernel, by a relay that gives each frame its time, by a `spinning-relay`, which
-    /// never sleeps, or by `auto`: a relay where the mission needs one
+    /// Carry its frames by shapers of the kernel, by a relay that gives each frame its time, by a `spinning-relay`,
+    /// which never sleeps, or by `auto`: a relay where the mission needs one
     #[arg(long, value_name = "KIND", value_parser = emulation_choice)]
     emulation: Option<EmulationChoice>,
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}, those of `deckwatch carriers`, or `all`", carriers::built_in_names()))]

@@ -119,9 +119,9 @@ fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
         let counts = destination.counts;
         assert_eq!((counts.due, counts.received), (60, 60), "{}", flow.name);
         let error_ns = i64::try_from(error_ns).expect("small");
-        // The kernel may begin to stamp behind the first message of a warm-up, which nobody judges.
-        let judged = |sample: &&Sample| sample.flow == flow.index && !sample.flags.warm_up;
-        for sample in samples.iter().filter(judged) {
+        // The first message of a warm-up, which nobody judges, may have passed before the tap knew its connection.
+        let is_first = |sample: &Sample| sample.flags.warm_up && sample.sequence == 0;
+        for sample in samples.iter().filter(|sample| sample.flow == flow.index) {
             // On one clock a message is sent after it was due, and received after it was sent.
             let stamps = [sample.due_ns, sample.sent_ns, sample.received_ns];
             assert!(stamps.is_sorted_by(|a, b| a - error_ns <= *b), "{sample:?}");
@@ -131,6 +131,9 @@ fn a_far_host_with_another_clock_and_network_is_judged_by_converted_stamps() {
             );
             // The kernel's stamps of both hosts came back, in a capture or a record.
             for stamp in [sample.kernel_transmit_ns, sample.kernel_receive_ns] {
+                if stamp == NO_STAMP && is_first(sample) {
+                    continue;
+                }
                 assert_ne!(stamp, NO_STAMP, "{} {sample:?}", flow.name);
                 assert!(
                     (stamp - sample.sent_ns).abs() < 60_000_000_000,

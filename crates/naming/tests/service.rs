@@ -49,6 +49,16 @@ fn client(port: u16) -> (Orb, NamingContextExtRef) {
     (orb, root)
 }
 
+/// A client that has the root's reference from the service itself, whose server answers from now on.
+fn client_of(server: &Orb, service: &NamingService) -> (Orb, NamingContextRef) {
+    let manager = server.root_poa().unwrap();
+    manager.the_poa_manager().activate().unwrap();
+    let orb = Orb::builder().build().unwrap();
+    let root = server.object_to_string(service.root().object());
+    let root = orb.string_to_object(&root).unwrap().expect("not nil");
+    (orb, NamingContextRef::unchecked_narrow(root))
+}
+
 fn path(text: &str) -> Vec<NameComponent> {
     let pairs = deckwatch_naming::name::parse(text).expect("a name");
     pairs
@@ -186,12 +196,7 @@ fn a_name_that_is_bound_over_a_local_socket_is_its_user_s() {
     let socket = format!("unix:{}", folder.join("socket").display());
     let server = Orb::builder().listen(&socket).unwrap().build().unwrap();
     let service = NamingService::start(&server, Store::open(&file).unwrap()).unwrap();
-    let manager = server.root_poa().unwrap();
-    manager.the_poa_manager().activate().unwrap();
-    let orb = Orb::builder().build().unwrap();
-    let root = server.object_to_string(service.root().object());
-    let root = orb.string_to_object(&root).unwrap().expect("not nil");
-    let root = NamingContextRef::unchecked_narrow(root);
+    let (orb, root) = client_of(&server, &service);
     root.bind(&path("a"), Some(&some_object(&orb))).unwrap();
     server.shutdown(true).expect("it ends");
     drop((server, service));
@@ -211,12 +216,7 @@ fn a_table_that_permits_nothing_refuses_and_the_guard_counts() {
     let access = Some(Access::new(Table::default()));
     let store = Store::in_memory().unwrap();
     let service = NamingService::start_with(&server, store, access).unwrap();
-    let manager = server.root_poa().unwrap();
-    manager.the_poa_manager().activate().unwrap();
-    let orb = Orb::builder().build().unwrap();
-    let root = server.object_to_string(service.root().object());
-    let root = orb.string_to_object(&root).unwrap().expect("not nil");
-    let root = NamingContextRef::unchecked_narrow(root);
+    let (_orb, root) = client_of(&server, &service);
     let Err(NamingContextResolveError::System(refused)) = root.resolve(&path("a")) else {
         panic!("it is not refused");
     };

@@ -2,8 +2,8 @@
 //!
 //! A build for each mutant takes ten times as long as its tests. Here `a < b` becomes
 //! `(if mutated(7) { a > b } else { a < b })`, so one build serves all mutants. A function loses its `const`, unless the
-//! compiler calls it. A mutant that has no such form (in a constant, in a chain of `let`) or that does not compile is
-//! left to cargo-mutants.
+//! compiler calls it. Some mutants have no such form (those in a constant or in a chain of `let`), and some do not compile:
+//! cargo-mutants builds these one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -9,7 +9,8 @@ pub enum Attack {
     HostNames,
     /// A consumer that never reads, and a supplier of events of 1 MiB.
     SilentConsumer,
-    /// Consumers that never answer, suppliers that never push and contexts that nobody binds, as many as the services keep.
+    /// Consumers that never answer, suppliers that never push and contexts that nobody binds, as many as the services
+    /// keep.
     Places,
     /// Connections, each with a part of a request, as many as a listener accepts.
     Connections,

@@ -160,7 +160,7 @@ impl Attacker {
     /// Takes places of the channel and of the naming service in turn, and goes on where it has its share.
     fn take_places(&self, until_ns: i64) -> Result<u64, String> {
         let root = NamingContextRef::unchecked_narrow(self.root.clone());
-        // What is taken is held to the end.
+        // A proxy that is dropped gives its place back.
         let (mut consumed, mut supplied) = (Vec::new(), Vec::new());
         let mut taken = 0;
         attack_until(until_ns, |step| {

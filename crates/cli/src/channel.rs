@@ -217,7 +217,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<ExitCode> {
                 let federation = args.federation.start(&orb, &channel.channel, args.dscp)?;
                 Served::RealTime(channel, federation)
             }
-            Started::Member(member) => Served::Member(member),
+            Started::Member(member, scheduled) => Served::Member(member, scheduled),
         }
     } else if let Some(store) = store {
         let channel = EventChannel::start_stored(&orb, options, store);

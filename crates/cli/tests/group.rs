@@ -3,19 +3,25 @@
 use std::collections::HashSet;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use deckwatch_event::channel_group::{MemberRef, Role, Standing};
-use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
-use deckwatch_orb::{Policy, SetOverrideType, SyncScope};
+use deckwatch_event::rtec_event_channel_admin::{
+    ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
+};
+use deckwatch_event::rtec_scheduler::SchedulerRef;
+use deckwatch_orb::{Policy, SetOverrideType, SyncScope, SystemExceptionKind as Kind};
 use rustix::process::Signal;
 
-use crate::stored_channel::{Channel, Folder, PATIENCE, client, consume, event, real_time, supply};
+use crate::real_time_channel;
+use crate::stored_channel::{
+    Channel, Folder, PATIENCE, Taker, client, consume, event, real_time, supply,
+};
 use crate::watched::signal;
 
 /// A group of processes on this host.
@@ -24,14 +30,16 @@ struct Group {
     members: Vec<Option<Channel>>,
     /// The members have stores in this folder.
     stores: Option<Folder>,
+    /// More options of each member.
+    more: Vec<String>,
 }
 
 impl Group {
     fn start(count: usize) -> Self {
-        Self::start_in(count, None)
+        Self::start_with(count, None, Vec::new())
     }
 
-    fn start_in(count: usize, stores: Option<Folder>) -> Self {
+    fn start_with(count: usize, stores: Option<Folder>, more: Vec<String>) -> Self {
         let free = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
         let free: Vec<_> = (0..count).map(free).collect();
         let address = |it: &TcpListener| it.local_addr().expect("bound").to_string();
@@ -41,6 +49,7 @@ impl Group {
             addresses,
             members: (0..count).map(|_| None).collect(),
             stores,
+            more,
         };
         for place in 0..count {
             group.start_member(place);
@@ -53,6 +62,7 @@ impl Group {
         command.args(["channel", "--real-time", "--queue", "4096", "--group"]);
         command.arg(self.addresses.join(",")).arg("--listen");
         command.arg(&self.addresses[place]).stderr(Stdio::null());
+        command.args(&self.more);
         if let Some(folder) = &self.stores {
             command
                 .arg("--store")
@@ -372,7 +382,7 @@ fn backup_that_hangs_delays_a_push_and_is_whole_again_before_it_takes_over() {
 
 #[test]
 fn group_with_stores_keeps_its_clients_when_all_members_are_killed() {
-    let mut group = Group::start_in(2, Some(Folder::new("group-stores")));
+    let mut group = Group::start_with(2, Some(Folder::new("group-stores")), Vec::new());
     let first = group.primary_with(1);
     let orb = client();
     let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
@@ -442,5 +452,54 @@ fn primary_that_hung_without_backups_acknowledges_nothing_once_another_has_taken
     group.signal(first, Signal::CONT);
     let late = alone.push(&[event(2, 17)]);
     assert!(late.is_err(), "the other member does not have this push");
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn group_takes_its_lanes_from_a_schedule_and_refuses_what_would_be_late_after_a_kill_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.toml");
+    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
+                [[operations]]\nname = \"draw\"\nworst_case = \"60ms\"\nperiod = \"120ms\"\n\
+                [[operations]]\nname = \"track\"\nworst_case = \"22ms\"\n\
+                [[operations]]\nname = \"log\"\nworst_case = \"1ms\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let schedule = ["--priority-fallback".to_owned(), "--schedule".to_owned()];
+    let schedule = schedule.into_iter().chain([file.display().to_string()]);
+    let mut group = Group::start_with(2, None, schedule.collect());
+    let first = group.primary_with(1);
+    let orb = client();
+    let channel = real_time(&orb, group.members[first].as_ref().expect("it runs"));
+    let url = format!("corbaloc::{}/ScheduleService", group.addresses[first]);
+    let scheduler = orb.string_to_object(&url).expect("a URL").expect("not nil");
+    let scheduler = SchedulerRef::unchecked_narrow(scheduler);
+    let handle = |name: &str| scheduler.lookup(name).expect("it is declared");
+    let (read, log, track) = (handle("read"), handle("log"), handle("track"));
+    let supplier = real_time_channel::supply(&channel, read);
+    let (told, taken) = std::sync::mpsc::channel();
+    let taker = Taker(Mutex::new(told));
+    real_time_channel::consume_by(&orb, &channel, log, taker).expect("it is in time");
+    let expect_refusal = || {
+        let refused = real_time_channel::consume(&orb, &channel, track);
+        let Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(exception.kind, Kind::NoResources, "{exception}");
+        let words = deckwatch_orb::exception_detail(&exception).expect("words");
+        assert!(words.starts_with("draw: its response can take"), "{words}");
+    };
+    expect_refusal();
+    group.kill(first);
+    group.primary_with(0);
+    let begun = Instant::now();
+    // A one-way may be lost with the connection to the member that was killed.
+    let mut push = || {
+        let _ = supplier.push(&[event(7, 20)]);
+        taken.recv_timeout(Duration::from_millis(200))
+    };
+    while push() != Ok(7) {
+        assert!(begun.elapsed() < PATIENCE, "the consumer is not connected");
+    }
+    expect_refusal();
     orb.shutdown(true).expect("it ends");
 }

@@ -164,7 +164,7 @@ fn event_type(number: i32) -> Event {
 }
 
 /// Connects a supplier of events of type 20, with this RT_Info.
-fn supply(channel: &EventChannelRef, rt_info: i32) -> ProxyPushConsumerRef {
+pub(crate) fn supply(channel: &EventChannelRef, rt_info: i32) -> ProxyPushConsumerRef {
     let admin = channel.for_suppliers().expect("an answer").expect("one");
     let proxy = admin.obtain_push_consumer().expect("an answer");
     let mut publication = Publication {
@@ -184,7 +184,7 @@ fn supply(channel: &EventChannelRef, rt_info: i32) -> ProxyPushConsumerRef {
 }
 
 /// Connects a consumer of events of type 20, with this RT_Info.
-fn consume(
+pub(crate) fn consume(
     orb: &Orb,
     channel: &EventChannelRef,
     rt_info: i32,
@@ -193,7 +193,7 @@ fn consume(
 }
 
 /// As [`consume`], with this consumer.
-fn consume_by(
+pub(crate) fn consume_by(
     orb: &Orb,
     channel: &EventChannelRef,
     rt_info: i32,

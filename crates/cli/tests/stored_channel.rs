@@ -95,7 +95,7 @@ impl Drop for Folder {
     }
 }
 
-struct Taker(Mutex<Sender<i32>>);
+pub(crate) struct Taker(pub(crate) Mutex<Sender<i32>>);
 
 impl PushConsumer for Taker {
     fn push(&self, data: &[Event]) -> Result<(), SystemException> {

@@ -107,10 +107,10 @@ impl Member {
         }
         match standing {
             Standing::Superseded | Standing::Failed => true,
-            _ => self
-                .member
-                .channel()
-                .is_some_and(|channel| channel.has_ended()),
+            _ => self.member.channel().is_some_and(|channel| {
+                real_time::print_unadmitted(&channel);
+                channel.has_ended()
+            }),
         }
     }
 

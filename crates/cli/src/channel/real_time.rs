@@ -57,7 +57,7 @@ pub(super) struct RealTimeArgs {
         value_name = "HOST:PORT,HOST:PORT[,...]",
         value_delimiter = ',',
         requires = "real_time",
-        conflicts_with_all = ["federate", "multicast", "schedule", "scheduler"]
+        conflicts_with_all = ["federate", "multicast", "scheduler"]
     )]
     pub(super) group: Vec<String>,
     /// Start even if the host refuses a lane its priority
@@ -82,7 +82,7 @@ pub(super) struct RealTime {
 /// What was started.
 pub(super) enum Started {
     Channel(RealTime),
-    Member(group::Member),
+    Member(group::Member, Option<Scheduled>),
 }
 
 /// `--dispatching`.
@@ -199,7 +199,8 @@ impl RealTimeArgs {
             scheduling: scheduled.as_ref().map(|it| it.scheduling.clone()),
         };
         if !self.group.is_empty() {
-            return group::start(orb, options, (&self.group, listen), store).map(Started::Member);
+            let member = group::start(orb, options, (&self.group, listen), store)?;
+            return Ok(Started::Member(member, scheduled));
         }
         let channel = match store {
             Some(store) => RtEventChannel::start_stored(orb, options, store)
@@ -213,6 +214,13 @@ impl RealTimeArgs {
             })?,
         };
         Ok(Started::Channel(RealTime { channel, scheduled }))
+    }
+}
+
+/// Prints the connects that the schedule has refused since the last call.
+pub(super) fn print_unadmitted(channel: &RtEventChannel) {
+    for words in channel.take_unadmitted() {
+        errln!("a connect is refused: {words}");
     }
 }
 

@@ -8,6 +8,7 @@ use deckwatch_orb::ObjectRef;
 use super::federation::Federation;
 use super::group::Member;
 use super::real_time::{self, RealTime};
+use super::scheduled::Scheduled;
 use crate::output::errln;
 
 /// What is served.
@@ -16,7 +17,7 @@ pub(super) enum Served {
     Factory(EventChannelFactory),
     Typed(TypedEventChannel),
     RealTime(RealTime, Federation),
-    Member(Member),
+    Member(Member, Option<Scheduled>),
 }
 
 impl Served {
@@ -26,27 +27,33 @@ impl Served {
             Self::Factory(factory) => factory.reference().object(),
             Self::Typed(channel) => channel.reference().object(),
             Self::RealTime(it, _) => it.channel.reference().object(),
-            Self::Member(member) => member.reference(),
+            Self::Member(member, _) => member.reference(),
+        }
+    }
+
+    fn scheduled(&self) -> Option<&Scheduled> {
+        match self {
+            Self::RealTime(it, _) => it.scheduled.as_ref(),
+            Self::Member(_, scheduled) => scheduled.as_ref(),
+            _ => None,
         }
     }
 
     /// Returns true once a client has destroyed it. Prints what its gateways have met, and refused connects.
     pub(super) fn has_ended(&self) -> bool {
+        if let Some(scheduled) = self.scheduled() {
+            scheduled.look();
+        }
         match self {
             Self::Channel(channel) => channel.has_ended(),
             Self::Factory(_) => false,
             Self::Typed(channel) => channel.has_ended(),
             Self::RealTime(it, federation) => {
                 federation.print_changes();
-                for words in it.channel.take_unadmitted() {
-                    errln!("a connect is refused: {words}");
-                }
-                if let Some(scheduled) = &it.scheduled {
-                    scheduled.look();
-                }
+                real_time::print_unadmitted(&it.channel);
                 it.channel.has_ended()
             }
-            Self::Member(member) => member.has_ended(),
+            Self::Member(member, _) => member.has_ended(),
         }
     }
 
@@ -64,23 +71,14 @@ impl Served {
             Self::Factory(factory) => factory.take_refusals(),
             Self::Typed(channel) => channel.take_refusals(),
             Self::RealTime(it, _) => it.channel.take_refusals(),
-            Self::Member(member) => member
+            Self::Member(member, _) => member
                 .channel()
                 .map_or_else(Vec::new, |it| it.take_refusals()),
         };
-        let (of_schedule, denied) = self.take_schedule_refusals();
+        let of_schedule = self.scheduled().map(Scheduled::take_refusals);
+        let (of_schedule, denied) = of_schedule.unwrap_or_default();
         taken.extend(of_schedule);
         (taken, self.denied() + denied)
-    }
-
-    fn take_schedule_refusals(&self) -> (Vec<Refusal>, u64) {
-        match self {
-            Self::RealTime(it, _) => match &it.scheduled {
-                Some(scheduled) => scheduled.take_refusals(),
-                None => Default::default(),
-            },
-            _ => Default::default(),
-        }
     }
 
     /// Requests that the access table has refused.
@@ -90,7 +88,7 @@ impl Served {
             Self::Factory(factory) => factory.counts().denied,
             Self::Typed(channel) => channel.counts().denied,
             Self::RealTime(it, _) => it.channel.counts().denied,
-            Self::Member(member) => member.channel().map_or(0, |it| it.counts().denied),
+            Self::Member(member, _) => member.channel().map_or(0, |it| it.counts().denied),
         }
     }
 
@@ -106,12 +104,12 @@ impl Served {
             Self::RealTime(it, federation) => {
                 real_time::print_counts(&it.channel);
                 federation.print_counts();
-                if let Some(scheduled) = &it.scheduled {
-                    scheduled.print_overruns();
-                }
                 print_store_failures(it.channel.store_failures());
             }
-            Self::Member(member) => member.print_counts(),
+            Self::Member(member, _) => member.print_counts(),
+        }
+        if let Some(scheduled) = self.scheduled() {
+            scheduled.print_overruns();
         }
     }
 
@@ -119,7 +117,7 @@ impl Served {
     /// If the member of a group has ended because it had to.
     pub(super) fn check_end(&self) -> anyhow::Result<()> {
         match self {
-            Self::Member(member) => member.check_end(),
+            Self::Member(member, _) => member.check_end(),
             _ => Ok(()),
         }
     }

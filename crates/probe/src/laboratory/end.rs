@@ -30,11 +30,14 @@ pub(crate) mod tao_events;
 
 use std::io::{BufRead as _, Write};
 use std::path::PathBuf;
+use std::process::Command;
 
+use deckwatch_os::namespace::Placement;
 use deckwatch_os::schedule::{Class, class, limit_real_time, set_affinity, set_class};
 
 use super::error::LaboratoryError;
 use super::inserted::Inserted;
+use super::program::Place;
 use super::variant::Variant;
 use crate::bench::Attack;
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
@@ -269,6 +272,22 @@ fn place(fifo: Option<u8>) {
     }
 }
 
+/// A command that starts a program which serves for this end: on its processor, with its limit of real-time threads, and
+/// in the class of `fifo`, which no process inherits from a thread of ours. The program dies with the end.
+fn daemon(program: &str, fifo: Option<u8>) -> std::io::Result<Command> {
+    let place = Place {
+        processor: None,
+        fifo,
+    };
+    let mut command = place.command(program);
+    let placement = Placement {
+        dies_with_parent: true,
+        ..Placement::default()
+    };
+    placement.apply(&mut command)?;
+    Ok(command)
+}
+
 /// Prints the calling thread's class, and `reference`.
 fn greet(reference: &str) -> Result<(), LaboratoryError> {
     let word = match class() {
@@ -304,4 +323,37 @@ fn answer_questions(factoring: Option<&Factoring>) -> Result<(), LaboratoryError
         print_line(&answer)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::process::Stdio;
+
+    use deckwatch_os::schedule::class_of;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_serves_for_an_end_and_its_threads_have_the_class_of_the_end() {
+        if set_class(Class::Fifo(1)).is_err() {
+            deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+            return;
+        }
+        // An end has the class itself when it starts the program.
+        let mut shell = daemon("sh", Some(1)).expect("a command");
+        set_class(Class::Other).expect("always permitted");
+        let line = "cat & echo $!; wait";
+        let started = shell.args(["-c", line]).stdin(Stdio::piped());
+        let mut program = started.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut told = [0; 16];
+        let output = program.stdout.as_mut().expect("a pipe");
+        let length = output.read(&mut told).expect("a line");
+        let child = std::str::from_utf8(&told[..length]).expect("text");
+        for id in [program.id(), child.trim().parse().expect("a process")] {
+            assert_eq!(class_of(id).expect("it runs"), Class::Fifo(1));
+        }
+        drop(program.stdin.take());
+        program.wait().expect("it ends");
+    }
 }

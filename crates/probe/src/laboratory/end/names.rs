@@ -3,16 +3,13 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
-use deckwatch_os::namespace::Placement;
 use deckwatch_os::schedule::{Class, set_class};
 
-use super::{EndPlan, answer_questions, greet, place, refused, system};
+use super::{EndPlan, answer_questions, daemon, greet, place, refused, system};
 use crate::laboratory::error::LaboratoryError;
-use crate::laboratory::program::Place;
 
 /// Serves names until the standard input ends.
 pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
-    // The service inherits the processor and the limit of real-time threads.
     place(plan.fifo);
     let (service, root) = Service::start(plan.fifo)?;
     greet(&format!("{root} of process {}", service.0.id()))?;
@@ -25,22 +22,12 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
 struct Service(Child);
 
 impl Service {
-    /// Starts it, and returns the reference of its root context. It takes no class by itself: `chrt` gives it one, as an
-    /// operator would.
+    /// Starts it, and returns the reference of its root context.
     fn start(fifo: Option<u8>) -> Result<(Self, String), LaboratoryError> {
         let cannot = || system("The naming service cannot be started");
         let program = std::env::current_exe().map_err(cannot())?;
-        let own = Place {
-            processor: None,
-            fifo,
-        };
-        let mut command = own.command(&program.to_string_lossy());
-        let placement = Placement {
-            dies_with_parent: true,
-            ..Placement::default()
-        };
-        placement.apply(&mut command).map_err(cannot())?;
-        let child = command
+        let child = daemon(&program.to_string_lossy(), fifo)
+            .map_err(cannot())?
             .args(["names", "serve"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use deckwatch_cdr::Any;
@@ -11,7 +11,7 @@ use deckwatch_orb::cos_naming::NameComponent;
 use deckwatch_orb::{ObjectRef, Orb};
 use deckwatch_os::schedule::{Class, set_class};
 
-use super::{EndPlan, answer_questions, greet, place, refused, system};
+use super::{EndPlan, answer_questions, daemon, greet, place, refused, system};
 use crate::laboratory::error::LaboratoryError;
 use crate::limits::END_PATIENCE;
 
@@ -21,13 +21,12 @@ pub(crate) const PROGRAM: &str = "omniEvents";
 /// Serves a channel until the standard input ends.
 pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
     let orb = Orb::builder().build().map_err(refused("The ORB"))?;
-    // The program inherits the processor and the class.
     place(plan.fifo);
-    let mut started = start(&orb);
+    let mut started = start(&orb, plan.fifo);
     // Another process may take the free port before the program does.
     for _ in 1..STARTS_MAX {
         if started.is_err() {
-            started = start(&orb);
+            started = start(&orb, plan.fifo);
         }
     }
     let (daemon, channel) = started?;
@@ -41,8 +40,8 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
 }
 
 /// Starts the program, and has it create a channel.
-fn start(orb: &Orb) -> Result<(Daemon, ObjectRef), LaboratoryError> {
-    let mut daemon = Daemon::start()?;
+fn start(orb: &Orb, fifo: Option<u8>) -> Result<(Daemon, ObjectRef), LaboratoryError> {
+    let mut daemon = Daemon::start(fifo)?;
     let factory = format!("corbaloc::127.0.0.1:{}/omniEvents", daemon.port);
     let factory = orb.string_to_object(&factory);
     let factory = factory.map_err(refused(PROGRAM))?;
@@ -86,21 +85,23 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start() -> Result<Self, LaboratoryError> {
+    fn start(fifo: Option<u8>) -> Result<Self, LaboratoryError> {
         let name = format!("deckwatch-bench-omnievents-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).map_err(system("A folder cannot be made"))?;
         // It has no option for a port that the kernel chooses.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = free.map_err(system("There is no free port"))?.port();
-        let child = Command::new(PROGRAM)
+        let cannot = || system("omniEvents cannot be started");
+        let child = daemon(PROGRAM, fifo)
+            .map_err(cannot())?
             .args(["-f", "-p", &port.to_string(), "-t", "/dev/null", "-l"])
             .arg(&folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(system("omniEvents cannot be started"))?;
+            .map_err(cannot())?;
         Ok(Self {
             child,
             port,

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use deckwatch_os::schedule::{Class, set_class};
 
-use super::{EndPlan, answer_questions, greet, place, refused, system};
+use super::{EndPlan, answer_questions, daemon, greet, place, refused, system};
 use crate::laboratory::error::LaboratoryError;
 use crate::limits::END_PATIENCE;
 
@@ -19,9 +19,8 @@ pub(crate) fn program() -> Option<PathBuf> {
 
 /// Serves a channel until the standard input ends.
 pub(super) fn serve(plan: &EndPlan) -> Result<(), LaboratoryError> {
-    // The program inherits the processor and the class.
     place(plan.fifo);
-    let mut daemon = Daemon::start()?;
+    let mut daemon = Daemon::start(plan.fifo)?;
     let reference = daemon.reference()?;
     // It has no COS channel.
     greet(&format!(",{reference} of process {}", daemon.child.id()))?;
@@ -36,13 +35,15 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start() -> Result<Self, LaboratoryError> {
+    fn start(fifo: Option<u8>) -> Result<Self, LaboratoryError> {
         let program = program().ok_or_else(|| refused(PROGRAM)("TAO_ROOT is not set"))?;
         let name = format!("deckwatch-bench-tao-{}.ior", std::process::id());
         let file = std::env::temp_dir().join(name);
         // A process that had the same id may have left it.
         let _ = std::fs::remove_file(&file);
-        let child = Command::new(program)
+        let cannot = || system("TAO's event channel cannot be started");
+        let child = daemon(&program.to_string_lossy(), fifo)
+            .map_err(cannot())?
             .env("LD_LIBRARY_PATH", libraries())
             // Without a name in a naming service and without a scheduler.
             .args(["-x", "-s", "none", "-o"])
@@ -52,7 +53,7 @@ impl Daemon {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(system("TAO's event channel cannot be started"))?;
+            .map_err(cannot())?;
         Ok(Self { child, file })
     }
 

@@ -177,20 +177,25 @@ impl<'p> Ends<'p> {
         let _others = self.others(command.back, fan.is_real_time, false)?;
         let gate = Gate::new(fan.consumers);
         let of_orb = |number: u32| if fan.are_apart { number as usize } else { 0 };
-        // They are disconnected when they are dropped, after the run.
         let connected: Result<Vec<Consuming>, String> = (0..fan.consumers)
             .map(|number| self.connect(of_orb(number), &gate, (fan.is_real_time, self.flow)))
             .collect();
-        let _connected = connected?;
+        let connected = connected?.into_iter();
+        // The servants are dropped after the proxies.
+        let (_servants, proxies): (Vec<_>, Vec<_>) =
+            connected.map(|(proxy, own)| (own, proxy)).unzip();
         if fan.is_real_time {
             let (_, supplier) = self.real_time.as_ref().ok_or(ABSENT)?;
             let events = [real_time_event(self.flow.event_type, command.there)];
-            gate.supply(traffic, samples, || supplier.push(&events).map_err(words))
-        } else {
-            let (_, supplier) = self.cos.as_ref().ok_or(ABSENT)?;
-            let event = Any::from_value(&vec![3_u8; command.there]).map_err(words)?;
-            gate.supply(traffic, samples, || supplier.push(&event).map_err(words))
+            return gate.supply(traffic, samples, || supplier.push(&events).map_err(words));
         }
+        let (_, supplier) = self.cos.as_ref().ok_or(ABSENT)?;
+        let event = Any::from_value(&vec![3_u8; command.there]).map_err(words)?;
+        gate.supply(traffic, samples, || supplier.push(&event).map_err(words))?;
+        // They are disconnected. A COS channel calls each of them back.
+        drop(proxies);
+        gate.await_left();
+        Ok(())
     }
 
     /// Connects consumers that get no event.
@@ -318,7 +323,7 @@ fn consume_real_time(
     Ok((Box::new(proxy), active))
 }
 
-/// A connected consumer: its proxy, which disconnects it when dropped, and then its servant.
+/// A connected consumer: its proxy, which disconnects it when dropped, and its servant.
 type Consuming = (Box<dyn Send>, Active);
 
 /// An active object. Dropping it deactivates it.
@@ -366,6 +371,7 @@ impl AnyConsumer for Consumer {
     }
 
     fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.gate.leave();
         Ok(())
     }
 }

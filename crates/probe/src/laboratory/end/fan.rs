@@ -74,6 +74,8 @@ pub(super) struct Gate {
     whole: AtomicU64,
     /// When the last consumer received the last of them: CLOCK_MONOTONIC.
     last_ns: AtomicI64,
+    /// Consumers that the channel has called back after they left it.
+    left: AtomicU32,
     /// The thread that supplies.
     supplier: Thread,
 }
@@ -86,6 +88,7 @@ impl Gate {
             receipts: std::array::from_fn(|_| AtomicU32::new(0)),
             whole: AtomicU64::new(0),
             last_ns: AtomicI64::new(0),
+            left: AtomicU32::new(0),
             supplier: std::thread::current(),
         })
     }
@@ -122,6 +125,27 @@ impl Gate {
         Ok(())
     }
 
+    /// Notes that the channel has called back a consumer that has left it.
+    pub(super) fn leave(&self) {
+        // SYNC: pairs with `await_left`.
+        self.left.fetch_add(1, Ordering::Release);
+        self.supplier.unpark();
+    }
+
+    /// Waits until the channel has called back all consumers: else it would do so in the next run, and be counted there.
+    /// A foreign channel may call back nobody, so that the wait is short.
+    pub(super) fn await_left(&self) {
+        let until = Instant::now() + CALLED_BACK_WITHIN;
+        // SYNC: pairs with `leave`.
+        while self.left.load(Ordering::Acquire) < self.consumers {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+
     /// Sends events with `push`, one by one or as a stream. The time of an event is from the beginning of its push, or
     /// from when that was due if an event before it has delayed it, to its last receipt.
     pub(super) fn supply(
@@ -156,9 +180,28 @@ impl Gate {
 const PATIENCE: Duration = Duration::from_secs(10);
 const _: () = assert!(PATIENCE.as_secs() < END_PATIENCE.as_secs());
 
+/// How long a channel has to call back the consumers that have left it.
+const CALLED_BACK_WITHIN: Duration = Duration::from_millis(500);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_run_waits_for_the_call_of_each_consumer_that_left() {
+        let gate = Gate::new(2);
+        let calls = {
+            let gate = Arc::clone(&gate);
+            std::thread::spawn(move || {
+                gate.leave();
+                std::thread::sleep(Duration::from_millis(20));
+                gate.leave();
+            })
+        };
+        gate.await_left();
+        assert_eq!(gate.left.load(Ordering::Acquire), 2);
+        calls.join().expect("it ends");
+    }
 
     #[test]
     fn an_event_is_whole_once_every_consumer_has_received_it() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_scenario::mission::{LoadWork, Mission};
 
 fn root() -> std::path::PathBuf {
@@ -38,6 +39,17 @@ fn the_scenarios_are_the_papers() {
         .map(|flow| (flow.to.len(), flow.arrivals.rate_hz()))
         .collect();
     assert_eq!(destinations, [(17, 16.0), (18, 1.0)]);
+    for variant in ["real-time", "real-time-loaded"] {
+        let path = root().join("scenarios/nav-fleet.toml");
+        let fleet = Mission::load(&path, Some(variant)).expect("sound");
+        for flow in &fleet.flows {
+            let all = flow.consumer_scheduling.iter();
+            let all = all.chain([&flow.supplier_scheduling]);
+            let is_fifo = |it: &Scheduling| matches!(it.class, SchedulingClass::Fifo { .. });
+            assert!(all.into_iter().all(is_fifo), "{variant} {}", flow.name);
+            assert_eq!(flow.carriers[0].name(), "rt-event");
+        }
+    }
     let loaded = Mission::load(&root().join("scenarios/nav.toml"), Some("loaded")).expect("sound");
     for load in &loaded.loads {
         let paper = LoadWork::Loops {

@@ -1,6 +1,7 @@
 //! What an emulated network does as a real one, and what it does not, measured. The tests need namespaces; without them
 //! they are skipped and the skips are counted.
 
+mod chain;
 mod frames;
 mod goodput;
 mod program;

@@ -194,7 +194,6 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
                 return;
             };
             let disturbance = before.until(&Readings::take());
-            println!("{carrier}: {agreement:?}");
             if agreement.as_usual * 100 >= agreement.compared * least {
                 break;
             }

@@ -105,16 +105,7 @@ pub(super) fn run(args: &Args, as_json: bool) -> anyhow::Result<ExitCode> {
                     count,
                     seed: args.seed,
                 };
-                let latency = latency(args, &chain)?;
-                let row = Row {
-                    network: args.network.name.clone(),
-                    simulated: args.simulate,
-                    emulation: (!args.simulate).then(|| args.emulation.name()),
-                    payload_bytes,
-                    load: chain.load,
-                    ports: chain.ports,
-                    latency,
-                };
+                let row = row(args, &chain)?;
                 if !as_json {
                     outln!("{}", line(&row))?;
                 }
@@ -132,6 +123,19 @@ pub(super) fn run(args: &Args, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Measures a chain.
+fn row(args: &Args, chain: &Chain) -> anyhow::Result<Row> {
+    Ok(Row {
+        network: args.network.name.clone(),
+        simulated: args.simulate,
+        emulation: carrier(args),
+        payload_bytes: chain.packet_bytes - HEADERS,
+        load: chain.load,
+        ports: chain.ports,
+        latency: latency(args, chain)?,
+    })
+}
+
 fn latency(args: &Args, chain: &Chain) -> anyhow::Result<ChainLatency> {
     if args.simulate {
         return Ok(chain.simulate());
@@ -141,14 +145,16 @@ fn latency(args: &Args, chain: &Chain) -> anyhow::Result<ChainLatency> {
     measure(chain, args.emulation, &RelayProgram::this()?).with_context(what)
 }
 
+/// What carries the frames, if they are real.
+fn carrier(args: &Args) -> Option<&'static str> {
+    (!args.simulate).then(|| args.emulation.name())
+}
+
 fn kind(args: &Args) -> String {
-    if args.simulate {
-        return "in virtual time".to_owned();
+    match carrier(args) {
+        None => "in virtual time".to_owned(),
+        Some(relay) => format!("with real frames by a {relay} (the hosts' own time included)"),
     }
-    format!(
-        "with real frames by a {} (the hosts' own time included)",
-        args.emulation.name()
-    )
 }
 
 /// Parses the name of an emulation that carries a chain.

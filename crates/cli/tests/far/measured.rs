@@ -169,6 +169,34 @@ fn a_far_end_that_writes_without_end_is_told_so_and_not_how_it_was_stopped() {
 }
 
 #[test]
+fn a_far_channel_that_writes_what_no_channel_writes_is_named() {
+    let _alone = one_run_at_a_time();
+    for (written, told) in [
+        ("exec tr '\\0' x </dev/zero", "it wrote a line of more than"),
+        (
+            "printf '\\033[2Jno\\n'; read -r end",
+            "its first line is '\\u001b[2Jno'",
+        ),
+        (
+            "echo 'refused: \"busy\"'; read -r end",
+            "cannot go on: \"busy\"",
+        ),
+    ] {
+        let script = format!(
+            "case \"$*\" in *' part --run '*) read -r plan; {written};; *) exec \"$@\";; esac"
+        );
+        let folder = Folder::new("far-channel-lies");
+        let more = [&ENDS[..], &["--carriers=rt-event"]].concat();
+        let (output, document) = sweep(&folder, &scripted(&script), &more);
+        let said = words(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("A channel of rt-event on B"), "{said}");
+        assert!(said.contains(told), "{told}: {said}");
+        assert!(document.is_none());
+    }
+}
+
+#[test]
 fn a_far_host_is_in_one_measurement_at_a_time() {
     let _alone = one_run_at_a_time();
     let hosts = scripted("exec \"$@\"");

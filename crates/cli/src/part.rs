@@ -3,6 +3,7 @@
 use std::io::{BufReader, stdin, stdout};
 use std::process::ExitCode;
 
+use deckwatch_probe::laboratory;
 use deckwatch_scenario::reach::FarFolder;
 use deckwatch_scenario::{part, reach};
 
@@ -19,16 +20,26 @@ pub(crate) struct Args {
     /// A load writes a line a second
     #[arg(long, conflicts_with = "far")]
     seconds: bool,
-    /// The load is far from the measurement of this name
-    #[arg(long, requires = "seconds")]
+    /// The part or load is far from the measurement of this name: it has a private folder there
+    #[arg(long, conflicts_with = "far")]
     run: Option<String>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let _place = match args.run.as_deref().map(FarFolder::make).transpose() {
+    // A load writes to the disk of the folder in which it was started.
+    let claim = if args.seconds {
+        FarFolder::make
+    } else {
+        FarFolder::enter
+    };
+    let place = match args.run.as_deref().map(claim).transpose() {
         Ok(place) => place,
         Err(error) => return laboratory_end::refuse(&error),
     };
+    // A load shows by its seconds that it lives.
+    if place.is_some() && !args.seconds {
+        laboratory::beat();
+    }
     // Standard input is not locked, because another thread reads it.
     let input = BufReader::new(stdin());
     if args.far {

@@ -180,7 +180,8 @@ pub(crate) struct Method {
     /// Carry its frames by shapers of the kernel, or by a relay that gives each frame its time
     #[arg(long, value_name = "KIND", value_parser = emulation, requires = "network")]
     emulation: Option<Emulation>,
-    /// Measure between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to
+    /// Measure between two hosts of this mission file, which have `reach` or `address`. Name them with --from and --to.
+    /// The channels of `event` and `rt-event` run at the host that sends to them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["network", "beside", "lose_every", "via"])]
     hosts: Option<PathBuf>,
     /// Copy this program to the hosts of --hosts that lack it, into the folder .deckwatch there

@@ -2,6 +2,7 @@
 //! Far hosts that die, stop or lie end a run by itself, with the reason, and leave nothing behind.
 
 mod adapters;
+mod channels;
 mod hosts;
 mod installed;
 mod loads;

@@ -103,6 +103,10 @@ fn a_chain_that_would_wait_for_ever_is_refused() {
         "1473",
     ]);
     assert!(text(&output.stderr).contains("write at most 1472"));
+    let output = testbed(&["chain", "--load", "0", "--emulation", "shaper"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("write relay or spinning-relay"), "{said}");
 }
 
 /// Another user runs a copy of the program, in a folder of its own.
@@ -131,6 +135,7 @@ fn a_user_who_is_not_root_emulates_hosts_where_the_kernel_allows_it() {
     assert!(said.contains("in a user namespace") || !is_root, "{said}");
     let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(rows[0]["arrived"], 20, "{rows}");
+    assert_eq!(rows[0]["emulation"], "relay", "{rows}");
 }
 
 #[test]

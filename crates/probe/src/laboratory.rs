@@ -24,7 +24,7 @@ mod variant;
 
 pub use condition::Condition;
 pub use element::ElementKind;
-pub use end::{EndPlan, Role, run_end};
+pub use end::{EndPlan, Role, beat, run_end};
 pub use error::LaboratoryError;
 pub use foreign::PEERS;
 pub use inserted::Inserted;

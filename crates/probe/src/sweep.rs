@@ -355,18 +355,13 @@ fn groups(
                 let reason = format!("its messages have at most {max} octets");
                 session.skip(&format!("{carrier}, larger sizes"), &reason);
             }
-            let needs_this_machine = if carrier.external().is_some() {
-                Some("its program runs on this machine alone; `deckwatch run` measures it between hosts")
-            } else {
-                let has_channels = carrier.needs().channel.is_some();
-                has_channels.then_some("its channels run on this machine alone")
-            };
-            let stranded = needs_this_machine.filter(|_| asked.far.is_some());
-            if let Some(reason) = stranded {
+            let is_stranded = carrier.external().is_some() && asked.far.is_some();
+            if is_stranded {
+                let reason = "its program runs on this machine alone; `deckwatch run` measures it between hosts";
                 session.skip(carrier.name(), reason);
             }
             size <= max
-                && stranded.is_none()
+                && !is_stranded
                 && !pairs.has_failed(variant)
                 && !is_finished(finished, variant, size)
         });
@@ -401,7 +396,7 @@ fn measure(
         }
         let waits = asked.waits || carrier.delivery() == Delivery::InOrder;
         if let Some(pair) = pairs.started.get_mut(name)
-            && !(pair.open(*variant, size, waits)).map_err(|error| pair.blame_stalled(error))?
+            && !(pair.open(*variant, size, waits)).map_err(|error| pair.blame(error))?
         {
             session.is_whole = false;
             return Ok((Vec::new(), false));
@@ -423,7 +418,7 @@ fn measure(
         if let Some(pair) = pairs.started.get_mut(name) {
             let begun = Instant::now();
             let iterated = pair.iterate(size, asked.work(), places.1);
-            let iterated = iterated.map_err(|error| pair.blame_stalled(error))?;
+            let iterated = iterated.map_err(|error| pair.blame(error))?;
             places.0.rest(begun.elapsed());
             let Some(iteration) = iterated else {
                 return Ok(false);

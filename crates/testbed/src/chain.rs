@@ -195,6 +195,19 @@ impl Schedule {
         (at_ns, [A, X][one])
     }
 
+    /// Returns the next time at which `from` sends, or `None` if it never does: X without a load.
+    pub(crate) fn next_of(&mut self, from: usize) -> Option<u64> {
+        let is_ever = self.gaps_ns[usize::from(from == X)].is_finite();
+        is_ever.then(|| {
+            loop {
+                let (at_ns, sender) = self.next();
+                if sender == from {
+                    return at_ns;
+                }
+            }
+        })
+    }
+
     fn advance(&mut self, one: usize) {
         self.next_ns[one] += -self.random.share().ln() * self.gaps_ns[one];
     }
@@ -282,6 +295,18 @@ mod tests {
             assert!((found.min_ns as f64 - lines_ns).abs() < 10.0);
             assert!((found.mean_ns / found.theory_ns - 1.0).abs() < 0.01);
         }
+    }
+
+    #[test]
+    fn without_a_load_its_sender_never_sends() {
+        for load in [0.0, 0.005, OWN_LOAD] {
+            let mut schedule = Schedule::new(&chain(2, load));
+            assert_eq!(schedule.next_of(X), None);
+            assert!(schedule.next_of(A).is_some());
+        }
+        let mut schedule = Schedule::new(&chain(2, 0.5));
+        let times = [X, X, A, X].map(|from| schedule.next_of(from));
+        assert!(times.is_sorted() && times[0].is_some(), "{times:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::sample::{NO_STAMP, Sample};
 use deckwatch_os::clock;
 
@@ -167,25 +168,50 @@ fn agreement_over(carrier: CarrierRef) -> Option<Agreement> {
     Some(agreement)
 }
 
+/// Attempts until the stamps agree. A machine that takes the processor often in one run seldom does so in three.
+const TRIES: usize = 3;
+
+/// Of so many pairs of stamps in a hundred, the two must be within [`AGREEMENT_USUAL_NS`]. This is no speed: both stamps
+/// are of one packet. A preemption between them makes a few pairs differ, a stamp from elsewhere on the way makes all
+/// differ. Fifteen runs on two processors, with tasks waiting for one in 46 to 90% of the time: segments 99.4 to 100 in
+/// a hundred, datagrams 99.0 to 99.9.
+const AGREE_SEGMENTS: u64 = 99;
+const AGREE_DATAGRAMS: u64 = 98;
+/// The same in runs that the hypervisor disturbed.
+const AGREE_DISTURBED: u64 = 95;
+
+/// Share of the time in which the hypervisor, or a quota, withheld a processor. A run with a higher share is disturbed.
+/// Other processes on this machine are no excuse.
+const DISTURBED_SHARE: f64 = 0.02;
+
 #[test]
 fn over_raw_carriers_socket_and_tap_tell_the_same() {
-    for carrier in [UDP, TCP] {
-        // This is no speed: both stamps are of one packet. A preemption between them makes a few pairs differ, a stamp
-        // from elsewhere on the way makes all differ. 99 in 100 agree on a quiet machine, 98 on one whose hypervisor
-        // takes the processor away (AGREEMENT_USUAL_NS).
-        let least = 95;
+    for (carrier, least) in [(UDP, AGREE_DATAGRAMS), (TCP, AGREE_SEGMENTS)] {
         let mut differing = Vec::new();
-        // A machine that takes the processor often in one run seldom does so in three.
-        for _ in 0..3 {
+        loop {
+            let before = Readings::take();
             let Some(agreement) = agreement_over(carrier) else {
                 return;
             };
+            let disturbance = before.until(&Readings::take());
             if agreement.as_usual * 100 >= agreement.compared * least {
                 break;
             }
-            differing.push(agreement);
+            let withheld = disturbance.withheld().as_secs_f64();
+            let is_disturbed = withheld > DISTURBED_SHARE * disturbance.duration.as_secs_f64();
+            differing.push((agreement, is_disturbed));
+            if differing.len() < TRIES {
+                continue;
+            }
+            let is_fault = |(agreement, is_disturbed): &(Agreement, bool)| {
+                let nearly = agreement.as_usual * 100 >= agreement.compared * AGREE_DISTURBED;
+                !(*is_disturbed && nearly)
+            };
+            assert!(!differing.iter().any(is_fault), "{carrier}: {differing:?}");
+            let why = format!("{carrier}: {differing:?}");
+            deckwatch_testkit::skip("processor time", &why);
+            break;
         }
-        assert!(differing.len() < 3, "{carrier}: {differing:?}");
     }
 }
 

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use deckwatch_testbed::chain::{Chain, ChainLatency, measure};
-use deckwatch_testbed::{NetworkSpec, RelayProgram, Testbed};
+use deckwatch_testbed::{Emulation, NetworkSpec, RelayProgram, Testbed};
 use serde::Serialize;
 
-use crate::mission_args::network;
+use crate::mission_args::{emulation, network};
 use crate::output::{errln, outln};
 
 #[derive(clap::Args)]
@@ -31,6 +31,9 @@ pub(super) struct Args {
     /// Compute in virtual time, without frames and privileges.
     #[arg(long)]
     simulate: bool,
+    /// What carries real frames: `relay`, or `spinning-relay`, which never sleeps and needs a processor of its own.
+    #[arg(long, value_name = "KIND", value_parser = relay, default_value = "relay", conflicts_with = "simulate")]
+    emulation: Emulation,
     /// Seed of the arrivals.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -40,13 +43,16 @@ const EXAMPLES: &str = "\
 Examples:
   deckwatch testbed chain --simulate
   deckwatch testbed chain --simulate --ports 2 --load 0,95,98 --bytes 1024,2048,4096,8192
-  deckwatch testbed chain --network fast-ethernet --ports 4 --load 50,90";
+  deckwatch testbed chain --network fast-ethernet --ports 4 --load 50,90
+  deckwatch testbed chain --network fast-ethernet --load 0,50 --emulation spinning-relay";
 
 /// One row, as JSON.
 #[derive(Serialize)]
 struct Row {
     network: String,
     simulated: bool,
+    /// What carried the frames, if they were real.
+    emulation: Option<&'static str>,
     payload_bytes: u32,
     load: f64,
     ports: usize,
@@ -99,15 +105,7 @@ pub(super) fn run(args: &Args, as_json: bool) -> anyhow::Result<ExitCode> {
                     count,
                     seed: args.seed,
                 };
-                let latency = latency(args, &chain)?;
-                let row = Row {
-                    network: args.network.name.clone(),
-                    simulated: args.simulate,
-                    payload_bytes,
-                    load: chain.load,
-                    ports: chain.ports,
-                    latency,
-                };
+                let row = row(args, &chain)?;
                 if !as_json {
                     outln!("{}", line(&row))?;
                 }
@@ -125,20 +123,45 @@ pub(super) fn run(args: &Args, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Measures a chain.
+fn row(args: &Args, chain: &Chain) -> anyhow::Result<Row> {
+    Ok(Row {
+        network: args.network.name.clone(),
+        simulated: args.simulate,
+        emulation: carrier(args),
+        payload_bytes: chain.packet_bytes - HEADERS,
+        load: chain.load,
+        ports: chain.ports,
+        latency: latency(args, chain)?,
+    })
+}
+
 fn latency(args: &Args, chain: &Chain) -> anyhow::Result<ChainLatency> {
     if args.simulate {
         return Ok(chain.simulate());
     }
     let (ports, percent) = (chain.ports, chain.load * 100.0);
     let what = || format!("a chain of {ports} ports at {percent}% cannot be measured");
-    measure(chain, &RelayProgram::this()?).with_context(what)
+    measure(chain, args.emulation, &RelayProgram::this()?).with_context(what)
 }
 
-fn kind(args: &Args) -> &'static str {
-    if args.simulate {
-        "in virtual time"
-    } else {
-        "with real frames (the hosts' own time included)"
+/// What carries the frames, if they are real.
+fn carrier(args: &Args) -> Option<&'static str> {
+    (!args.simulate).then(|| args.emulation.name())
+}
+
+fn kind(args: &Args) -> String {
+    match carrier(args) {
+        None => "in virtual time".to_owned(),
+        Some(relay) => format!("with real frames by a {relay} (the hosts' own time included)"),
+    }
+}
+
+/// Parses the name of an emulation that carries a chain.
+fn relay(name: &str) -> anyhow::Result<Emulation> {
+    match emulation(name) {
+        Ok(found) if found != Emulation::Shaper => Ok(found),
+        _ => bail!("A relay carries a chain: write relay or spinning-relay."),
     }
 }
 

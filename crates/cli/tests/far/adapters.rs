@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::hosts::{Machine, TwoMachines, far_folders};
+use super::measured::sweep;
 use super::{flow, one_run_at_a_time, run, words};
 use crate::watched::Folder;
 
@@ -78,4 +79,30 @@ fn an_adapter_moves_the_messages_of_a_mission_between_two_far_hosts() {
         }
     }
     assert!(far_folders().is_empty(), "{:?}", far_folders());
+}
+
+#[test]
+fn a_sweep_between_far_hosts_skips_an_adapter_with_the_reason() {
+    let folder = Folder::new("far-template-sweep");
+    let adapters = folder.path().join("adapters");
+    let Some(name) = template(&adapters) else {
+        return;
+    };
+    let _alone = one_run_at_a_time();
+    let far = Machine::new("B", &["env".to_owned()], "127.0.0.1").line();
+    let hosts = format!("hosts = [{{ name = \"A\", address = \"127.0.0.1\" }}, {far}]");
+    let (carriers, adapters) = (format!("--carriers=udp,{name}"), adapters.display());
+    let adapters = format!("--adapters={adapters}");
+    let (output, document) = sweep(
+        &folder,
+        &hosts,
+        &["--from=A", "--to=B", &carriers, &adapters],
+    );
+    let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(document.measurements.len(), 2, "two sizes of udp");
+    let skipped = &document.skipped[0];
+    assert_eq!(skipped.what, name);
+    let told = "its program runs on this machine alone";
+    assert!(skipped.reason.contains(told), "{}", skipped.reason);
 }

@@ -94,14 +94,15 @@ fn a_grid_between_far_hosts_loads_the_processors_of_both() {
     let hosts = machines.hosts([&machines.inside(0), &machines.inside(1)]);
     let folder = Folder::new("far-grid");
     let result = folder.path().join("result");
-    let words_of = "grid --carriers=udp --sizes=64 --iterations=1 --messages=20 --output";
+    let words_of = "grid --carriers=udp,event --sizes=64 --iterations=1 --messages=20 --output";
     let mut command: Vec<&str> = words_of.split(' ').collect();
     let path = result.to_string_lossy().into_owned();
     command.push(&path);
     let output = between(&folder, &hosts, &command);
     let document = ExperimentDocument::load(&result.join("result.json"));
     let document = document.unwrap_or_else(|_| panic!("{}", words(&output)));
-    assert_eq!(document.measurements.len(), 9, "{}", words(&output));
+    // Nine states of each carrier.
+    assert_eq!(document.measurements.len(), 18, "{}", words(&output));
     assert!(document.parameters["network"].starts_with("from A ("));
     let note = &document.notes[0];
     assert!(note.contains("all processors of the end's host"), "{note}");

@@ -52,13 +52,13 @@ fn a_sweep_between_far_hosts_relates_their_clocks_by_stamped_exchanges_with_both
     let _alone = one_run_at_a_time();
     let hosts = machines.hosts([&machines.inside(0), &machines.inside_ahead(1)]);
     let folder = Folder::new("far-sweep");
-    let more = ["--from=A", "--to=B", "--carriers=udp,corba,event"];
+    let more = ["--from=A", "--to=B", "--carriers=udp,corba,event,rt-event"];
     let (output, document) = sweep(&folder, &hosts, &more);
     let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
     assert!(output.status.success(), "{}", words(&output));
     assert!(document.parameters["network"].starts_with("from A ("));
-    assert_eq!(document.measurements.len(), 4);
-    assert_eq!(document.skipped[0].what, "event");
+    assert_eq!(document.measurements.len(), 8, "two sizes of each carrier");
+    assert_eq!(document.skipped, Vec::new());
     let bound = document
         .notes
         .iter()
@@ -148,19 +148,12 @@ const ENDS: [&str; 2] = ["--from=A", "--to=B"];
 fn what_far_ends_cannot_do_is_told_with_the_true_reason() {
     let _alone = one_run_at_a_time();
     let hosts = scripted("exec \"$@\"");
-    for (more, told) in [
-        ("--hops=2", "Between hosts of --hosts leave --hops out"),
-        (
-            "--carriers=event",
-            "event: its channels run on this machine alone",
-        ),
-    ] {
-        let folder = Folder::new("far-sweep-cannot");
-        let (output, document) = sweep(&folder, &hosts, &[&ENDS[..], &[more]].concat());
-        assert_eq!(output.status.code(), Some(2), "{}", words(&output));
-        assert!(words(&output).contains(told), "{told}: {}", words(&output));
-        assert!(document.is_none());
-    }
+    let told = "Between hosts of --hosts leave --hops out";
+    let folder = Folder::new("far-sweep-cannot");
+    let (output, document) = sweep(&folder, &hosts, &[&ENDS[..], &["--hops=2"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert!(words(&output).contains(told), "{told}: {}", words(&output));
+    assert!(document.is_none());
 }
 
 #[test]
@@ -173,6 +166,34 @@ fn a_far_end_that_writes_without_end_is_told_so_and_not_how_it_was_stopped() {
     let told = "it wrote a line of more than";
     assert!(words(&output).contains(told), "{}", words(&output));
     assert!(document.is_none());
+}
+
+#[test]
+fn a_far_channel_that_writes_what_no_channel_writes_is_named() {
+    let _alone = one_run_at_a_time();
+    for (written, told) in [
+        ("exec tr '\\0' x </dev/zero", "it wrote a line of more than"),
+        (
+            "printf '\\033[2Jno\\n'; read -r end",
+            "its first line is '\\u001b[2Jno'",
+        ),
+        (
+            "echo 'refused: \"busy\"'; read -r end",
+            "cannot go on: \"busy\"",
+        ),
+    ] {
+        let script = format!(
+            "case \"$*\" in *' part --run '*) read -r plan; {written};; *) exec \"$@\";; esac"
+        );
+        let folder = Folder::new("far-channel-lies");
+        let more = [&ENDS[..], &["--carriers=rt-event"]].concat();
+        let (output, document) = sweep(&folder, &scripted(&script), &more);
+        let said = words(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("A channel of rt-event on B"), "{said}");
+        assert!(said.contains(told), "{told}: {said}");
+        assert!(document.is_none());
+    }
 }
 
 #[test]

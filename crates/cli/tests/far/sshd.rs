@@ -121,19 +121,20 @@ fn a_sweep_runs_over_ssh() {
     let (output, document) = sweep(
         &folder,
         &hosts,
-        &["--from=A", "--to=B", "--carriers=udp,tcp"],
+        &["--from=A", "--to=B", "--carriers=udp,tcp,event,rt-event"],
     );
     let document = document.unwrap_or_else(|| panic!("{}", words(&output)));
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(
         document.measurements.len(),
-        4,
-        "two sizes over two carriers"
+        8,
+        "two sizes over four carriers"
     );
     for point in &document.measurements {
         assert_eq!(point.values["ledger_received"], 100.0, "{}", point.system);
         assert!(point.values["transaction_mean_ns"] > 0.0);
     }
+    assert_eq!(far_folders(), Vec::<PathBuf>::new());
     // A key that the host does not know.
     let stranger = ssh(
         machines.namespace(0),
@@ -193,11 +194,10 @@ fn a_clock_overhead_and_a_load_run_over_ssh() {
     let clock = deckwatch("clock B --for 1s --json");
     let total = clock.lines().last().expect("a total");
     assert!(total.contains("rigorous_ns"), "{clock}");
-    let overhead =
-        "overhead --carriers corba --sizes 64 --iterations 2 --messages 20 --json --from A --to B";
+    let overhead = "overhead --carriers corba,event,rt-event --sizes 64 --iterations 2 --messages 20 --json --from A --to B";
     let found: serde_json::Value = serde_json::from_str(&deckwatch(overhead)).expect("a document");
     let measured = found["measurements"].as_array().expect("a list");
-    assert_eq!(measured.len(), 3, "udp, tcp and corba: {found}");
+    assert_eq!(measured.len(), 5, "udp, tcp and three others: {found}");
     let load = "load net --rate 1Mb/s --size 500 --for 2300ms --json --from A --to B";
     let report: serde_json::Value = serde_json::from_str(&deckwatch(load)).expect("a report");
     assert!(

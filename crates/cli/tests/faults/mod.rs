@@ -1,5 +1,7 @@
 //! Faults of the host under a running program: its wall clock is set, or the program is stopped and goes on later.
+//! Also under a run, whose stamps the clock has.
 
+mod stamps;
 mod steps;
 mod stops;
 

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use deckwatch_audit::Record;
 use deckwatch_orb::{Orb, TlsOptions};
+use deckwatch_os::clock::realtime_ns;
 use deckwatch_testkit::certificates::Authority;
 
 use super::*;
@@ -17,7 +18,7 @@ use super::*;
 const DAY: i64 = 86_400;
 
 /// The wall clock of the programs that are started with it.
-struct Wall {
+pub(super) struct Wall {
     folder: tempfile::TempDir,
     library: PathBuf,
     step: File,
@@ -25,7 +26,7 @@ struct Wall {
 
 impl Wall {
     /// `None` and a counted skip without a C compiler.
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let compiler = deckwatch_testkit::program("cc")?;
         let folder = tempfile::tempdir().expect("a folder");
         let library = folder.path().join("wall.so");
@@ -46,12 +47,21 @@ impl Wall {
 
     /// Sets the clock to so many seconds ahead of the machine's.
     fn set(&self, ahead_s: i64) {
-        let ns = ahead_s * 1_000_000_000;
-        let written = self.step.write_all_at(&ns.to_ne_bytes(), 0);
+        self.write(0, ahead_s * 1_000_000_000);
+    }
+
+    /// Steps the clock, and the kernel's stamps from now on.
+    pub(super) fn step(&self, step_ns: i64) {
+        self.write(8, realtime_ns());
+        self.write(0, step_ns);
+    }
+
+    fn write(&self, at: u64, ns: i64) {
+        let written = self.step.write_all_at(&ns.to_ne_bytes(), at);
         written.expect("it is written");
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(DECKWATCH);
         command.args(words).env("LD_PRELOAD", &self.library);
         command.env("DECKWATCH_TEST_WALL", self.folder.path().join("step"));

@@ -1,5 +1,6 @@
 /* A wall clock of its own for one process, as an object that is loaded before it: CLOCK_REALTIME is what the kernel says
-   and the nanoseconds in the file that DECKWATCH_TEST_WALL names. The program that writes the file steps the clock.
+   and the nanoseconds in the file that DECKWATCH_TEST_WALL names. The program that writes the file steps the clock. The
+   kernel's stamps of packets step too: those that it took after the time that the file has second.
 
    Programs read clocks by the kernel's code in their address space (vDSO), some of them without the C library. So its
    functions are replaced there, where they begin. */
@@ -12,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
+/* The step, and the kernel's CLOCK_REALTIME at it. */
 static const volatile int64_t *step_ns;
 
 static int wall_gettime(clockid_t id, struct timespec *at) {
@@ -42,6 +45,35 @@ static time_t wall_time(time_t *at) {
   wall_gettime(CLOCK_REALTIME, &now);
   if (at) *at = now.tv_sec;
   return now.tv_sec;
+}
+
+static void step_stamps(struct msghdr *message) {
+  for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one)) {
+    struct timespec at;
+    int64_t ns;
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_len < CMSG_LEN(sizeof at)) continue;
+    if (one->cmsg_type != SO_TIMESTAMPNS && one->cmsg_type != SO_TIMESTAMPING) continue;
+    memcpy(&at, CMSG_DATA(one), sizeof at);
+    ns = (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+    if (ns == 0 || ns < step_ns[1]) continue;
+    ns += step_ns[0];
+    at.tv_sec = ns / 1000000000;
+    at.tv_nsec = ns % 1000000000;
+    memcpy(CMSG_DATA(one), &at, sizeof at);
+  }
+}
+
+/* In place of the C library's. */
+ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
+  ssize_t got = syscall(SYS_recvmsg, socket, message, flags);
+  if (got >= 0 && step_ns) step_stamps(message);
+  return got;
+}
+
+int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags, struct timespec *patience) {
+  int got = (int)syscall(SYS_recvmmsg, socket, messages, count, flags, patience);
+  for (int index = 0; step_ns && index < got; index++) step_stamps(&messages[index].msg_hdr);
+  return got;
 }
 
 static void fail(const char *why) {
@@ -88,7 +120,7 @@ __attribute__((constructor)) static void begin(void) {
   if (!file) return;
   int descriptor = open(file, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail(file);
-  step_ns = mmap(NULL, sizeof *step_ns, PROT_READ, MAP_SHARED, descriptor, 0);
+  step_ns = mmap(NULL, 2 * sizeof *step_ns, PROT_READ, MAP_SHARED, descriptor, 0);
   if (step_ns == MAP_FAILED) fail("mmap");
   close(descriptor);
 #if defined(__aarch64__)

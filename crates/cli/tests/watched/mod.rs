@@ -53,10 +53,21 @@ pub(crate) struct WatchedRun {
 impl WatchedRun {
     /// Starts a run of this mission, and waits until it measures.
     pub(crate) fn start(test: &str, mission: &str, arguments: &[&str]) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+        Self::start_by(program, test, mission, arguments)
+    }
+
+    /// As [`Self::start`], by this command of the program without arguments.
+    pub(crate) fn start_by(
+        mut program: Command,
+        test: &str,
+        mission: &str,
+        arguments: &[&str],
+    ) -> Self {
         let folder = Folder::new(test);
         let file = folder.path().join("mission.toml");
         std::fs::write(&file, mission).expect("writable");
-        let mut run = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        let mut run = program
             .arg("run")
             .arg(file)
             .arg("--output")

@@ -37,10 +37,11 @@ use deckwatch_os::schedule::{Class, class, limit_real_time, set_affinity, set_cl
 
 use super::error::LaboratoryError;
 use super::inserted::Inserted;
+use super::process::BEAT;
 use super::program::Place;
 use super::variant::Variant;
 use crate::bench::Attack;
-use crate::limits::REAL_TIME_UNBLOCKED_MAX;
+use crate::limits::{FAR_BEAT, REAL_TIME_UNBLOCKED_MAX};
 use commands::commands;
 use factoring::Factoring;
 
@@ -295,6 +296,16 @@ fn greet(reference: &str) -> Result<(), LaboratoryError> {
         _ => "other",
     };
     print_line(&format!("{word} {reference}"))
+}
+
+/// Writes a line in each [`FAR_BEAT`], which shows that this process lives, until standard output is closed. The thread
+/// ends with the process.
+pub fn beat() {
+    std::thread::spawn(|| {
+        while print_line(BEAT).is_ok() {
+            std::thread::sleep(FAR_BEAT);
+        }
+    });
 }
 
 pub(crate) fn print_line(line: &str) -> Result<(), LaboratoryError> {

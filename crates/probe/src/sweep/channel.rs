@@ -1,6 +1,8 @@
 //! The event channels of a carrier: one for each leg of the way, each a process, and a naming service to find them.
+//!
+//! As in a mission, each is a part at the host of its supplier: a channel at that of the process which sends to it, the
+//! naming service at the client's.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,19 +10,18 @@ use std::time::Duration;
 use deckwatch_carrier::body::BodyPlan;
 use deckwatch_carrier::carrier::{ChannelAt, NetworkPriority};
 use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::limits::FAR_COUNTER_MAX;
 use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::talk::{PartCommand, PartEvent, Ready};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
-use deckwatch_testbed::Host;
 
 use super::end::PATIENCE;
+use super::far::FarEnd;
+use super::hosts::Site;
 use crate::laboratory::LaboratoryError;
-use crate::laboratory::process::End;
+use crate::laboratory::process::{End, REFUSED, shown};
 use crate::limits::{END_PATIENCE, SWEEP_SIZE_MIN};
-
-/// The address of an end, and its emulated host.
-type At<'h> = (IpAddr, Option<&'h Host>);
 
 /// The channels of a carrier.
 pub(super) struct Channels {
@@ -37,20 +38,26 @@ impl Channels {
     pub(super) fn start(
         program: &Path,
         (carrier, network_priority): (CarrierRef, NetworkPriority),
-        sides: &[At<'_>],
+        sites: &[Site<'_>],
         folder: PathBuf,
     ) -> Result<Self, LaboratoryError> {
         std::fs::create_dir_all(&folder).map_err(|source| LaboratoryError::File {
             path: folder.clone(),
             source,
         })?;
-        let Some(&(first, first_host)) = sides.first() else {
+        let Some(&first) = sites.first() else {
             return Err(LaboratoryError::Nothing);
         };
+        // A far part starts in its private folder.
+        let store = if first.is_far() {
+            PathBuf::from(STORE)
+        } else {
+            folder.join(STORE)
+        };
         let names = PartPlan::Names(NamesPlan {
-            address: first,
+            address: first.address(),
             port: 0,
-            store: folder.join("names"),
+            store,
             scheduling: Scheduling::default(),
         });
         let mut channels = Self {
@@ -59,8 +66,8 @@ impl Channels {
             folder,
         };
         let what = format!("The naming service of {carrier}");
-        let endpoint = channels.play(what, (program, first_host), &names)?.endpoint;
-        for (leg, &(address, host)) in sides.iter().enumerate() {
+        let endpoint = channels.play(what, (program, first), &names)?.endpoint;
+        for (leg, &site) in sites.iter().enumerate() {
             let channel = ChannelAt {
                 names: endpoint.clone(),
                 name: format!("deckwatch/sweep-{leg}"),
@@ -68,13 +75,13 @@ impl Channels {
             channels.legs.push(channel.clone());
             let plan = PartPlan::Channel(ChannelPlan {
                 stream: stream(carrier),
-                address,
+                address: site.address(),
                 channel,
                 queue_len: None,
                 network_priority,
                 scheduling: Scheduling::default(),
             });
-            channels.play(format!("A channel of {carrier}"), (program, host), &plan)?;
+            channels.play(format!("A channel of {carrier}"), (program, site), &plan)?;
         }
         Ok(channels)
     }
@@ -89,25 +96,41 @@ impl Channels {
                 return Ok(None);
             };
             match serde_json::from_str(&line) {
-                Ok(PartEvent::Progress(counts)) => drops += counts.overflows + counts.send_errors,
-                _ => return Err(channel.failed(&format!("it answered '{line}'"))),
+                Ok(PartEvent::Progress(counts)) => {
+                    let of_kinds = [counts.overflows, counts.send_errors];
+                    if of_kinds.iter().any(|count| *count > FAR_COUNTER_MAX) {
+                        return Err(channel.failed("its counts are impossible"));
+                    }
+                    drops += of_kinds.iter().sum::<u64>();
+                }
+                _ => return Err(channel.failed(&format!("it answered '{}'", shown(&line)))),
             }
         }
         Ok(Some(drops))
     }
 
+    /// How one of the processes has died, if one has.
+    pub(super) fn died(&mut self) -> Option<LaboratoryError> {
+        self.processes.iter_mut().find_map(End::died)
+    }
+
+    pub(super) fn processes(&self) -> &[End] {
+        &self.processes
+    }
+
     fn play(
         &mut self,
         what: String,
-        (program, host): (&Path, Option<&Host>),
+        (program, site): (&Path, Site<'_>),
         plan: &PartPlan,
     ) -> Result<Ready, LaboratoryError> {
-        let mut command = Command::new(program);
-        command.arg("part");
-        if let Some(host) = host {
-            host.place(&mut command)?;
+        let mut near = Command::new(program);
+        near.arg("part");
+        let command = site.command(near, FarEnd::part)?;
+        let mut end = End::start(what + &site.suffix(), command)?;
+        if site.is_far() {
+            end.expect_beats();
         }
-        let mut end = End::start(what, command)?;
         end.send_line(&serde_json::to_string(plan).unwrap_or_default())?;
         let Some(line) = end.receive_line(END_PATIENCE)? else {
             let signal = deckwatch_os::signal::ending().unwrap_or("a signal");
@@ -115,8 +138,13 @@ impl Channels {
         };
         let ready = match serde_json::from_str(&line) {
             Ok(PartEvent::Ready(ready)) => ready,
-            Ok(PartEvent::Error { text }) => return Err(end.failed(&text)),
-            _ => return Err(end.failed(&format!("its first line is '{line}'"))),
+            Ok(PartEvent::Error { text }) => return Err(end.failed(&shown(&text))),
+            _ => {
+                return Err(end.failed(&match line.strip_prefix(REFUSED) {
+                    Some(reason) => shown(reason),
+                    None => format!("its first line is '{}'", shown(&line)),
+                }));
+            }
         };
         self.processes.push(end);
         Ok(ready)
@@ -131,6 +159,9 @@ impl Drop for Channels {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// The file of the naming service's store.
+const STORE: &str = "names";
 
 /// The stream of a channel's plan. A channel reads its carrier and its deadline alone.
 fn stream(carrier: CarrierRef) -> StreamPlan {

@@ -10,9 +10,7 @@ use super::clock::Watch;
 use super::flow::Flow;
 use super::talk::{Answer, Order};
 use crate::laboratory::LaboratoryError;
-use crate::laboratory::end::print_line;
-use crate::laboratory::process::BEAT;
-use crate::limits::FAR_BEAT;
+use crate::laboratory::end::{beat, print_line};
 
 /// Plays an end until its standard input ends. With `beats`, it shows in short intervals that it lives. The end of its
 /// input ends it in the middle of an order too: nobody reads the answer.
@@ -21,12 +19,7 @@ use crate::limits::FAR_BEAT;
 /// [`LaboratoryError`]: standard input or output cannot be used. Other failures are answers.
 pub(crate) fn play(beats: bool) -> Result<(), LaboratoryError> {
     if beats {
-        // It ends with the process.
-        std::thread::spawn(|| {
-            while print_line(BEAT).is_ok() {
-                std::thread::sleep(FAR_BEAT);
-            }
-        });
+        beat();
     }
     let (lines, orders) = std::sync::mpsc::channel();
     let answering = std::thread::Builder::new().spawn(move || answer_all(&orders));

@@ -35,16 +35,21 @@ pub struct FarEnd {
 impl FarEnd {
     /// The command that plays an end there.
     pub(super) fn start(&self) -> Command {
-        self.program(["laboratory-end", Role::Sweep.word()])
+        self.program(&["laboratory-end", Role::Sweep.word()])
+    }
+
+    /// The command that plays a part there, as those of a mission: a naming service or a channel.
+    pub(super) fn part(&self) -> Command {
+        self.program(&["part"])
     }
 
     /// Returns the command that carries out a load there.
     #[must_use]
     pub fn load(&self) -> Command {
-        self.program(LOAD_WORDS)
+        self.program(&LOAD_WORDS)
     }
 
-    fn program(&self, words: [&str; 2]) -> Command {
+    fn program(&self, words: &[&str]) -> Command {
         let (first, more) = (self.command.split_first()).unwrap_or((&self.name, &[]));
         let mut command = Command::new(first);
         command.args(more).args(words);

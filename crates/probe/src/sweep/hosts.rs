@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::process::Command;
 
 use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Testbed};
 
 use super::Sweep;
 use super::channel::Channels;
-use super::far::FarClock;
+use super::far::{FarClock, FarEnd};
 use super::parts::{Between, Streams};
 use super::ring::{Ring, Rings, Side};
 use super::variant::Variant;
@@ -79,6 +80,54 @@ impl Network {
     }
 }
 
+/// The host of a process.
+#[derive(Clone, Copy)]
+pub(super) enum Site<'s> {
+    /// This machine, on loopback.
+    Loopback,
+    /// An emulated host.
+    Emulated(&'s Host),
+    /// A host of its own.
+    Real(&'s FarEnd),
+}
+
+impl Site<'_> {
+    pub(super) fn address(self) -> IpAddr {
+        match self {
+            Self::Loopback => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Self::Emulated(host) => IpAddr::V4(host.address()),
+            Self::Real(end) => end.address,
+        }
+    }
+
+    /// The end of a process's name.
+    pub(super) fn suffix(self) -> String {
+        match self {
+            Self::Loopback | Self::Emulated(_) => String::new(),
+            Self::Real(end) => format!(" on {}", end.name),
+        }
+    }
+
+    /// The command of a process there: `near` at a host of this machine, that of `real` at a host of its own.
+    pub(super) fn command(
+        self,
+        mut near: Command,
+        real: impl FnOnce(&FarEnd) -> Command,
+    ) -> Result<Command, LaboratoryError> {
+        match self {
+            Self::Loopback => {}
+            Self::Emulated(host) => host.place(&mut near)?,
+            Self::Real(end) => return Ok(real(end)),
+        }
+        Ok(near)
+    }
+
+    /// Whether it is another machine, where a process has a private folder, and writes beats.
+    pub(super) const fn is_far(self) -> bool {
+        matches!(self, Self::Real(end) if end.run.is_some())
+    }
+}
+
 /// The processes of each variant of a carrier, started when it is first measured.
 #[derive(Default)]
 pub(super) struct Pairs {
@@ -131,17 +180,18 @@ pub(super) fn start(
     (places, bed): (&Places, Option<&Testbed>),
     (variant, folder): (Variant, &Path),
 ) -> Result<Rings, LaboratoryError> {
-    let hosts: Vec<Option<&Host>> = match (&asked.network, bed) {
-        (Some(network), Some(bed)) => {
+    let sites: Vec<Site<'_>> = match (&asked.network, bed, &asked.far) {
+        (Some(network), Some(bed), _) => {
             let hosts = network.hosts(variant.hops).into_iter();
-            let hosts = hosts.map(|name| bed.host(name).map(Some));
+            let hosts = hosts.map(|name| bed.host(name).map(Site::Emulated));
             hosts.collect::<Result<_, _>>()?
         }
-        _ => vec![None; variant.hops as usize + 1],
+        (_, _, Some(ends)) => ends.iter().map(Site::Real).collect(),
+        _ => vec![Site::Loopback; variant.hops as usize + 1],
     };
     let rings = (0..variant.streams).map(|stream| {
         let folder = folder.with_extension(stream.to_string());
-        ring(session, asked, (places, &hosts), (variant, &folder))
+        ring(session, asked, (places, &sites), (variant, &folder))
     });
     Ok(Rings::new(rings.collect::<Result<_, _>>()?))
 }
@@ -150,45 +200,34 @@ pub(super) fn start(
 fn ring(
     session: &mut Session<'_>,
     asked: &Sweep,
-    (places, hosts): (&Places, &[Option<&Host>]),
+    (places, sites): (&Places, &[Site<'_>]),
     (variant, folder): (Variant, &Path),
 ) -> Result<Ring, LaboratoryError> {
     let own = session.own();
     let carrier = variant.carrier;
-    let last = hosts.len() - 1;
+    let last = sites.len() - 1;
     let mut sides = Vec::new();
-    for (number, host) in hosts.iter().enumerate() {
+    for (number, &site) in sites.iter().enumerate() {
         let (what, place) = match number {
             0 => ("client".to_owned(), places.client),
             _ if number == last => ("server".to_owned(), places.server),
             _ => (format!("hop {number}"), places.server),
         };
-        let mut command = own.command(Role::Sweep, place, None, &Shape::default());
-        let mut address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let mut at = String::new();
-        let mut beats = false;
-        if let Some(host) = host {
-            host.place(&mut command)?;
-            address = IpAddr::V4(host.address());
-        } else if let Some(ends) = &asked.far {
-            let end = &ends[usize::from(number == last)];
-            (command, address) = (end.start(), end.address);
-            at = format!(" on {}", end.name);
-            beats = end.run.is_some();
-        }
-        let mut end = End::start(format!("The {what} of {carrier}{at}"), command)?;
+        let near = own.command(Role::Sweep, place, None, &Shape::default());
+        let command = site.command(near, FarEnd::start)?;
+        let what = format!("The {what} of {carrier}{}", site.suffix());
+        let mut end = End::start(what, command)?;
         let (is_fifo, _) = end.greeting()?;
-        if beats {
+        if site.is_far() {
             end.expect_beats();
         }
         session.is_placed &= is_fifo == place.fifo.is_some();
+        let address = site.address();
         sides.push(Side { end, address });
     }
     let channels = carrier.needs().channel.map(|_| {
-        let at: Vec<_> = sides.iter().map(|side| side.address).collect();
-        let at: Vec<_> = at.into_iter().zip(hosts.iter().copied()).collect();
         let of = (carrier, asked.network_priority);
-        Channels::start(&own.path, of, &at, folder.to_owned())
+        Channels::start(&own.path, of, sites, folder.to_owned())
     });
     Ok(Ring {
         sides,

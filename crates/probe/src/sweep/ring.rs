@@ -219,11 +219,21 @@ impl Rings {
         self.each(|ring| ring.open(variant, size_octets, waits))
     }
 
-    /// Replaces an error by that of an end which has stalled: others fail for want of its messages.
-    pub(super) fn blame_stalled(&self, error: LaboratoryError) -> LaboratoryError {
+    /// Replaces an error by that of a process which has stalled, or of a channel which has died: others fail for want
+    /// of its messages.
+    pub(super) fn blame(&mut self, error: LaboratoryError) -> LaboratoryError {
+        if matches!(error, LaboratoryError::Interrupted(_)) {
+            return error;
+        }
+        // What has died shows at once, and would count as stalled after a while.
+        let mut channels = self.rings.iter_mut().flat_map(|ring| &mut ring.channels);
+        let died = channels.find_map(Channels::died);
         let sides = self.rings.iter().flat_map(|ring| &ring.sides);
-        let mut ends = sides.map(|side| &side.end);
-        ends.find_map(End::has_stalled).unwrap_or(error)
+        let channels = self.rings.iter().flat_map(|ring| &ring.channels);
+        let processes = channels.flat_map(Channels::processes);
+        let mut ends = sides.map(|side| &side.end).chain(processes);
+        let fault = died.or_else(|| ends.find_map(End::has_stalled));
+        fault.unwrap_or(error)
     }
 
     /// Does something with each ring until the user wants to end, which returns false.

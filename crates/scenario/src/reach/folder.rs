@@ -33,6 +33,16 @@ impl FarFolder {
         }
     }
 
+    /// As [`Self::make`], and makes it the working directory of this process.
+    ///
+    /// # Errors
+    /// As [`Self::make`].
+    pub fn enter(run: &str) -> Result<Self, ProcessError> {
+        let folder = Self::make(run)?;
+        std::env::set_current_dir(&folder.path).map_err(ProcessError::Far)?;
+        Ok(folder)
+    }
+
     fn make_in(base: &Path, run: &str) -> Result<Self, ProcessError> {
         if run.is_empty() || !run.chars().all(|c| c.is_ascii_alphanumeric()) {
             return Err(ProcessError::Plan("the run has no name".to_owned()));

@@ -15,11 +15,16 @@ use crate::host::{Host, HostSpec};
 use crate::network::{Emulation, NetworkSpec};
 use crate::relay::process::RelayProgram;
 
-/// Measures a chain with real frames. Its latencies contain the hosts' own time.
+/// Measures a chain with real frames, which a relay carries: one that sleeps between frames, or one that never does. Its
+/// latencies contain the hosts' own time.
 ///
 /// # Errors
 /// As [`Testbed::create_by`]; [`TestbedError::OnLoopback`] where hosts cannot be emulated.
-pub fn measure(chain: &Chain, program: &RelayProgram) -> Result<ChainLatency, TestbedError> {
+pub fn measure(
+    chain: &Chain,
+    emulation: Emulation,
+    program: &RelayProgram,
+) -> Result<ChainLatency, TestbedError> {
     let network = NetworkSpec {
         name: "chain".to_owned(),
         rate_bits_per_s: Some(chain.link.rate_bits_per_s),
@@ -27,7 +32,7 @@ pub fn measure(chain: &Chain, program: &RelayProgram) -> Result<ChainLatency, Te
         burst_bytes: 0,
         queue_frames: chain.link.queue_frames,
         link_layer: chain.link.link_layer,
-        emulation: Emulation::Relay,
+        emulation,
         layout: Some(chain.layout()),
         seed: chain.seed,
     };
@@ -87,10 +92,10 @@ fn send(chain: &Chain, from: usize, socket: &UdpSocket, started_ns: i64, ended: 
     let mut schedule = Schedule::new(chain);
     let mut sent = 0;
     while !ended.load(Ordering::Relaxed) && (from != A || sent < chain.count) {
-        let (at_ns, sender) = schedule.next();
-        if sender != from {
-            continue;
-        }
+        // A thread that never sends must not look for a next time for ever, least of all in a real-time class.
+        let Some(at_ns) = schedule.next_of(from) else {
+            return;
+        };
         sleep_until(started_ns.saturating_add_unsigned(at_ns));
         datagram[..STAMP].copy_from_slice(&realtime_ns().to_be_bytes());
         // A full queue of the host drops it, which shows as a lost packet.

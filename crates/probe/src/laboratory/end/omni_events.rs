@@ -66,10 +66,9 @@ fn create(program: &mut Child, factory: &ObjectRef) -> Result<ObjectRef, Laborat
         id: "EventChannel".to_owned(),
         kind: "object interface".to_owned(),
     }];
-    // It waits so long before it passes on what has arrived.
     let period = NameValuePair {
         name: "CyclePeriod_ns".to_owned(),
-        value: Any::from_value(&1_u32).map_err(refused(PROGRAM))?,
+        value: Any::from_value(&CYCLE_NS).map_err(refused(PROGRAM))?,
     };
     let factory = GenericFactoryRef::unchecked_narrow(factory.clone());
     let channel = factory.create_object(&key, &[period]);
@@ -118,6 +117,10 @@ impl Drop for Daemon {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// So long it waits before it passes on what has arrived. With some nanoseconds its thread never sleeps, and in a
+/// real-time class it would keep the processor from the consumers.
+const CYCLE_NS: u32 = 20_000;
 
 /// How often it is started at most, each time at another free port.
 const STARTS_MAX: usize = 3;

@@ -38,6 +38,7 @@ mod pulling;
 mod raw;
 mod reach;
 mod realtime;
+mod received;
 mod scheduler;
 mod serving;
 mod shares;

@@ -1,5 +1,6 @@
 //! Typed event channels over IIOP on loopback: the events are calls of an interface that is known at run time only.
 
+mod access;
 mod outward;
 mod refusals;
 mod slow;
@@ -7,12 +8,13 @@ mod slow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::support::{PATIENCE, number, serving, serving_orb, wait_for};
+use crate::support::{PATIENCE, Stock, number, serving, serving_orb, wait_for};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
 use deckwatch_event::cos_event_channel_admin::ProxyPullConsumerConnectPullSupplierError;
 use deckwatch_event::cos_event_comm::{
-    PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierTryPullError, PushConsumer,
-    PushConsumerPushError, PushConsumerRef,
+    PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierSkeleton,
+    PullSupplierTryPullError, PushConsumer, PushConsumerPushError, PushConsumerRef,
+    PushConsumerSkeleton,
 };
 use deckwatch_event::cos_typed_event_channel_admin::{
     TypedConsumerAdminRef, TypedEventChannelRef, TypedProxyPushConsumerRef, TypedSupplierAdminRef,
@@ -21,6 +23,8 @@ use deckwatch_event::cos_typed_event_comm::{
     TypedPullSupplier, TypedPullSupplierSkeleton, TypedPushConsumer, TypedPushConsumerSkeleton,
 };
 use deckwatch_event::{ChannelOptions, TypedEventChannel, TypedInterface};
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::IiopProfile;
 use deckwatch_idl::Model;
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Servant, ServerRequest, SystemException,
@@ -417,4 +421,94 @@ fn calls_that_need_the_calling_side_of_the_orb_name_their_operation() {
     world.channel.destroy().unwrap();
     assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Call::Ended));
     world.end();
+}
+
+/// A reference to the same object that says nothing of its type.
+fn untyped(object: &ObjectRef, orb: &Orb) -> ObjectRef {
+    let profile = object.ior().iiop_profiles().next();
+    let profile = profile.expect("a profile").expect("whole");
+    let profile = IiopProfile::new(&profile.host, profile.port, &profile.object_key);
+    let ior = Ior::with_iiop("", &profile).expect("a reference");
+    let object = orb.string_to_object(&ior.to_string()).expect("sound");
+    object.expect("not nil")
+}
+
+#[test]
+fn typed_objects_answer_for_their_interfaces_alone() {
+    let world = World::new();
+    let nav = untyped(&world.nav(), &world.user);
+    for (interface, is_its) in [(NAV, true), ("IDL:Ship/Named:1.0", true), (ENGINE, false)] {
+        assert_eq!(nav.is_a(interface), Ok(is_its), "{interface}");
+    }
+    let pulling = untyped(&world.pull_nav(), &world.user);
+    for (interface, is_its) in [("IDL:Ship/PullNav:1.0", true), (NAV, false)] {
+        assert_eq!(pulling.is_a(interface), Ok(is_its), "{interface}");
+    }
+    world.end();
+}
+
+#[test]
+fn a_typed_proxy_of_a_consumer_that_pulls_returns_no_event_of_another_form() {
+    let world = World::new();
+    let proxy = world.consumers().obtain_typed_pull_supplier(NAV);
+    let proxy = proxy.unwrap().expect("not nil");
+    let object = proxy.get_typed_supplier().unwrap().expect("not nil");
+    assert_eq!(pull_moved(&object).unwrap_err().kind, Kind::BadInvOrder);
+    proxy.connect_pull_consumer(None).unwrap();
+    moved(1).push(&world.nav()).unwrap();
+    let no_implement = |refused: SystemException| assert_eq!(refused.kind, Kind::NoImplement);
+    match proxy.pull() {
+        Err(PullSupplierPullError::System(refused)) => no_implement(refused),
+        other => panic!("{other:?}"),
+    }
+    match proxy.try_pull() {
+        Err(PullSupplierTryPullError::System(refused)) => no_implement(refused),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pull_moved(&object), Ok(moved(1)));
+    proxy.disconnect_pull_supplier().unwrap();
+    assert_eq!(pull_moved(&object).unwrap_err().kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn untyped_clients_of_a_typed_channel_are_pushed_to_and_pulled_from() {
+    let world = World::new();
+    let (events, consumer) = {
+        let (taken, events) = channel();
+        let taker = PushConsumerSkeleton::new(Untyped(taken));
+        (events, world.activate(Arc::new(taker)))
+    };
+    let proxy = world.consumers().obtain_push_supplier().unwrap();
+    let consumer = PushConsumerRef::unchecked_narrow(consumer);
+    let connected = proxy
+        .expect("not nil")
+        .connect_push_consumer(Some(&consumer));
+    connected.unwrap();
+    let stock = Arc::new(Stock::default());
+    stock.events.lock().expect("whole").push_back(7);
+    let supplier = world.activate(Arc::new(PullSupplierSkeleton::new(stock)));
+    let proxy = world.suppliers().obtain_pull_consumer().unwrap();
+    let supplier = PullSupplierRef::unchecked_narrow(supplier);
+    let connected = proxy
+        .expect("not nil")
+        .connect_pull_supplier(Some(&supplier));
+    connected.unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(7));
+    world.end();
+}
+
+/// A consumer of numbers.
+struct Untyped(Sender<u32>);
+
+impl PushConsumer for Untyped {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        let number = data.extract::<u32>().expect("an unsigned long");
+        self.0.send(number).expect("the test listens");
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
 }

@@ -39,6 +39,7 @@ mod raw;
 mod reach;
 mod realtime;
 mod received;
+mod report;
 mod scheduler;
 mod serving;
 mod shares;

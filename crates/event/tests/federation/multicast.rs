@@ -251,3 +251,38 @@ fn channel_that_crashes_and_starts_from_its_store_keeps_no_dead_consumer_of_the_
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn channel_that_is_closed_or_dropped_is_in_the_group_no_more() {
+    let group = group();
+    for is_closed in [true, false] {
+        let mut member = Member::new(&on(group));
+        assert_eq!(member.world.served.consumers().len(), 2, "and the group");
+        if is_closed {
+            member.multicast.close();
+            assert_eq!(member.world.served.consumers().len(), 1);
+        }
+        let Member {
+            world, multicast, ..
+        } = member;
+        drop(multicast);
+        assert_eq!(world.served.consumers().len(), 1);
+        world.end();
+    }
+}
+
+#[test]
+fn what_the_group_lacks_is_said_in_words() {
+    let no_group = MulticastOptions {
+        group: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        ..on(group())
+    };
+    let world = World::new();
+    let refused = Multicast::start(&world.server, &world.served, &no_group).err();
+    let refused = refused.expect("no group").to_string();
+    assert!(
+        refused.starts_with("no socket for the group: "),
+        "{refused}"
+    );
+    world.end();
+}

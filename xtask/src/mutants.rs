@@ -80,6 +80,9 @@ struct List {
 struct Scope {
     /// Globs below the crate's `src`.
     files: Vec<String>,
+    /// Files of these that are left out.
+    #[serde(default)]
+    except: Vec<String>,
     /// Arguments of `cargo test`: the tests that must notice.
     tests: Vec<String>,
 }
@@ -249,6 +252,9 @@ fn choose(command: &mut Command, name: &str, scope: &Scope, files: &[String]) {
     if asked.is_empty() {
         for file in &scope.files {
             command.arg("--file").arg(format!("{own}src/{file}"));
+        }
+        for file in &scope.except {
+            command.arg("--exclude").arg(format!("{own}src/{file}"));
         }
     }
 }

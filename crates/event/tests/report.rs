@@ -227,3 +227,44 @@ fn options_out_of_bounds_are_bad_parameters() {
     .expect("all are within their bounds");
     orb.shutdown(true).expect("it ends");
 }
+
+#[test]
+fn report_of_a_real_time_channel_has_each_counter_in_its_place() {
+    use crate::realtime::{any_of, event, next};
+    use deckwatch_event::rt::RtChannelOptions;
+    let world = crate::realtime::World::of(
+        crate::support::serving_orb(),
+        RtChannelOptions {
+            access: access(vec![rule(
+                "127.0.0.1",
+                &[Action::Supply, Action::Consume, Action::Observe],
+                Some((16, 31)),
+            )]),
+            ..RtChannelOptions::default()
+        },
+    );
+    let (proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let _other = world.connect(&any_of(&[(0, 21)]));
+    let supplier = world.supply(&[(1, 20)]);
+    let _second = world.supply(&[]);
+    let _third = world.supply(&[]);
+    supplier.push(&[event(1, 20, "first")]).unwrap();
+    assert_eq!(next(&sets), ["first"]);
+    proxy.suspend_connection().unwrap();
+    supplier.push(&[event(1, 20, "lost")]).unwrap();
+    wait_for(|| world.served.counts().lost.iter().sum::<u64>() == 1);
+    assert!(world.channel.destroy().is_err(), "not permitted");
+    wait_for(|| world.served.counts().delivered == 1);
+    let status = ChannelStatusRef::unchecked_narrow(world.channel.object().clone());
+    let report = status.report().expect("permitted");
+    let counts = world.served.counts();
+    assert_eq!((report.received, report.delivered), (2, 1));
+    assert_eq!((report.dropped, report.denied), (1, 1));
+    assert_eq!(
+        (report.failed, report.refused),
+        (counts.failed, counts.refused)
+    );
+    assert_eq!((report.consumers, report.suppliers), (2, 3));
+    assert!(report.time_ns > 0);
+    world.end();
+}

@@ -89,11 +89,20 @@ impl<'a> Trial<'a> {
             self.reach.time().as_secs_f64(),
         );
         self.try_all(&open, Stage::Quick, ledger, end)?;
-        let long = with(ledger, Some(Outcome::Unnoticed));
+        let mut long = with(ledger, Some(Outcome::Unnoticed));
+        // The run may end before all of them are tried.
+        long.sort_by_cached_key(|&number| self.long_time(number));
         self.try_all(&long, Stage::Long, ledger, end)?;
         // On a busy machine, a test may be slow without the mutant's doing.
         let slow = with(ledger, Some(Outcome::Slow));
         self.try_all(&slow, Stage::Again, ledger, end)
+    }
+
+    /// Returns how long the long tests of a mutant take.
+    fn long_time(&self, number: u32) -> Duration {
+        let tests = self.reach.of(number).into_iter();
+        let times = tests.map(|test| self.reach.tests[test].time);
+        times.filter(|&time| time > QUICK_MAX).sum()
     }
 
     /// Tries these mutants until `end`.

@@ -1,5 +1,7 @@
 //! Priorities from a schedule: lanes, the urgency of each dependency, and admission at run time.
 
+mod dependencies;
+
 use std::time::Duration;
 
 use deckwatch_access::Action;

@@ -44,6 +44,7 @@ mod scheduler;
 mod serving;
 mod shares;
 mod slow;
+mod stored;
 mod suppliers;
 mod tls;
 mod typed;

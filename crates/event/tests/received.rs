@@ -153,3 +153,53 @@ fn consumer_of_a_real_time_channel_takes_events_until_it_is_disconnected() {
     assert_eq!(events.recv_timeout(PATIENCE), Ok(None));
     world.end();
 }
+
+#[test]
+fn measured_consumer_of_either_kind_counts_its_pushes() {
+    use deckwatch_event::handler_times::{HandlerTimes, MeasuredConsumer};
+    use deckwatch_event::rtec_event_comm::{Event, PushConsumer, PushConsumerSkeleton};
+
+    struct Decoded(Taker);
+
+    impl PushConsumer for Decoded {
+        fn push(&self, data: &[Event]) -> Result<(), SystemException> {
+            data.iter()
+                .for_each(|event| self.0.take(Some(event.header.r#type as u32)));
+            Ok(())
+        }
+
+        fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+            self.0.take(None);
+            Ok(())
+        }
+    }
+
+    for is_decoded in [true, false] {
+        let world = realtime::World::new();
+        let (taker, events) = Taker::new();
+        let times = Arc::new(HandlerTimes::new(std::time::Duration::from_secs(1)));
+        let servant: Arc<dyn deckwatch_orb::Servant> = if is_decoded {
+            let consumer = MeasuredConsumer::new(Decoded(taker), Arc::clone(&times));
+            Arc::new(PushConsumerSkeleton::new(consumer))
+        } else {
+            let consumer = MeasuredConsumer::new(taker, Arc::clone(&times));
+            Arc::new(EventConsumerServant::new(consumer))
+        };
+        let consumer = world.activate(servant);
+        let consumer = rtec_event_comm::PushConsumerRef::unchecked_narrow(consumer);
+        let proxy = world.proxy_supplier();
+        proxy
+            .connect_push_consumer(Some(&consumer), &any_of(&[(0, 20)]))
+            .unwrap();
+        let supplier = world.supply(&[]);
+        for _ in 0..3 {
+            supplier.push(&[event(1, 20, "a")]).unwrap();
+            assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(20)));
+        }
+        crate::support::wait_for(|| times.read().executions == 3);
+        world.channel.destroy().unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(None));
+        assert_eq!(times.read().executions, 3);
+        world.end();
+    }
+}

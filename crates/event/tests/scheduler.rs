@@ -335,6 +335,7 @@ fn report_with_an_unknown_handle_adds_nothing() {
 fn handler_reports_what_it_has_measured_once_and_keeps_it_when_the_report_fails() {
     let served = served(SchedulerOptions::default());
     let scheduler = &served.scheduler;
+    declare(scheduler, "first", 1, 9);
     let handle = declare(scheduler, "track", 1, 7);
     assert!(matches!(
         ReportedHandler::find(scheduler.object(), "another"),

@@ -286,3 +286,24 @@ fn what_the_group_lacks_is_said_in_words() {
     );
     world.end();
 }
+
+#[test]
+fn datagrams_of_a_divided_event_are_within_their_bound() {
+    use deckwatch_event::limits::MULTICAST_DATAGRAM_SIZE;
+    let group = group();
+    let listener = multicast::receiver(group, HOME).expect("a socket");
+    listener.set_read_timeout(Some(PATIENCE)).unwrap();
+    let member = Member::new(&on(group));
+    let large = of_size(4_000);
+    let (mut octets, mut sizes, mut left) = ([0; 4_096], Vec::new(), request(&large).len());
+    member.supplier.push(&[large]).unwrap();
+    while left > 0 {
+        let (size, _) = listener.recv_from(&mut octets).expect("a datagram");
+        sizes.push(size);
+        left -= size - 32;
+    }
+    let last = sizes.pop();
+    assert_eq!(sizes, [MULTICAST_DATAGRAM_SIZE; 2]);
+    assert!(last.is_some_and(|size| size < MULTICAST_DATAGRAM_SIZE));
+    member.end();
+}

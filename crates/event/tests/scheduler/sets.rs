@@ -1,12 +1,14 @@
 //! The operations of the scheduling service that read and change sets of operations and of dependencies.
 
 use super::{MS, declare, served, set};
-use deckwatch_event::SchedulerOptions;
+use crate::support::serving_orb;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyInfo, DependencyTypeT};
 use deckwatch_event::rtec_scheduler::{
     CriticalityT, DispatchingTypeT, ImportanceT, InfoTypeT, RTInfo, RTInfoEnableStatePair,
     RTInfoEnabledTypeT, SchedulerComputeSchedulingError, SchedulerRef, SchedulerSetSeqError,
 };
+use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_sched::Operations;
 
 fn info(handle: i32, cost_ms: u64, period_ms: i32) -> RTInfo {
     RTInfo {
@@ -246,4 +248,26 @@ fn circle_of_operations_computes_no_schedule_that_is_taken_for_sound() {
         Err(SchedulerComputeSchedulingError::INTERNAL(_)) => {}
         Err(other) => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn full_schedule_takes_no_more_operations() {
+    use deckwatch_event::rtec_scheduler::SchedulerCreateError;
+    use deckwatch_orb::{SystemExceptionKind as Kind, own_minor};
+    use deckwatch_sched::limits::OPERATIONS_MAX;
+    let mut operations = Operations::default();
+    for number in 0..OPERATIONS_MAX {
+        operations.create(&number.to_string()).unwrap();
+    }
+    let orb = serving_orb();
+    let options = SchedulerOptions::default();
+    let service = SchedulingService::start_with(&orb, options, operations, None).unwrap();
+    match service.reference().create("one more") {
+        Err(SchedulerCreateError::System(full)) => assert_eq!(
+            (full.kind, full.minor),
+            (Kind::NoResources, own_minor::SCHEDULE_FULL)
+        ),
+        other => panic!("{other:?}"),
+    }
+    orb.shutdown(true).expect("it ends");
 }

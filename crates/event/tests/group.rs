@@ -314,6 +314,29 @@ fn primary_that_was_cut_off_delivers_what_it_has_acknowledged_before_it_ends() {
 }
 
 #[test]
+fn backup_that_joins_late_has_the_clients_and_the_pushes_of_its_primary() {
+    let [one, two] = free_ports();
+    let first = Member::start(one, 0, &[one, two]);
+    first.wait_for(|it| it == Standing::Primary(0));
+    let mut clients = Clients::of(&first);
+    // The consumer holds the first one, and the second one waits.
+    for number in [1, 2] {
+        clients.push(number);
+    }
+    assert_eq!(clients.taken.recv_timeout(PATIENCE), Ok(1));
+    let second = Member::start(two, 1, &[one, two]);
+    first.wait_for(|it| it == Standing::Primary(1));
+    first.end();
+    second.wait_for(|it| it == Standing::Primary(0));
+    assert_eq!(second.member.counts().redelivered, 2);
+    clients.expect(2);
+    clients.push(3);
+    clients.expect(3);
+    second.end();
+    clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
 fn clients_of_a_backup_are_sent_to_the_primary() {
     let pair = Pair::start();
     let mut clients = Clients::of(&pair.second);

@@ -369,9 +369,10 @@ fn unasked(remote: &World) -> GatewayOptions {
 #[test]
 fn gateway_that_is_closed_or_dropped_leaves_nothing_behind() {
     let (mut near, far) = (Site::new(), Site::new());
-    let (_consumer, _sets) = near.world.connect(&any_of(&wanted()));
     for is_closed in [true, false] {
         near.federate_with(unasked(&far.world));
+        // What is wanted changes: it does not wait for its period.
+        let (consumer, _sets) = near.world.connect(&any_of(&wanted()));
         near.await_connected();
         assert_eq!(near.gateways[0].remote(), reference(&far.world));
         assert_eq!(far.world.served.consumers().len(), 1);
@@ -383,6 +384,7 @@ fn gateway_that_is_closed_or_dropped_leaves_nothing_behind() {
         }
         drop(gateway);
         assert!(far.world.served.consumers().is_empty());
+        consumer.disconnect_push_supplier().unwrap();
     }
     near.end();
     far.end();

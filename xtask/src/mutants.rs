@@ -148,7 +148,8 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
     });
     for (name, scope) in chosen {
         let outcomes = examine(root, name, scope, wish, &list.survivor)?;
-        write_last(root, &outcomes, &list_of(root, name, scope, &[])?)?;
+        let listed = list_of(root, name, scope, &[])?;
+        write_last(root, name, &outcomes, &listed)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;

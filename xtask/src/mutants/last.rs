@@ -48,9 +48,19 @@ pub(super) fn last_of(root: &Path) -> Result<BTreeMap<String, Last>> {
     toml::from_str(&text).context("cannot understand xtask/mutants-last.toml")
 }
 
-/// Notes the counts of each file of a crate. A file of which nothing was tried keeps its earlier counts.
-pub(super) fn write_last(root: &Path, outcomes: &Outcomes, scope: &[Mutant]) -> Result<()> {
+/// Notes the counts of each file of a crate. A file of which nothing was tried keeps its earlier counts; one that is no
+/// longer in the scope has none.
+pub(super) fn write_last(
+    root: &Path,
+    name: &str,
+    outcomes: &Outcomes,
+    scope: &[Mutant],
+) -> Result<()> {
     let mut all = last_of(root)?;
+    let own = format!("crates/{name}/");
+    all.retain(|file, _| {
+        !file.starts_with(&own) || scope.iter().any(|mutant| mutant.file == *file)
+    });
     let mut files = sums(outcomes);
     let names = scope.iter().map(|mutant| without_place(&mutant.name));
     let untried = Outcomes {

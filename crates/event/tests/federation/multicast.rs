@@ -307,3 +307,26 @@ fn datagrams_of_a_divided_event_are_within_their_bound() {
     assert!(last.is_some_and(|size| size < MULTICAST_DATAGRAM_SIZE));
     member.end();
 }
+
+#[test]
+fn channel_on_two_groups_passes_events_from_one_to_the_other() {
+    let (left, right) = (group(), group());
+    let bridge = Member::new(&on(left));
+    let other = Multicast::start(&bridge.world.server, &bridge.world.served, &on(right));
+    let mut other = other.expect("loopback has multicast");
+    let (one, two) = (Member::new(&on(left)), Member::new(&on(right)));
+    let mut far = event(1, 20, "far");
+    far.header.ttl = 9;
+    one.supplier.push(&[far.clone()]).unwrap();
+    assert_eq!(next(&bridge.sets), ["far"]);
+    assert_eq!(next(&two.sets), ["far"]);
+    two.supplier.push(&[far]).unwrap();
+    assert_eq!(next(&two.sets), ["far"], "its own");
+    assert_eq!(next(&bridge.sets), ["far"]);
+    assert_eq!(next(&one.sets), ["far"], "its own");
+    assert_eq!(next(&one.sets), ["far"]);
+    other.close();
+    for member in [bridge, one, two] {
+        member.end();
+    }
+}

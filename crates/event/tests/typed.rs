@@ -5,8 +5,8 @@ mod outward;
 mod refusals;
 mod slow;
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use crate::support::{PATIENCE, Stock, number, serving, serving_orb, wait_for};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
@@ -130,7 +130,30 @@ impl TypedPushConsumer for Consumer {
 }
 
 /// An object of the interface `Ship::PullNav` with these numbers of knots.
-struct PullNav(std::sync::Mutex<Vec<u32>>);
+struct PullNav(Mutex<Vec<u32>>);
+
+/// An object of the interface `Ship::PullNav` with these names.
+struct PullNames(Mutex<Vec<String>>);
+
+impl Servant for PullNames {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:Ship/PullNav:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if request.operation() == b"try_moved" {
+            return request.reply_with(|w| {
+                false.write(w)?;
+                moved(0).write(w)
+            });
+        }
+        let name = self.0.lock().expect("whole").pop();
+        request.reply_with(|w| {
+            name.is_some().write(w)?;
+            name.unwrap_or_default().write(w)
+        })
+    }
+}
 
 impl Servant for PullNav {
     fn repository_ids(&self) -> &'static [&'static str] {
@@ -334,6 +357,24 @@ fn a_typed_supplier_is_pulled_by_its_operations() {
     ));
     for knots in 1..=3 {
         assert_eq!(pushed.recv_timeout(PATIENCE), Ok(moved(knots)));
+    }
+    world.end();
+}
+
+#[test]
+fn each_operation_of_a_typed_supplier_is_pulled() {
+    let world = World::new();
+    let pushed = world.connected_consumer();
+    let names = vec!["second".to_owned(), "first".to_owned()];
+    let object = world.activate(Arc::new(PullNames(names.into())));
+    let supplier = world.activate(Arc::new(TypedPullSupplierSkeleton::new(Supplier(object))));
+    let proxy = world.suppliers().obtain_typed_pull_consumer(NAV);
+    let proxy = proxy.unwrap().expect("not nil");
+    let supplier = PullSupplierRef::unchecked_narrow(supplier);
+    proxy.connect_pull_supplier(Some(&supplier)).unwrap();
+    for name in ["first", "second"] {
+        let renamed = Call::Renamed(name.to_owned());
+        assert_eq!(pushed.recv_timeout(PATIENCE), Ok(renamed));
     }
     world.end();
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::*;
 use deckwatch_event::rt::RtInfo as Urgency;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
+use deckwatch_event::rtec_scheduler::SchedulerRef;
 use deckwatch_orb::{SystemException, exception_detail};
 
 /// A channel whose schedule is read in this process, or by references.
@@ -237,4 +238,79 @@ fn errors_of_a_schedule_say_what_to_do() {
     let names = deckwatch_event::rt::Loss::ALL.map(deckwatch_event::rt::Loss::name);
     assert_eq!(names[0], "queue full");
     assert_eq!(std::collections::BTreeSet::from(names).len(), names.len());
+}
+
+#[test]
+fn schedule_of_a_service_that_refuses_nothing_is_checked_by_the_channel() {
+    let all = [
+        ("read", 20, 50),
+        ("draw", 60, 105),
+        ("track", 1, 0),
+        ("log", 0, 0),
+    ];
+    let orb = serving_orb();
+    let options = SchedulerOptions {
+        settings: Settings {
+            strategy: Strategy::Rms,
+            ..Settings::default()
+        },
+        ..SchedulerOptions::default()
+    };
+    let service = SchedulingService::start_with(&orb, options, operations(&all), None).unwrap();
+    let scheduler = service.reference().clone();
+    let world = world_of(&service, orb, false);
+    let supplier = world.proxy_consumer();
+    let connected = supplier.connect_push_supplier(None, &published(&[(20, 1)]));
+    connected.expect("it connects");
+    let (consumer, _sets) = world.consumer();
+    let connect = |handle| {
+        let proxy = world.proxy_supplier();
+        proxy.connect_push_consumer(Some(&consumer), &rated(&[(20, handle)]))
+    };
+    let infeasible = refused(connect(3));
+    assert_eq!(
+        (infeasible.kind, infeasible.minor),
+        (Kind::NoResources, own_minor::SCHEDULE_INFEASIBLE)
+    );
+    let words = exception_detail(&infeasible).expect("words");
+    assert!(words.starts_with("draw: "), "{words}");
+    assert_eq!(scheduler.get_dependency_set().unwrap(), []);
+
+    // A client makes the schedule miss a deadline: that refuses nobody who changes nothing of it.
+    let mut draw = scheduler.get(2).unwrap();
+    draw.worst_case_execution_time = 620_000;
+    scheduler.set_seq(&[draw]).unwrap();
+    connect(4).expect("it costs nothing");
+    assert_eq!(scheduler.get_dependency_set().unwrap().len(), 1);
+    assert_eq!(refused(connect(3)).kind, Kind::NoResources);
+    world.end();
+}
+
+#[test]
+fn exception_of_a_foreign_scheduler_for_a_dependency_reaches_the_consumer() {
+    let (orb, other) = (serving_orb(), serving_orb());
+    let declared = operations(&[("read", 2, 50), ("track", 1, 0), ("log", 0, 0)]);
+    let options = SchedulerOptions {
+        share_percent: 1,
+        ..SchedulerOptions::default()
+    };
+    let service = SchedulingService::start_with(&other, options, declared, None).unwrap();
+    let object = seen_by(&orb, &other, service.reference().object());
+    let scheduler = SchedulerRef::unchecked_narrow(object.clone());
+    let world = scheduled(orb, Scheduling::of_reference(&object, RANGE));
+    // The peer takes its share.
+    let one_way = DependencyTypeT::OneWayCall;
+    while scheduler.add_dependency(3, 1, 1, one_way).is_ok() {}
+    let supplier = world.proxy_consumer();
+    let connected = supplier.connect_push_supplier(None, &published(&[(20, 1)]));
+    connected.expect("it connects");
+    let (consumer, _sets) = world.consumer();
+    let proxy = world.proxy_supplier();
+    let full = refused(proxy.connect_push_consumer(Some(&consumer), &rated(&[(20, 2)])));
+    assert_eq!(
+        (full.kind, full.minor),
+        (Kind::ImpLimit, own_minor::SCHEDULE_SHARE_FULL)
+    );
+    world.end();
+    other.shutdown(true).expect("it ends");
 }

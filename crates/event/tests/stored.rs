@@ -111,3 +111,80 @@ fn process_that_ends_without_a_client_s_leave_notifies_nobody() {
     assert!(events.try_recv().is_err(), "it is not disconnected");
     std::fs::remove_dir_all(&folder).expect("ours");
 }
+
+#[test]
+fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
+    use crate::realtime::{self, any_of, event, next};
+    use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel};
+    let folder = std::env::temp_dir().join(format!("deckwatch-rt-stored-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let file = folder.join("store");
+    let start = |port: u16| {
+        let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
+        let store = ChannelStore::open(&file).expect("a store");
+        let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
+        (orb, channel.expect("a channel"))
+    };
+    let (orb, channel) = start(0);
+    let port = orb.endpoints().iter().find_map(|at| at.port());
+    let port = port.expect("TCP");
+    let world = realtime::World::serving(orb, channel);
+    let (running, sets) = world.connect(&any_of(&[(0, 20)]));
+    let (suspended, held) = world.connect(&any_of(&[(0, 20)]));
+    let (leaving, gone) = world.connect(&any_of(&[(0, 20)]));
+    for _ in 0..2 {
+        suspended.suspend_connection().expect("connected");
+        running.suspend_connection().expect("connected");
+        running.resume_connection().expect("connected");
+    }
+    leaving.disconnect_push_supplier().expect("it leaves");
+    let supplier = world.supply(&[(1, 20)]);
+    let realtime::World {
+        server,
+        user,
+        served,
+        ..
+    } = world;
+    server.shutdown(true).expect("it ends");
+    drop((served, server));
+
+    let (server, served) = start(port);
+    assert_eq!(served.consumers().len(), 2);
+    assert_eq!(served.store_failures(), 0);
+    let lost = || served.counts().lost[Loss::Suspended as usize];
+    supplier.push(&[event(1, 20, "first")]).unwrap();
+    assert_eq!(next(&sets), ["first"]);
+    wait_for(|| lost() == 1);
+    suspended.resume_connection().expect("connected");
+    supplier.push(&[event(1, 20, "second")]).unwrap();
+    assert_eq!(next(&held), ["second"]);
+    assert_eq!(next(&sets), ["second"]);
+    assert_eq!(lost(), 1);
+    server.shutdown(true).expect("it ends");
+    drop((served, server));
+
+    // What was resumed stays resumed.
+    let (server, served) = start(port);
+    supplier.push(&[event(1, 20, "third")]).unwrap();
+    assert_eq!(next(&held), ["third"]);
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+    drop((served, server));
+    assert!(gone.try_iter().all(|set| set.is_none()), "it has left");
+    std::fs::remove_dir_all(&folder).expect("ours");
+}
+
+#[test]
+fn store_that_others_may_read_says_which_rights_it_took() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = std::env::temp_dir().join(format!("deckwatch-rights-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let file = folder.join("store");
+    let open = || ChannelStore::open(&file).expect("a store");
+    assert_eq!(open().rights_taken(), None, "it is new");
+    let to_all = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&file, to_all).expect("ours");
+    assert_eq!(open().rights_taken(), Some(0o644));
+    assert_eq!(open().rights_taken(), None, "they were taken");
+    std::fs::remove_dir_all(&folder).expect("ours");
+}

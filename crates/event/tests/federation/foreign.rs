@@ -128,6 +128,9 @@ fn events_of_a_foreign_channel_are_taken_with_one_off_their_ttl() {
     near.federate_with(options(&remote));
     let (consumer, qos) = connections.recv_timeout(PATIENCE).expect("it connects");
     assert!(qos.is_gateway);
+    let plain = consumer.object().is_a(PushConsumerRef::REPOSITORY_ID);
+    assert_eq!(plain, Ok(true), "what every channel knows");
+    assert_eq!(consumer.object().is_a("IDL:Other:1.0"), Ok(false));
     near.await_connected();
     let of_ttl = |ttl, payload: &str| {
         let mut event = event(1, 20, payload);

@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::{PATIENCE, Stock, number, serving, serving_orb, wait_for};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
-use deckwatch_event::cos_event_channel_admin::ProxyPullConsumerConnectPullSupplierError;
+use deckwatch_event::cos_event_channel_admin::{
+    ProxyPullConsumerConnectPullSupplierError, ProxyPushConsumerConnectPushSupplierError,
+    ProxyPushSupplierConnectPushConsumerError,
+};
 use deckwatch_event::cos_event_comm::{
     PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierSkeleton,
     PullSupplierTryPullError, PushConsumer, PushConsumerPushError, PushConsumerRef,
@@ -477,6 +480,8 @@ fn untyped(object: &ObjectRef, orb: &Orb) -> ObjectRef {
 #[test]
 fn typed_objects_answer_for_their_interfaces_alone() {
     let world = World::new();
+    assert_eq!(world.nav().type_id(), NAV);
+    assert_eq!(world.pull_nav().type_id(), "IDL:Ship/PullNav:1.0");
     let nav = untyped(&world.nav(), &world.user);
     for (interface, is_its) in [(NAV, true), ("IDL:Ship/Named:1.0", true), (ENGINE, false)] {
         assert_eq!(nav.is_a(interface), Ok(is_its), "{interface}");
@@ -509,6 +514,59 @@ fn a_typed_proxy_of_a_consumer_that_pulls_returns_no_event_of_another_form() {
     assert_eq!(pull_moved(&object), Ok(moved(1)));
     proxy.disconnect_pull_supplier().unwrap();
     assert_eq!(pull_moved(&object).unwrap_err().kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn pull_that_waits_ends_with_its_channel() {
+    let world = World::new();
+    let pulling = world.pull_nav();
+    let ended = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| pull_moved(&pulling).expect_err("no event comes"));
+        for _ in 0..50 {
+            assert_eq!(try_moved(&pulling), None);
+        }
+        world.channel.destroy().unwrap();
+        waiting.join().expect("no panic")
+    });
+    assert_eq!(ended.kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn a_typed_proxy_takes_one_client() {
+    let world = World::new();
+    let proxy = world.push_consumer();
+    proxy.connect_push_supplier(None).unwrap();
+    assert!(matches!(
+        proxy.connect_push_supplier(None),
+        Err(ProxyPushConsumerConnectPushSupplierError::AlreadyConnected(
+            _
+        ))
+    ));
+    let (consumer, _calls) = world.nav_consumer();
+    let proxy = world.consumers().obtain_typed_push_supplier(NAV).unwrap();
+    let proxy = proxy.expect("not nil");
+    proxy.connect_push_consumer(Some(&consumer)).unwrap();
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&consumer)),
+        Err(ProxyPushSupplierConnectPushConsumerError::AlreadyConnected(
+            _
+        ))
+    ));
+    proxy.disconnect_push_supplier().unwrap();
+    world.end();
+}
+
+#[test]
+fn events_that_wait_in_a_typed_channel_take_room() {
+    let world = World::new();
+    assert_eq!(world.served.size(), 0);
+    let pulling = world.pull_nav();
+    let name = Call::Renamed("x".repeat(1_000));
+    name.push(&world.nav()).unwrap();
+    assert!(world.served.size() >= 1_000, "{}", world.served.size());
+    assert_eq!(try_moved(&pulling), None);
     world.end();
 }
 

@@ -221,6 +221,23 @@ mod tests {
     }
 
     #[test]
+    fn fragment_at_each_bound_is_taken() {
+        let octets = [7; 4];
+        let largest = Fragment {
+            order: ByteOrder::Little,
+            request: 1,
+            request_size: MULTICAST_REQUEST_SIZE_MAX,
+            offset: MULTICAST_REQUEST_SIZE_MAX - 4,
+            number: MULTICAST_FRAGMENTS_MAX - 1,
+            count: MULTICAST_FRAGMENTS_MAX,
+            octets: &octets,
+        };
+        let mut out = Vec::new();
+        largest.write(&mut out);
+        assert_eq!(Fragment::parse(&out), Ok(largest));
+    }
+
+    #[test]
     fn fragments_cover_a_request_without_a_gap() {
         let request: Vec<u8> = (0..10).collect();
         for size_max in [1, 3, 4, 5, 9, 10, 11] {

@@ -116,6 +116,30 @@ fn observer_that_fails_once_is_told_the_change_again() {
     world.end();
 }
 
+/// An observer that no longer exists, and how often it was called.
+struct Left(Arc<AtomicUsize>);
+
+impl Left {
+    fn refuse(&self) -> Result<(), SystemException> {
+        self.0.fetch_add(1, SeqCst);
+        Err(SystemException::new(
+            Kind::ObjectNotExist,
+            0,
+            Completion::No,
+        ))
+    }
+}
+
+impl Observer for Left {
+    fn update_consumer(&self, _: &ConsumerQOS) -> Result<(), SystemException> {
+        self.refuse()
+    }
+
+    fn update_supplier(&self, _: &SupplierQOS) -> Result<(), SystemException> {
+        self.refuse()
+    }
+}
+
 #[test]
 fn observer_that_is_gone_or_always_fails_is_removed_and_counted() {
     let world = World::new();
@@ -127,12 +151,19 @@ fn observer_that_is_gone_or_always_fails_is_removed_and_counted() {
     poa.deactivate_object(&id).unwrap();
     let gone = world.channel.append_observer(Some(&gone)).unwrap();
     wait_for(|| world.served.counts().observers_lost == 1);
+    // One whose servant says that it is gone is not asked again.
+    let asked = Arc::<AtomicUsize>::default();
+    let left = world.activate(Arc::new(ObserverSkeleton::new(Left(Arc::clone(&asked)))));
+    let left = ObserverRef::unchecked_narrow(left);
+    world.channel.append_observer(Some(&left)).unwrap();
+    wait_for(|| world.served.counts().observers_lost == 2);
+    assert_eq!(asked.load(SeqCst), 1);
     let failing = Arc::new(Failing(AtomicUsize::new(usize::MAX)));
     let failing = Watcher(Mutex::new(channel().0), failing);
     let failing = world.activate(Arc::new(ObserverSkeleton::new(failing)));
     let failing = ObserverRef::unchecked_narrow(failing);
     let failing = world.channel.append_observer(Some(&failing)).unwrap();
-    wait_for(|| world.served.counts().observers_lost == 2);
+    wait_for(|| world.served.counts().observers_lost == 3);
     for handle in [gone, failing] {
         assert!(world.channel.remove_observer(handle).is_err());
     }

@@ -59,6 +59,23 @@ fn attributes_of_many_operations_are_set_together_or_not_at_all() {
     assert!(matches!(unknown, Err(SchedulerSetSeqError::UNKNOWNTASK(_))));
     assert_eq!(declared(scheduler, first), sets[0]);
 
+    let alone = info(first, 2, 20);
+    scheduler
+        .set(
+            alone.handle,
+            alone.criticality,
+            alone.worst_case_execution_time,
+            alone.typical_execution_time,
+            alone.cached_execution_time,
+            alone.period,
+            alone.importance,
+            alone.quantum,
+            alone.threads,
+            alone.info_type,
+        )
+        .unwrap();
+    assert_eq!(declared(scheduler, first), alone);
+
     let again = [info(first, 12, 120), info(second, 16, 160)];
     scheduler.reset_seq(&again).unwrap();
     assert_eq!(declared(scheduler, first), again[0]);
@@ -218,6 +235,7 @@ fn schedule_for_other_priorities_replaces_the_last_one() {
     scheduler.compute_scheduling(1, 99).unwrap();
     scheduler.compute_scheduling(1, 50).unwrap();
     assert_eq!(scheduler.priority(only), Ok((50, 0, 0)));
+    assert_eq!(scheduler.last_scheduled_priority(), Ok(0));
     assert_eq!(served.service.counts().computed, 2);
 }
 
@@ -269,5 +287,38 @@ fn full_schedule_takes_no_more_operations() {
         ),
         other => panic!("{other:?}"),
     }
+    orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn removed_dependency_frees_the_place_of_the_peer_that_declared_it() {
+    let mut operations = Operations::default();
+    let [of, on] = ["of", "on"].map(|name| operations.create(name).unwrap());
+    let dependency = |calls| deckwatch_sched::Dependency {
+        on,
+        kind: deckwatch_sched::CallKind::OneWay,
+        calls,
+        enabled: deckwatch_sched::Enabled::Enabled,
+    };
+    // One that was declared at the start has no place.
+    operations.add_dependency(of, dependency(2)).unwrap();
+    let orb = serving_orb();
+    let options = SchedulerOptions {
+        share_percent: 1,
+        ..SchedulerOptions::default()
+    };
+    let service = SchedulingService::start_with(&orb, options, operations, None).unwrap();
+    let stranger = crate::shares::stranger();
+    let object = crate::support::seen_by(&stranger, &orb, service.reference().object());
+    let scheduler = SchedulerRef::unchecked_narrow(object);
+    let one_way = DependencyTypeT::OneWayCall;
+    let add = || scheduler.add_dependency(1, 2, 1, one_way);
+    while add().is_ok() {}
+    scheduler.remove_dependency(1, 2, 2, one_way).unwrap();
+    assert!(add().is_err(), "it was not the peer's own");
+    scheduler.remove_dependency(1, 2, 1, one_way).unwrap();
+    add().unwrap();
+    assert!(add().is_err());
+    stranger.shutdown(true).expect("it ends");
     orb.shutdown(true).expect("it ends");
 }

@@ -85,3 +85,24 @@ fn another_table_disconnects_the_typed_consumers_that_it_refuses() {
     assert!(refused.try_iter().all(|call| call != moved(2)));
     stranger.shutdown(true).expect("it ends");
 }
+
+#[test]
+fn peer_that_may_only_supply_does_not_pull_from_a_typed_object() {
+    let world = World::with(ChannelOptions {
+        access: access(vec![
+            rule("127.0.0.1", &ALL, None),
+            rule("127.0.0.2", &[Action::Supply], None),
+        ]),
+        ..ChannelOptions::default()
+    });
+    let stranger = stranger();
+    let (nav, pulling) = (world.nav(), world.pull_nav());
+    let seen = seen_by(&stranger, &world.user, &nav);
+    moved(1).push(&seen).expect("permitted");
+    let stolen = seen_by(&stranger, &world.user, &pulling);
+    let denied = pull_moved(&stolen).expect_err("not permitted");
+    assert_eq!(denied.kind, Kind::NoPermission);
+    assert_eq!(try_moved(&pulling), Some(moved(1)));
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}

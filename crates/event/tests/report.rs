@@ -8,7 +8,7 @@ use crate::support::{PATIENCE, World, number, seen_by, wait_for};
 use deckwatch_access::Action;
 use deckwatch_event::cos_event_channel_admin::EventChannelRef;
 use deckwatch_event::cos_event_comm::{PullSupplierRef, PushConsumerRef};
-use deckwatch_event::deckwatch::{ChannelReport, ChannelStatusRef};
+use deckwatch_event::deckwatch::{ChannelReport, ChannelStatusRef, ConsumerStatusRef};
 use deckwatch_event::{ChannelOptions, EventChannel, limits};
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::IiopProfile;
@@ -253,6 +253,9 @@ fn report_of_a_real_time_channel_has_each_counter_in_its_place() {
     proxy.suspend_connection().unwrap();
     supplier.push(&[event(1, 20, "lost")]).unwrap();
     wait_for(|| world.served.counts().lost.iter().sum::<u64>() == 1);
+    let own = ConsumerStatusRef::unchecked_narrow(proxy.object().clone());
+    let own = own.report().expect("its own");
+    assert_eq!((own.dropped, own.queued), (1, 0), "lost before its queue");
     assert!(world.channel.destroy().is_err(), "not permitted");
     wait_for(|| world.served.counts().delivered == 1);
     let status = ChannelStatusRef::unchecked_narrow(world.channel.object().clone());

@@ -223,7 +223,14 @@ mod tests {
             assert!(window.is_new(far));
             assert!(!window.has(far - ORIGIN_WINDOW + 1));
             assert!(!window.is_new(far - ORIGIN_WINDOW));
+            assert!(!window.is_new(far - ORIGIN_WINDOW - 1));
         }
+        // A step that is shorter by one keeps what is within the window.
+        let mut window = Window::at(1);
+        for number in [1, ORIGIN_WINDOW] {
+            assert!(window.is_new(number));
+        }
+        assert!(!window.is_new(1));
     }
 
     #[test]

@@ -198,12 +198,15 @@ fn senders_of_one_address_leave_room_for_those_of_others() {
 
 #[test]
 fn numbers_around_the_first_one_of_a_sender_are_told_from_each_other() {
-    let mut all = Reassembly::default();
     // The first datagram that arrives need not be the first that was sent.
-    for number in [5, 4, u32::MAX, 6, 3] {
-        let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, number, 16).collect();
-        is_whole(&all.take(from(1), &alone[0], 0));
-        assert_eq!(all.take(from(1), &alone[0], 0), Taken::Doubled, "{number}");
+    for first in [5_u32, 0] {
+        let mut all = Reassembly::default();
+        for step in [0, 1, 2, 7, 8, 9] {
+            let number = first.wrapping_sub(step);
+            let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, number, 16).collect();
+            is_whole(&all.take(from(1), &alone[0], 0));
+            assert_eq!(all.take(from(1), &alone[0], 0), Taken::Doubled, "{number}");
+        }
     }
 }
 
@@ -243,4 +246,19 @@ fn requests_that_take_all_octets_to_the_last_are_kept() {
     assert_eq!((all.size(), all.displaced), (MULTICAST_PENDING_SIZE_MAX, 0));
     all.take(from(1), &parts(4)[0], 4);
     assert_eq!(all.displaced, 1);
+}
+
+#[test]
+fn fragments_that_overlap_are_no_request_though_they_have_its_octets() {
+    let mut all = Reassembly::default();
+    let half = Fragment {
+        octets: &OCTETS[..5],
+        ..request(1, &OCTETS)[0]
+    };
+    assert_eq!(all.take(from(1), &half, 0), Taken::Pending);
+    assert_eq!(
+        all.take(from(1), &Fragment { number: 1, ..half }, 0),
+        Taken::Pending,
+        "the third is missing"
+    );
 }

@@ -159,3 +159,43 @@ proxies! {
     rtec::ProxyPushConsumerRef: "disconnect_push_consumer", pushes_oneway = true;
     rtec::ProxyPushSupplierRef: "disconnect_push_supplier";
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_orb::{Completion, Orb, SystemExceptionKind as Kind};
+
+    use super::*;
+
+    #[test]
+    fn address_towards_an_object_is_the_one_its_host_sees() {
+        let orb = Orb::builder().build().expect("an ORB");
+        let of = |url: &str| {
+            let object = orb.string_to_object(url).expect("sound");
+            address_towards(&object.expect("not nil"))
+        };
+        assert_eq!(
+            of("corbaloc::127.0.0.3:9/x"),
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        );
+        assert_eq!(of("corbaloc::[::1]:9/x"), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    }
+
+    #[test]
+    fn object_without_a_plain_port_is_reached_by_its_tls_address() {
+        let tls = deckwatch_giop::ior::IiopProfile::new("::1", 0, b"x");
+        let ior = deckwatch_giop::Ior::with_iiop("IDL:X:1.0", &tls).expect("a reference");
+        let orb = Orb::builder().build().expect("an ORB");
+        let object = orb.string_to_object(&ior.to_string()).expect("sound");
+        // It has none: no address leads to it.
+        let own = address_towards(&object.expect("not nil"));
+        assert_eq!(own, IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+
+    #[test]
+    fn why_there_is_no_proxy_is_said_in_words() {
+        assert_eq!(NoProxy::Nil.to_string(), "it returned a nil reference");
+        let raised = SystemException::new(Kind::NoPermission, 0, Completion::No);
+        let words = NoProxy::Raised(raised).to_string();
+        assert!(words.contains("NO_PERMISSION"), "{words}");
+    }
+}

@@ -81,3 +81,46 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_two_channels_are_added_one_by_one() {
+        let first = ChannelCounts {
+            received: 1,
+            delivered: 2,
+            displaced: 3,
+            failed: 4,
+            consumers_lost: 5,
+            suppliers_lost: 6,
+            pulls_refused: 7,
+            refused: 8,
+            denied: 9,
+        };
+        let second = ChannelCounts {
+            received: 10,
+            delivered: 20,
+            displaced: 30,
+            failed: 40,
+            consumers_lost: 50,
+            suppliers_lost: 60,
+            pulls_refused: 70,
+            refused: 80,
+            denied: 90,
+        };
+        let sum = ChannelCounts {
+            received: 11,
+            delivered: 22,
+            displaced: 33,
+            failed: 44,
+            consumers_lost: 55,
+            suppliers_lost: 66,
+            pulls_refused: 77,
+            refused: 88,
+            denied: 99,
+        };
+        assert_eq!(first.plus(second), sum);
+    }
+}

@@ -73,3 +73,33 @@ pub(crate) fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name("event-farewell".to_owned());
     thread.spawn(work).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_orb::Orb;
+
+    use super::*;
+
+    #[test]
+    fn farewells_that_wait_for_those_of_their_peer_are_bounded() {
+        let orb = Orb::builder().build().expect("an ORB");
+        let client = orb.string_to_object("corbaloc::127.0.0.1:9/x");
+        let client = client.expect("sound").expect("not nil");
+        let farewells = Arc::new(Farewells::default());
+        // A thread calls clients of this peer.
+        let (peer, operation) = (Peer::User(7), "disconnect_push_consumer");
+        let queued = || farewells.0.lock("event.farewells")[&peer].len();
+        farewells
+            .0
+            .lock("event.farewells")
+            .insert(peer, VecDeque::new());
+        for count in 1..=limits::FAREWELLS_QUEUED_MAX {
+            farewells.say(peer, &client, operation);
+            assert_eq!(queued(), count);
+        }
+        farewells.say(peer, &client, operation);
+        assert_eq!(queued(), limits::FAREWELLS_QUEUED_MAX);
+        while farewells.next(peer).is_some() {}
+        assert!(farewells.0.lock("event.farewells").is_empty());
+    }
+}

@@ -211,5 +211,9 @@ mod tests {
             let needed = action(&member, operation.as_bytes());
             assert_eq!(needed, Some(Action::Administer), "{operation}");
         }
+        // Whatever an operation of a member is called, it is closed.
+        for operation in [&b"report"[..], b"is_alive"] {
+            assert_eq!(action(&member, operation), Some(Action::Administer));
+        }
     }
 }

@@ -255,4 +255,35 @@ mod tests {
         assert!(list.remove_quiet(1));
         assert!(!list.remove_quiet(1), "it is gone already");
     }
+
+    #[test]
+    fn supplier_that_does_not_answer_is_let_go_after_some_calls_unless_it_answers_between() {
+        use deckwatch_orb::Orb;
+        use deckwatch_orb::outward::Outward;
+        // It accepts connections and never replies.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let orb = Orb::builder().build().expect("an ORB");
+        let url = format!("corbaloc::{}/silent", silent.local_addr().expect("bound"));
+        let silent = orb.string_to_object(&url).expect("sound").expect("not nil");
+        let silent = PushSupplierRef::unchecked_narrow(silent);
+        let list = SupplierList::default();
+        let places = Places::new(limits::SUPPLIERS_MAX, own_minor::SUPPLIER_SHARE_FULL);
+        let admit = || places.take(Peer::Unknown);
+        let connected = list.connect(7, Some(&silent), Instant64(0), admit);
+        connected.expect("room");
+        let outward = Outward::new(&orb, 1, 1);
+        let ask = || {
+            let full = Some(Peer::Unknown);
+            list.let_one_go(Instant64(QUIET_NS), full, || outward.begin().ok())
+        };
+        for _ in 1..limits::FAILURES_MAX {
+            assert_eq!(ask(), None);
+        }
+        assert!(!list.note(7, |_| 0), "it has answered");
+        for _ in 1..limits::FAILURES_MAX {
+            assert_eq!(ask(), None);
+        }
+        assert_eq!(ask(), Some(7));
+        assert_eq!(list.len(), 0);
+    }
 }

@@ -1,6 +1,9 @@
 //! A factory of event channels, as the clients of omniEvents use it, over IIOP on loopback.
 
-use crate::support::{serving_orb, try_pulled};
+use crate::access::rule;
+use crate::shares::stranger;
+use crate::support::{seen_by, serving_orb, try_pulled, wait_for};
+use deckwatch_access::{Action, Rule, Table};
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPullSupplierRef};
 use deckwatch_event::cos_life_cycle::{GenericFactoryCreateObjectError, NameValuePair};
@@ -8,7 +11,7 @@ use deckwatch_event::omni_events::event::EventChannelFactoryCreateChannelError;
 use deckwatch_event::omni_events::{
     EventChannelFactoryRef, EventChannelRef as MonitoredChannelRef,
 };
-use deckwatch_event::{ChannelOptions, EventChannelFactory, limits};
+use deckwatch_event::{Access, ChannelOptions, EventChannelFactory, limits};
 use deckwatch_orb::cos_naming::NameComponent;
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 
@@ -22,8 +25,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(ChannelOptions::default())
+    }
+
+    fn with(options: ChannelOptions) -> Self {
         let (server, user) = (serving_orb(), serving_orb());
-        let served = EventChannelFactory::start(&server, ChannelOptions::default()).unwrap();
+        let served = EventChannelFactory::start(&server, options).unwrap();
         let mut world = Self {
             factory: served.reference().clone(),
             server,
@@ -211,5 +218,58 @@ fn channels_of_a_factory_are_bounded() {
     world
         .create(&[])
         .expect("in the place of the destroyed one");
+    world.end();
+}
+
+#[test]
+fn refusals_of_a_factory_and_of_its_channels_are_counted_together() {
+    let everywhere = |address, may: &[Action]| Rule {
+        on: None,
+        ..rule(address, may, None)
+    };
+    let all = [Action::Supply, Action::Consume, Action::Administer];
+    let table = Table::new(vec![
+        everywhere("127.0.0.1", &all),
+        everywhere("127.0.0.2", &[Action::Supply]),
+    ]);
+    let world = World::with(ChannelOptions {
+        access: Some(Access::new(table)),
+        ..ChannelOptions::default()
+    });
+    let stranger = stranger();
+    let factory = seen_by(&stranger, &world.server, world.served.reference().object());
+    let factory = EventChannelFactoryRef::unchecked_narrow(factory);
+    for _ in 0..2 {
+        assert!(factory.create_channel("nav").is_err());
+    }
+    let channels = [world.create(&[]).unwrap(), world.create(&[]).unwrap()];
+    for channel in &channels {
+        let channel = seen_by(&stranger, &world.user, channel.object());
+        let channel = EventChannelRef::unchecked_narrow(channel);
+        let admin = channel.for_consumers().unwrap().expect("not nil");
+        assert!(admin.obtain_pull_supplier().is_err());
+    }
+    assert_eq!(world.served.counts().denied, 4);
+    let refusals = world.served.take_refusals();
+    let actions: Vec<_> = refusals.iter().filter_map(|one| one.action).collect();
+    let (administer, consume) = (Action::Administer, Action::Consume);
+    assert_eq!(actions, [administer, administer, consume, consume]);
+    assert!(world.served.take_refusals().is_empty());
+    // Those of a destroyed channel stay in the sum.
+    channels[0].destroy().unwrap();
+    assert_eq!(world.served.channels(), 1);
+    assert_eq!(world.served.counts().denied, 4);
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn a_channel_is_alive_until_it_is_destroyed() {
+    let world = World::new();
+    let channel = world.create(&[]).unwrap();
+    let monitored = MonitoredChannelRef::unchecked_narrow(channel.object().clone());
+    assert_eq!(monitored.is_alive(), Ok(true));
+    channel.destroy().unwrap();
+    wait_for(|| monitored.is_alive().is_err());
     world.end();
 }

@@ -150,11 +150,15 @@ impl Pair {
     }
 
     fn start_with(options: &RtChannelOptions) -> Self {
+        Self::start_each([options, options])
+    }
+
+    fn start_each([of_first, of_second]: [&RtChannelOptions; 2]) -> Self {
         let [one, two] = free_ports();
         let (to_first, to_second) = (Relay::to(one), Relay::to(two));
-        let first = Member::start_with(one, 0, &[one, to_second.port], options.clone());
+        let first = Member::start_with(one, 0, &[one, to_second.port], of_first.clone());
         first.wait_for(|it| matches!(it, Standing::Primary(_)));
-        let second = Member::start_with(two, 1, &[to_first.port, two], options.clone());
+        let second = Member::start_with(two, 1, &[to_first.port, two], of_second.clone());
         first.wait_for(|it| it == Standing::Primary(1));
         second.wait_for(|it| it == Standing::Backup(0));
         Self {
@@ -201,7 +205,7 @@ struct Clients {
     taken: Receiver<i32>,
     gate: Sender<()>,
     supplier: ProxyPushConsumerRef,
-    _proxy: ProxyPushSupplierRef,
+    proxy: ProxyPushSupplierRef,
 }
 
 impl Clients {
@@ -238,7 +242,7 @@ impl Clients {
             orb,
             taken,
             gate,
-            _proxy: proxy,
+            proxy,
         }
     }
 
@@ -307,4 +311,111 @@ fn primary_that_was_cut_off_delivers_what_it_has_acknowledged_before_it_ends() {
     clients.expect(3);
     pair.second.end();
     clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
+fn backup_that_joins_late_has_the_clients_and_the_pushes_of_its_primary() {
+    let [one, two] = free_ports();
+    let first = Member::start(one, 0, &[one, two]);
+    first.wait_for(|it| it == Standing::Primary(0));
+    let mut clients = Clients::of(&first);
+    // The consumer holds the first one, and the second one waits.
+    for number in [1, 2] {
+        clients.push(number);
+    }
+    assert_eq!(clients.taken.recv_timeout(PATIENCE), Ok(1));
+    let second = Member::start(two, 1, &[one, two]);
+    first.wait_for(|it| it == Standing::Primary(1));
+    first.end();
+    second.wait_for(|it| it == Standing::Primary(0));
+    assert_eq!(second.member.counts().redelivered, 2);
+    clients.expect(2);
+    clients.push(3);
+    clients.expect(3);
+    second.end();
+    clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
+fn clients_of_a_backup_are_sent_to_the_primary() {
+    let pair = Pair::start();
+    let mut clients = Clients::of(&pair.second);
+    clients.open();
+    for number in 1..=3 {
+        clients.push(number);
+        assert_eq!(clients.taken.recv_timeout(PATIENCE), Ok(number));
+    }
+    assert!(pair.second.member.channel().is_none());
+    let served = pair.first.member.channel().expect("it leads");
+    assert_eq!(served.counts().received, 3);
+    drop(served);
+    // An object that is gone is not one of a member that will lead soon.
+    clients.proxy.disconnect_push_supplier().expect("it leaves");
+    let gone = clients.proxy.disconnect_push_supplier();
+    let gone = gone.expect_err("it has left");
+    assert_eq!(
+        gone.kind,
+        deckwatch_orb::SystemExceptionKind::ObjectNotExist
+    );
+    pair.first.end();
+    pair.second.end();
+    clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
+fn pushes_that_a_member_no_longer_keeps_and_those_that_it_repeats_are_counted() {
+    let keeping = |queue_len| RtChannelOptions {
+        queue_len,
+        ..RtChannelOptions::default()
+    };
+    let pair = Pair::start_each([&keeping(4), &keeping(3)]);
+    let mut clients = Clients::of(&pair.first);
+    // The consumer holds the first one.
+    for number in 1..=6 {
+        clients.push(number);
+    }
+    assert_eq!(clients.taken.recv_timeout(PATIENCE), Ok(1));
+    let [first, second] = [&pair.first, &pair.second].map(|it| it.member.counts());
+    assert_eq!((first.forgotten, first.redelivered), (2, 0));
+    assert_eq!((second.forgotten, second.redelivered), (3, 0));
+    assert_eq!((first.backups_lost, second.backups_lost), (0, 0));
+    pair.first.end();
+    pair.second.wait_for(|it| it == Standing::Primary(0));
+    let counts = pair.second.member.counts();
+    assert_eq!((counts.forgotten, counts.redelivered), (3, 3));
+    clients.expect(6);
+    pair.second.end();
+    clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
+fn backup_that_does_not_answer_is_left_out_and_counted() {
+    let pair = Pair::start();
+    let mut clients = Clients::of(&pair.first);
+    clients.open();
+    pair.to_second.cut(true);
+    pair.to_first.cut(true);
+    clients.push(1);
+    assert_eq!(clients.taken.recv_timeout(PATIENCE), Ok(1));
+    assert_eq!(pair.first.member.counts().backups_lost, 1);
+    assert_eq!(pair.first.member.standing(), Standing::Primary(0));
+    pair.first.end();
+    pair.second.end();
+    clients.orb.shutdown(false).expect("it ends");
+}
+
+#[test]
+fn group_of_one_and_a_place_beyond_the_group_are_bad_parameters() {
+    use deckwatch_event::limits::GROUP_MEMBERS_MAX;
+    let orb = serving_orb();
+    for (count, place) in [(1, 0), (GROUP_MEMBERS_MAX + 1, 0), (2, 2)] {
+        let group = GroupOptions {
+            members: vec![("127.0.0.1".to_owned(), 9); count],
+            place,
+        };
+        let store = ChannelStore::in_memory().expect("a store");
+        let refused = RtGroupMember::start(&orb, RtChannelOptions::default(), group, store);
+        assert!(refused.is_err(), "{count} members, place {place}");
+    }
+    orb.shutdown(true).expect("it ends");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::masked::Masked;
-use crate::support::{seen_by, serving};
+use crate::support::{seen_by, serving, wait_for};
 use deckwatch_event::cos_event_channel_admin::{
     EventChannelRef, ProxyPushSupplierConnectPushConsumerError,
 };
@@ -50,7 +50,13 @@ fn consumers(channel: &EventChannel) -> u32 {
 fn consumer_that_a_stranger_gives_is_connected_only_where_it_may_lead() {
     let outcome = |orb: Orb| {
         let channel = EventChannel::start(&orb, ChannelOptions::default()).expect("a channel");
-        connect(&orb, &channel)
+        let outcome = connect(&orb, &channel);
+        if outcome.is_err() {
+            // A consumer that was refused does not keep the channel.
+            channel.reference().destroy().expect("it ends");
+            wait_for(|| channel.has_ended());
+        }
+        outcome
     };
     let refused = outcome(orb_with("any", masked)).expect_err("loopback");
     assert_eq!(

@@ -1,7 +1,11 @@
 //! The scheduling service over connections: off-line schedules, admission at run time, and its exceptions.
 
+mod sets;
+
+use crate::access::rule;
 use crate::shares::stranger;
 use crate::support::{seen_by, serving_orb};
+use deckwatch_access::{Action, Rule, Table};
 use deckwatch_event::deckwatch_scheduling::{
     ExecutionTimes, MeasuredTimesRef, ReportedTimesReportExecutionTimesError,
 };
@@ -13,10 +17,10 @@ use deckwatch_event::rtec_scheduler::{
     SchedulerCreateError, SchedulerDispatchConfigurationError, SchedulerLookupError,
     SchedulerPriorityError, SchedulerRef, SchedulerSetError,
 };
-use deckwatch_event::{SchedulerOptions, SchedulingService};
+use deckwatch_event::{Access, SchedulerOptions, SchedulingService};
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind, exception_detail, own_minor};
 use deckwatch_sched::limits::{DEPENDENCIES_MAX, OPERATIONS_MAX};
-use deckwatch_sched::{Settings, Strategy};
+use deckwatch_sched::{Operations, Settings, Strategy};
 
 struct Served {
     server: Orb,
@@ -331,6 +335,7 @@ fn report_with_an_unknown_handle_adds_nothing() {
 fn handler_reports_what_it_has_measured_once_and_keeps_it_when_the_report_fails() {
     let served = served(SchedulerOptions::default());
     let scheduler = &served.scheduler;
+    declare(scheduler, "first", 1, 9);
     let handle = declare(scheduler, "track", 1, 7);
     assert!(matches!(
         ReportedHandler::find(scheduler.object(), "another"),
@@ -460,4 +465,31 @@ fn stranger_that_declares_its_share_leaves_others_served() {
     removed.unwrap();
     add(handles[1]).unwrap();
     orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn refusals_of_the_table_are_counted_and_taken_once() {
+    let server = serving_orb();
+    let observers = Rule {
+        on: None,
+        ..rule("127.0.0.2", &[Action::Observe], None)
+    };
+    let table = Some(Access::new(Table::new(vec![observers])));
+    let options = SchedulerOptions::default();
+    let service = SchedulingService::start_with(&server, options, Operations::default(), table);
+    let service = service.unwrap();
+    assert_eq!(service.take_refusals(), (Vec::new(), 0));
+    let orb = stranger();
+    let scheduler = seen_by(&orb, &server, service.reference().object());
+    let scheduler = SchedulerRef::unchecked_narrow(scheduler);
+    assert_eq!(scheduler.get_rt_info_set().unwrap(), [], "permitted");
+    assert!(scheduler.create("first").is_err());
+    assert!(scheduler.create("second").is_err());
+    let (refusals, count) = service.take_refusals();
+    assert_eq!((refusals.len(), count), (2, 2));
+    assert_eq!(refusals[0].action, Some(Action::Administer));
+    let (refusals, count) = service.take_refusals();
+    assert_eq!((refusals.len(), count), (0, 2));
+    orb.shutdown(true).expect("it ends");
+    server.shutdown(true).expect("it ends");
 }

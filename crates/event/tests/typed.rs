@@ -1,18 +1,23 @@
 //! Typed event channels over IIOP on loopback: the events are calls of an interface that is known at run time only.
 
+mod access;
 mod outward;
 mod refusals;
 mod slow;
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
-use crate::support::{PATIENCE, number, serving, serving_orb, wait_for};
+use crate::support::{PATIENCE, Stock, number, serving, serving_orb, wait_for};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
-use deckwatch_event::cos_event_channel_admin::ProxyPullConsumerConnectPullSupplierError;
+use deckwatch_event::cos_event_channel_admin::{
+    ProxyPullConsumerConnectPullSupplierError, ProxyPushConsumerConnectPushSupplierError,
+    ProxyPushSupplierConnectPushConsumerError,
+};
 use deckwatch_event::cos_event_comm::{
-    PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierTryPullError, PushConsumer,
-    PushConsumerPushError, PushConsumerRef,
+    PullSupplier, PullSupplierPullError, PullSupplierRef, PullSupplierSkeleton,
+    PullSupplierTryPullError, PushConsumer, PushConsumerPushError, PushConsumerRef,
+    PushConsumerSkeleton,
 };
 use deckwatch_event::cos_typed_event_channel_admin::{
     TypedConsumerAdminRef, TypedEventChannelRef, TypedProxyPushConsumerRef, TypedSupplierAdminRef,
@@ -21,6 +26,8 @@ use deckwatch_event::cos_typed_event_comm::{
     TypedPullSupplier, TypedPullSupplierSkeleton, TypedPushConsumer, TypedPushConsumerSkeleton,
 };
 use deckwatch_event::{ChannelOptions, TypedEventChannel, TypedInterface};
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::IiopProfile;
 use deckwatch_idl::Model;
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Servant, ServerRequest, SystemException,
@@ -126,7 +133,30 @@ impl TypedPushConsumer for Consumer {
 }
 
 /// An object of the interface `Ship::PullNav` with these numbers of knots.
-struct PullNav(std::sync::Mutex<Vec<u32>>);
+struct PullNav(Mutex<Vec<u32>>);
+
+/// An object of the interface `Ship::PullNav` with these names.
+struct PullNames(Mutex<Vec<String>>);
+
+impl Servant for PullNames {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:Ship/PullNav:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if request.operation() == b"try_moved" {
+            return request.reply_with(|w| {
+                false.write(w)?;
+                moved(0).write(w)
+            });
+        }
+        let name = self.0.lock().expect("whole").pop();
+        request.reply_with(|w| {
+            name.is_some().write(w)?;
+            name.unwrap_or_default().write(w)
+        })
+    }
+}
 
 impl Servant for PullNav {
     fn repository_ids(&self) -> &'static [&'static str] {
@@ -335,6 +365,24 @@ fn a_typed_supplier_is_pulled_by_its_operations() {
 }
 
 #[test]
+fn each_operation_of_a_typed_supplier_is_pulled() {
+    let world = World::new();
+    let pushed = world.connected_consumer();
+    let names = vec!["second".to_owned(), "first".to_owned()];
+    let object = world.activate(Arc::new(PullNames(names.into())));
+    let supplier = world.activate(Arc::new(TypedPullSupplierSkeleton::new(Supplier(object))));
+    let proxy = world.suppliers().obtain_typed_pull_consumer(NAV);
+    let proxy = proxy.unwrap().expect("not nil");
+    let supplier = PullSupplierRef::unchecked_narrow(supplier);
+    proxy.connect_pull_supplier(Some(&supplier)).unwrap();
+    for name in ["first", "second"] {
+        let renamed = Call::Renamed(name.to_owned());
+        assert_eq!(pushed.recv_timeout(PATIENCE), Ok(renamed));
+    }
+    world.end();
+}
+
+#[test]
 fn a_typed_object_lives_as_long_as_its_proxy_is_connected() {
     let world = World::new();
     let proxy = world.push_consumer();
@@ -417,4 +465,149 @@ fn calls_that_need_the_calling_side_of_the_orb_name_their_operation() {
     world.channel.destroy().unwrap();
     assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Call::Ended));
     world.end();
+}
+
+/// A reference to the same object that says nothing of its type.
+fn untyped(object: &ObjectRef, orb: &Orb) -> ObjectRef {
+    let profile = object.ior().iiop_profiles().next();
+    let profile = profile.expect("a profile").expect("whole");
+    let profile = IiopProfile::new(&profile.host, profile.port, &profile.object_key);
+    let ior = Ior::with_iiop("", &profile).expect("a reference");
+    let object = orb.string_to_object(&ior.to_string()).expect("sound");
+    object.expect("not nil")
+}
+
+#[test]
+fn typed_objects_answer_for_their_interfaces_alone() {
+    let world = World::new();
+    assert_eq!(world.nav().type_id(), NAV);
+    assert_eq!(world.pull_nav().type_id(), "IDL:Ship/PullNav:1.0");
+    let nav = untyped(&world.nav(), &world.user);
+    for (interface, is_its) in [(NAV, true), ("IDL:Ship/Named:1.0", true), (ENGINE, false)] {
+        assert_eq!(nav.is_a(interface), Ok(is_its), "{interface}");
+    }
+    let pulling = untyped(&world.pull_nav(), &world.user);
+    for (interface, is_its) in [("IDL:Ship/PullNav:1.0", true), (NAV, false)] {
+        assert_eq!(pulling.is_a(interface), Ok(is_its), "{interface}");
+    }
+    world.end();
+}
+
+#[test]
+fn a_typed_proxy_of_a_consumer_that_pulls_returns_no_event_of_another_form() {
+    let world = World::new();
+    let proxy = world.consumers().obtain_typed_pull_supplier(NAV);
+    let proxy = proxy.unwrap().expect("not nil");
+    let object = proxy.get_typed_supplier().unwrap().expect("not nil");
+    assert_eq!(pull_moved(&object).unwrap_err().kind, Kind::BadInvOrder);
+    proxy.connect_pull_consumer(None).unwrap();
+    moved(1).push(&world.nav()).unwrap();
+    let no_implement = |refused: SystemException| assert_eq!(refused.kind, Kind::NoImplement);
+    match proxy.pull() {
+        Err(PullSupplierPullError::System(refused)) => no_implement(refused),
+        other => panic!("{other:?}"),
+    }
+    match proxy.try_pull() {
+        Err(PullSupplierTryPullError::System(refused)) => no_implement(refused),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pull_moved(&object), Ok(moved(1)));
+    proxy.disconnect_pull_supplier().unwrap();
+    assert_eq!(pull_moved(&object).unwrap_err().kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn pull_that_waits_ends_with_its_channel() {
+    let world = World::new();
+    let pulling = world.pull_nav();
+    let ended = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| pull_moved(&pulling).expect_err("no event comes"));
+        for _ in 0..50 {
+            assert_eq!(try_moved(&pulling), None);
+        }
+        world.channel.destroy().unwrap();
+        waiting.join().expect("no panic")
+    });
+    assert_eq!(ended.kind, Kind::ObjectNotExist);
+    world.end();
+}
+
+#[test]
+fn a_typed_proxy_takes_one_client() {
+    let world = World::new();
+    let proxy = world.push_consumer();
+    proxy.connect_push_supplier(None).unwrap();
+    assert!(matches!(
+        proxy.connect_push_supplier(None),
+        Err(ProxyPushConsumerConnectPushSupplierError::AlreadyConnected(
+            _
+        ))
+    ));
+    let (consumer, _calls) = world.nav_consumer();
+    let proxy = world.consumers().obtain_typed_push_supplier(NAV).unwrap();
+    let proxy = proxy.expect("not nil");
+    proxy.connect_push_consumer(Some(&consumer)).unwrap();
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&consumer)),
+        Err(ProxyPushSupplierConnectPushConsumerError::AlreadyConnected(
+            _
+        ))
+    ));
+    proxy.disconnect_push_supplier().unwrap();
+    world.end();
+}
+
+#[test]
+fn events_that_wait_in_a_typed_channel_take_room() {
+    let world = World::new();
+    assert_eq!(world.served.size(), 0);
+    let pulling = world.pull_nav();
+    let name = Call::Renamed("x".repeat(1_000));
+    name.push(&world.nav()).unwrap();
+    assert!(world.served.size() >= 1_000, "{}", world.served.size());
+    assert_eq!(try_moved(&pulling), None);
+    world.end();
+}
+
+#[test]
+fn untyped_clients_of_a_typed_channel_are_pushed_to_and_pulled_from() {
+    let world = World::new();
+    let (events, consumer) = {
+        let (taken, events) = channel();
+        let taker = PushConsumerSkeleton::new(Untyped(taken));
+        (events, world.activate(Arc::new(taker)))
+    };
+    let proxy = world.consumers().obtain_push_supplier().unwrap();
+    let consumer = PushConsumerRef::unchecked_narrow(consumer);
+    let connected = proxy
+        .expect("not nil")
+        .connect_push_consumer(Some(&consumer));
+    connected.unwrap();
+    let stock = Arc::new(Stock::default());
+    stock.events.lock().expect("whole").push_back(7);
+    let supplier = world.activate(Arc::new(PullSupplierSkeleton::new(stock)));
+    let proxy = world.suppliers().obtain_pull_consumer().unwrap();
+    let supplier = PullSupplierRef::unchecked_narrow(supplier);
+    let connected = proxy
+        .expect("not nil")
+        .connect_pull_supplier(Some(&supplier));
+    connected.unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(7));
+    world.end();
+}
+
+/// A consumer of numbers.
+struct Untyped(Sender<u32>);
+
+impl PushConsumer for Untyped {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        let number = data.extract::<u32>().expect("an unsigned long");
+        self.0.send(number).expect("the test listens");
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
 }

@@ -112,7 +112,7 @@ impl Operations {
         Ok(())
     }
 
-    /// Removes a dependency of `handle` that is equal to `dependency`, enabled or not.
+    /// Removes a dependency of `handle` that is equal to `dependency`; if there is none, one that is enabled otherwise.
     ///
     /// # Errors
     /// [`SchedError::UnknownOperation`], [`SchedError::UnknownDependency`].
@@ -121,8 +121,10 @@ impl Operations {
         handle: Handle,
         dependency: Dependency,
     ) -> Result<(), SchedError> {
-        let position = self.position(handle, dependency)?;
-        self.infos[handle.index()].dependencies.remove(position);
+        let alike = self.position(handle, dependency)?;
+        let there = &mut self.infos[handle.index()].dependencies;
+        let same = there.iter().position(|one| *one == dependency);
+        there.remove(same.unwrap_or(alike));
         self.dependency_count -= 1;
         Ok(())
     }
@@ -219,6 +221,26 @@ mod tests {
             operations.remove_dependency(a, one_way(b)),
             Err(SchedError::UnknownDependency(b))
         );
+    }
+
+    #[test]
+    fn of_two_alike_dependencies_the_one_with_the_same_state_is_removed() {
+        let mut operations = Operations::default();
+        let (a, b) = (
+            operations.create("a").unwrap(),
+            operations.create("b").unwrap(),
+        );
+        let off = Dependency {
+            enabled: Enabled::Disabled,
+            ..one_way(b)
+        };
+        for added in [off, one_way(b)] {
+            operations.add_dependency(a, added).unwrap();
+        }
+        operations.remove_dependency(a, one_way(b)).unwrap();
+        assert_eq!(operations.infos()[0].dependencies, [off]);
+        operations.remove_dependency(a, one_way(b)).unwrap();
+        assert_eq!(operations.infos()[0].dependencies, []);
     }
 
     #[test]

@@ -14,8 +14,12 @@ pub(super) enum Outcome {
     Caught,
     /// No test fails.
     Survived,
-    /// No test of the crate's library fails. The other test programs, which take longer, were not run.
+    /// No quick test fails. The long ones were not run.
     Unnoticed,
+    /// No test failed when the tests were others.
+    SurvivedBefore,
+    /// No test reaches its place.
+    Unreached,
     /// It does not compile.
     Unviable,
     /// The tests did not end in time. On a busy machine, this need not be the mutant's doing: they run once more, with
@@ -28,21 +32,33 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Caught,
         Self::Survived,
         Self::Unnoticed,
+        Self::SurvivedBefore,
+        Self::Unreached,
         Self::Unviable,
         Self::Slow,
         Self::TimedOut,
         Self::Apart,
     ];
 
+    /// Returns true if no test notices the mutant.
+    pub(super) const fn is_survivor(self) -> bool {
+        matches!(
+            self,
+            Self::Survived | Self::SurvivedBefore | Self::Unreached
+        )
+    }
+
     const fn word(self) -> &'static str {
         match self {
             Self::Caught => "caught",
             Self::Survived => "survived",
             Self::Unnoticed => "unnoticed",
+            Self::SurvivedBefore => "survived-before",
+            Self::Unreached => "unreached",
             Self::Unviable => "unviable",
             Self::Slow => "slow",
             Self::TimedOut => "timed-out",

@@ -1,7 +1,8 @@
 //! All mutants of a file in one build: at each place, the program asks which mutant is chosen.
 //!
 //! A build for each mutant takes ten times as long as its tests. Here `a < b` becomes
-//! `(if mutated(7) { a > b } else { a < b })`, so one build serves all mutants. A function loses its `const`, unless the
+//! `(if mutated(7) { a > b } else { a < b })`, so one build serves all mutants. The question shows, too, which tests reach
+//! a mutant's place. A function loses its `const`, unless the
 //! compiler calls it. Some mutants have no such form (those in a constant or in a chain of `let`), and some do not compile:
 //! cargo-mutants builds these one by one.
 
@@ -55,13 +56,33 @@ impl Place {
 /// The name of the environment variable that chooses a mutant by its number; 0 and none choose none.
 pub(super) const CHOSEN: &str = "DECKWATCH_MUTANT";
 
-/// What a crate's `lib.rs` gets at its end.
-pub(super) fn chooser() -> String {
+/// The name of the environment variable that names a file. The program appends the number of each mutant whose place
+/// it reaches, once: four octets in the machine's order.
+pub(super) const REACHED: &str = "DECKWATCH_MUTANTS_REACHED";
+
+/// What a crate's `lib.rs` gets at its end, for mutants whose numbers are at most `last`.
+pub(super) fn chooser(last: usize) -> String {
     format!(
-        "\n#[doc(hidden)]\npub fn mutated(number: u32) -> bool {{\n    \
-         static CHOSEN: std::sync::OnceLock<u32> = std::sync::OnceLock::new();\n    \
-         let read = || std::env::var(\"{CHOSEN}\").ok().and_then(|text| text.parse().ok());\n    \
-         *CHOSEN.get_or_init(|| read().unwrap_or(0)) == number\n}}\n"
+        r#"
+#[doc(hidden)]
+pub fn mutated(number: u32) -> bool {{
+    use std::io::Write as _;
+    use std::sync::atomic::{{AtomicBool, Ordering}};
+    static CHOSEN: std::sync::OnceLock<(u32, Option<std::fs::File>)> = std::sync::OnceLock::new();
+    static REACHED: [AtomicBool; {last} + 1] = [const {{ AtomicBool::new(false) }}; {last} + 1];
+    let (chosen, notes) = CHOSEN.get_or_init(|| {{
+        let chosen = std::env::var("{CHOSEN}").ok().and_then(|text| text.parse().ok());
+        let open = |path| std::fs::File::options().append(true).create(true).open(path).ok();
+        (chosen.unwrap_or(0), std::env::var_os("{REACHED}").and_then(open))
+    }});
+    if let Some(mut notes) = notes.as_ref() {{
+        if !REACHED[number as usize].swap(true, Ordering::Relaxed) {{
+            let _ = notes.write_all(&number.to_ne_bytes());
+        }}
+    }}
+    *chosen == number
+}}
+"#
     )
 }
 

@@ -166,6 +166,7 @@ mod tests {
     fn a_value_of_another_type_is_invalid_and_one_out_of_bounds_cannot_be_met() {
         let invalid = [
             of("MaxQueueLength", Any::from_value("many").unwrap()),
+            of("CyclePeriod_ns", Any::from_value("short").unwrap()),
             number_of("InsName", 1),
         ];
         for criterion in invalid {
@@ -181,6 +182,14 @@ mod tests {
             let error = read(std::slice::from_ref(&criterion)).unwrap_err();
             assert_eq!(error, cannot_meet(&criterion));
         }
+    }
+
+    #[test]
+    fn the_longest_period_is_within_the_bound() {
+        let longest = limits::PULL_PERIOD_MAX.as_secs() as u32;
+        let requested = read(&[number_of("PullRetryPeriod", longest)]).unwrap();
+        assert_eq!(requested.options.pull_period, limits::PULL_PERIOD_MAX);
+        assert!(read(&[number_of("PullRetryPeriod", longest + 1)]).is_err());
     }
 
     #[test]

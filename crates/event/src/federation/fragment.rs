@@ -221,6 +221,51 @@ mod tests {
     }
 
     #[test]
+    fn fragment_at_each_bound_is_taken() {
+        let octets = [7; 4];
+        let largest = Fragment {
+            order: ByteOrder::Little,
+            request: 1,
+            request_size: MULTICAST_REQUEST_SIZE_MAX,
+            offset: MULTICAST_REQUEST_SIZE_MAX - 4,
+            number: MULTICAST_FRAGMENTS_MAX - 1,
+            count: MULTICAST_FRAGMENTS_MAX,
+            octets: &octets,
+        };
+        let mut out = Vec::new();
+        largest.write(&mut out);
+        assert_eq!(Fragment::parse(&out), Ok(largest));
+    }
+
+    #[test]
+    fn empty_fragment_and_one_that_is_alone_but_not_whole_are_refused() {
+        let octets = [7; 4];
+        let part = Fragment {
+            order: ByteOrder::Little,
+            request: 1,
+            request_size: 8,
+            offset: 0,
+            number: 0,
+            count: 2,
+            octets: &octets,
+        };
+        let parsed = |part: Fragment<'_>| {
+            let mut out = Vec::new();
+            part.write(&mut out);
+            Fragment::parse(&out).map(drop)
+        };
+        assert_eq!(parsed(part), Ok(()));
+        assert_eq!(
+            parsed(Fragment {
+                octets: &[],
+                ..part
+            }),
+            Err(Fault::Malformed)
+        );
+        assert_eq!(parsed(Fragment { count: 1, ..part }), Err(Fault::Malformed));
+    }
+
+    #[test]
     fn fragments_cover_a_request_without_a_gap() {
         let request: Vec<u8> = (0..10).collect();
         for size_max in [1, 3, 4, 5, 9, 10, 11] {

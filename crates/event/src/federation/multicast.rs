@@ -349,3 +349,30 @@ impl Run {
 pub(crate) fn events(octets: &[u8], order: ByteOrder) -> Option<Vec<Event>> {
     Vec::parse(&mut Reader::new(octets, order)).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_beyond_its_bound_is_not_sent() {
+        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let to = receiver.local_addr().expect("bound");
+        socket.connect(to).expect("loopback");
+        let sending = Sending {
+            socket,
+            counters: Arc::default(),
+            state: PiMutex::default(),
+        };
+        let octets = vec![0; MULTICAST_REQUEST_SIZE_MAX as usize + 1];
+        let refused = sending.send(&octets, ByteOrder::NATIVE).expect_err("large");
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        let sent = sending.send(&octets[1..], ByteOrder::NATIVE);
+        sent.expect("within the bound");
+        // The request that was refused took no number.
+        let mut datagram = [0; MULTICAST_DATAGRAM_SIZE];
+        receiver.recv(&mut datagram).expect("the first datagram");
+        assert_eq!(Fragment::parse(&datagram).expect("whole").request, 1);
+    }
+}

@@ -111,12 +111,6 @@ impl<T: Clone> Index<T> {
 }
 
 impl<T> Candidates<T> {
-    /// Returns true if there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().flatten().all(|list| list.is_empty())
-    }
-
     /// Calls `visit` for each candidate.
     pub fn for_each(&self, mut visit: impl FnMut(&T)) {
         let mut lists: [&[(u64, T)]; 4] = self

@@ -207,6 +207,33 @@ mod tests {
     }
 
     #[test]
+    fn numbers_in_a_window_far_from_0_are_told_from_each_other() {
+        for base in [5 * ORIGIN_WINDOW / 2, 1 << 40] {
+            let mut window = Window::at(base);
+            for number in (base..base + ORIGIN_WINDOW - 1).step_by(3) {
+                assert!(!window.has(number) || number == base, "{number}");
+                assert!(window.is_new(number), "{number}");
+            }
+            for number in (base + 1..base + ORIGIN_WINDOW - 1).step_by(3) {
+                assert!(window.is_new(number), "{number}");
+                assert!(!window.is_new(number), "{number}");
+            }
+            // A step as long as the window forgets all.
+            let far = base + 3 * ORIGIN_WINDOW;
+            assert!(window.is_new(far));
+            assert!(!window.has(far - ORIGIN_WINDOW + 1));
+            assert!(!window.is_new(far - ORIGIN_WINDOW));
+            assert!(!window.is_new(far - ORIGIN_WINDOW - 1));
+        }
+        // A step that is shorter by one keeps what is within the window.
+        let mut window = Window::at(1);
+        for number in [1, ORIGIN_WINDOW] {
+            assert!(window.is_new(number));
+        }
+        assert!(!window.is_new(1));
+    }
+
+    #[test]
     fn places_in_the_window_are_used_again() {
         let mut seen = Seen::default();
         for number in 1..=3 * ORIGIN_WINDOW {

@@ -20,7 +20,7 @@ use crate::deckwatch_scheduling::{
 };
 use crate::dispatch::{LaneOptions, QueueOptions, QueueOrder};
 use crate::raise::{raise, refuse, refused_because};
-use crate::rtec_base::DependencyTypeT;
+use crate::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
 use crate::rtec_scheduler::{
     SchedulerAddDependencyError, SchedulerComputeSchedulingError, SchedulerRef, UNKNOWNTASK,
 };
@@ -232,6 +232,7 @@ impl Scheduling {
                     let is_it = |one: &crate::rtec_base::DependencyInfo| {
                         [edge, exchanged].contains(&(one.rt_info, one.rt_info_depended_on))
                             && one.dependency_type == DependencyTypeT::OneWayCall
+                            && one.enabled != DependencyEnabledTypeT::DependencyDisabled
                     };
                     if there.iter().any(is_it) {
                         continue;

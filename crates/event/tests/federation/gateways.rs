@@ -357,3 +357,78 @@ fn peer_that_guesses_the_keys_of_a_gateway_neither_pushes_nor_changes_what_is_su
     near.end();
     far.end();
 }
+
+/// A gateway that does not ask its remote channel within a test.
+fn unasked(remote: &World) -> GatewayOptions {
+    GatewayOptions {
+        period: Duration::from_secs(3_600),
+        ..options(&reference(remote))
+    }
+}
+
+#[test]
+fn gateway_that_is_closed_or_dropped_leaves_nothing_behind() {
+    let (mut near, far) = (Site::new(), Site::new());
+    for is_closed in [true, false] {
+        near.federate_with(unasked(&far.world));
+        // What is wanted changes: it does not wait for its period.
+        let (consumer, _sets) = near.world.connect(&any_of(&wanted()));
+        near.await_connected();
+        assert_eq!(near.gateways[0].remote(), reference(&far.world));
+        assert_eq!(far.world.served.consumers().len(), 1);
+        let mut gateway = near.gateways.remove(0);
+        if is_closed {
+            gateway.close();
+            assert!(!gateway.is_connected());
+            assert!(far.world.served.consumers().is_empty());
+        }
+        drop(gateway);
+        assert!(far.world.served.consumers().is_empty());
+        consumer.disconnect_push_supplier().unwrap();
+    }
+    near.end();
+    far.end();
+}
+
+#[test]
+fn end_of_the_remote_channel_is_noticed_when_it_is_told() {
+    let (mut near, far) = (Site::new(), Site::new());
+    let (_consumer, _sets) = near.world.connect(&any_of(&wanted()));
+    near.federate_with(unasked(&far.world));
+    near.await_connected();
+    far.world.channel.destroy().unwrap();
+    wait_for(|| near.counts(0).cuts == 1);
+    wait_for(|| near.counts(0).failures > 0);
+    assert!(!near.gateways[0].is_connected());
+    near.end();
+    far.end();
+}
+
+#[test]
+fn consumers_that_come_and_go_do_not_make_a_gateway_call_a_dead_remote_more_often() {
+    use deckwatch_event::limits::GATEWAY_RETRY_MIN;
+    let mut near = Site::new();
+    let began = std::time::Instant::now();
+    near.federate_with(options("corbaloc::127.0.0.1:1/nobody"));
+    for _ in 0..200 {
+        let (proxy, _sets) = near.world.connect(&any_of(&wanted()));
+        proxy.disconnect_push_supplier().unwrap();
+    }
+    let (_consumer, _sets) = near.world.connect(&any_of(&wanted()));
+    wait_for(|| near.counts(0).failures > 1);
+    let pauses = began.elapsed().as_nanos() / GATEWAY_RETRY_MIN.as_nanos();
+    let failures = u128::from(near.counts(0).failures);
+    assert!(failures <= pauses + 2, "{failures} in {pauses} pauses");
+    near.end();
+}
+
+#[test]
+fn failures_are_said_in_words() {
+    assert!(GatewayFailure::Nil.to_string().contains("nil"));
+    assert!(
+        GatewayFailure::NoChannel
+            .to_string()
+            .contains("EventChannel")
+    );
+    assert!(GatewayFailure::OwnChannel.to_string().contains("itself"));
+}

@@ -1,5 +1,6 @@
 //! Channels on several hosts: gateways over IIOP on loopback, each channel in an ORB of its own.
 
+mod foreign;
 mod gateways;
 mod multicast;
 

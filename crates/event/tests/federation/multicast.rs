@@ -251,3 +251,82 @@ fn channel_that_crashes_and_starts_from_its_store_keeps_no_dead_consumer_of_the_
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn channel_that_is_closed_or_dropped_is_in_the_group_no_more() {
+    let group = group();
+    for is_closed in [true, false] {
+        let mut member = Member::new(&on(group));
+        assert_eq!(member.world.served.consumers().len(), 2, "and the group");
+        if is_closed {
+            member.multicast.close();
+            assert_eq!(member.world.served.consumers().len(), 1);
+        }
+        let Member {
+            world, multicast, ..
+        } = member;
+        drop(multicast);
+        assert_eq!(world.served.consumers().len(), 1);
+        world.end();
+    }
+}
+
+#[test]
+fn what_the_group_lacks_is_said_in_words() {
+    let no_group = MulticastOptions {
+        group: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        ..on(group())
+    };
+    let world = World::new();
+    let refused = Multicast::start(&world.server, &world.served, &no_group).err();
+    let refused = refused.expect("no group").to_string();
+    assert!(
+        refused.starts_with("no socket for the group: "),
+        "{refused}"
+    );
+    world.end();
+}
+
+#[test]
+fn datagrams_of_a_divided_event_are_within_their_bound() {
+    use deckwatch_event::limits::MULTICAST_DATAGRAM_SIZE;
+    let group = group();
+    let listener = multicast::receiver(group, HOME).expect("a socket");
+    listener.set_read_timeout(Some(PATIENCE)).unwrap();
+    let member = Member::new(&on(group));
+    let large = of_size(4_000);
+    let (mut octets, mut sizes, mut left) = ([0; 4_096], Vec::new(), request(&large).len());
+    member.supplier.push(&[large]).unwrap();
+    while left > 0 {
+        let (size, _) = listener.recv_from(&mut octets).expect("a datagram");
+        sizes.push(size);
+        left -= size - 32;
+    }
+    let last = sizes.pop();
+    assert_eq!(sizes, [MULTICAST_DATAGRAM_SIZE; 2]);
+    assert!(last.is_some_and(|size| size < MULTICAST_DATAGRAM_SIZE));
+    member.end();
+}
+
+#[test]
+fn channel_on_two_groups_passes_events_from_one_to_the_other() {
+    let (left, right) = (group(), group());
+    let bridge = Member::new(&on(left));
+    let other = Multicast::start(&bridge.world.server, &bridge.world.served, &on(right));
+    let mut other = other.expect("loopback has multicast");
+    let (one, two) = (Member::new(&on(left)), Member::new(&on(right)));
+    let mut far = event(1, 20, "far");
+    far.header.ttl = 9;
+    one.supplier.push(&[far.clone()]).unwrap();
+    assert_eq!(next(&bridge.sets), ["far"]);
+    assert_eq!(next(&two.sets), ["far"]);
+    two.supplier.push(&[far]).unwrap();
+    assert_eq!(next(&two.sets), ["far"], "its own");
+    assert_eq!(next(&bridge.sets), ["far"]);
+    assert_eq!(next(&one.sets), ["far"], "its own");
+    assert_eq!(next(&one.sets), ["far"]);
+    other.close();
+    for member in [bridge, one, two] {
+        member.end();
+    }
+}

@@ -1,7 +1,7 @@
 //! What observers are told.
 
 use super::{World, any_of, list};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, wait_for};
 use deckwatch_event::filter::designator::{DISJUNCTION, NEGATION};
 use deckwatch_event::rtec_event_channel_admin::{
     ConsumerQOS, EventChannelRemoveObserverError, Observer, ObserverRef, ObserverSkeleton,
@@ -113,5 +113,61 @@ fn observer_that_fails_once_is_told_the_change_again() {
         assert_eq!(next(), ('S', published.collect()));
     }
     assert_eq!(world.served.counts().observers_lost, 0);
+    world.end();
+}
+
+/// An observer that no longer exists, and how often it was called.
+struct Left(Arc<AtomicUsize>);
+
+impl Left {
+    fn refuse(&self) -> Result<(), SystemException> {
+        self.0.fetch_add(1, SeqCst);
+        Err(SystemException::new(
+            Kind::ObjectNotExist,
+            0,
+            Completion::No,
+        ))
+    }
+}
+
+impl Observer for Left {
+    fn update_consumer(&self, _: &ConsumerQOS) -> Result<(), SystemException> {
+        self.refuse()
+    }
+
+    fn update_supplier(&self, _: &SupplierQOS) -> Result<(), SystemException> {
+        self.refuse()
+    }
+}
+
+#[test]
+fn observer_that_is_gone_or_always_fails_is_removed_and_counted() {
+    let world = World::new();
+    let (stays, updates) = watcher(&world);
+    world.channel.append_observer(Some(&stays)).unwrap();
+    let poa = world.user.root_poa().unwrap();
+    let (gone, _) = watcher(&world);
+    let id = poa.reference_to_id(gone.object()).unwrap();
+    poa.deactivate_object(&id).unwrap();
+    let gone = world.channel.append_observer(Some(&gone)).unwrap();
+    wait_for(|| world.served.counts().observers_lost == 1);
+    // One whose servant says that it is gone is not asked again.
+    let asked = Arc::<AtomicUsize>::default();
+    let left = world.activate(Arc::new(ObserverSkeleton::new(Left(Arc::clone(&asked)))));
+    let left = ObserverRef::unchecked_narrow(left);
+    world.channel.append_observer(Some(&left)).unwrap();
+    wait_for(|| world.served.counts().observers_lost == 2);
+    assert_eq!(asked.load(SeqCst), 1);
+    let failing = Arc::new(Failing(AtomicUsize::new(usize::MAX)));
+    let failing = Watcher(Mutex::new(channel().0), failing);
+    let failing = world.activate(Arc::new(ObserverSkeleton::new(failing)));
+    let failing = ObserverRef::unchecked_narrow(failing);
+    let failing = world.channel.append_observer(Some(&failing)).unwrap();
+    wait_for(|| world.served.counts().observers_lost == 3);
+    for handle in [gone, failing] {
+        assert!(world.channel.remove_observer(handle).is_err());
+    }
+    let _supplier = world.supply(&[(1, 20)]);
+    await_update(&updates, &('S', vec![(1, 20)]));
     world.end();
 }

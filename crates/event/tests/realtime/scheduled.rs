@@ -1,5 +1,7 @@
 //! Priorities from a schedule: lanes, the urgency of each dependency, and admission at run time.
 
+mod dependencies;
+
 use std::time::Duration;
 
 use deckwatch_access::Action;
@@ -446,6 +448,14 @@ fn consumer_that_may_only_consume_reports_the_times_of_its_own_dependencies_to_i
         }
         of(2).report().expect("its own");
         let many = ReportedTimesRef::unchecked_narrow(proxy.object().clone());
+        let own = ExecutionTimes {
+            handle: 2,
+            worst_case_ns: MS,
+            ..ExecutionTimes::default()
+        };
+        let as_many = vec![own; 2];
+        many.report_execution_times(&as_many)
+            .expect("the group and its entry");
         let more = vec![ExecutionTimes::default(); 3];
         assert!(matches!(
             many.report_execution_times(&more),

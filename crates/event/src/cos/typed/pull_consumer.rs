@@ -1,6 +1,5 @@
 //! How the channel pulls from a typed supplier: by the `try_` operations of the object that the supplier returns.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::{Any, DecodeError, Parse as _, Reader};
@@ -74,20 +73,14 @@ impl Questions for TryOperations {
         Ok(has_event.then_some(values))
     }
 
-    fn offer(&self, shared: &Shared, place: usize, values: Vec<Any>) {
+    fn offer(&self, _shared: &Shared, place: usize, values: Vec<Any>) {
         if let Some(typed) = self.typed.upgrade() {
             let event = TypedEvent {
                 interface: self.interface,
                 operation: place,
                 arguments: Arguments(values.into()),
             };
-            // The channel may be destroyed meanwhile; the event is lost with it.
-            if typed
-                .push(event)
-                .is_err_and(|error| error.kind == Kind::NoResources)
-            {
-                shared.counters.displaced.fetch_add(1, Relaxed);
-            }
+            let _ = typed.push(event); // Refused only by a channel that was destroyed meanwhile.
         }
     }
 }

@@ -195,3 +195,70 @@ fn senders_of_one_address_leave_room_for_those_of_others() {
     assert_eq!(all.take(from(1), &good[1], 2), Taken::Pending);
     is_whole(&all.take(from(1), &good[2], 2));
 }
+
+#[test]
+fn numbers_around_the_first_one_of_a_sender_are_told_from_each_other() {
+    // The first datagram that arrives need not be the first that was sent.
+    for first in [5_u32, 0] {
+        let mut all = Reassembly::default();
+        for step in [0, 1, 2, 7, 8, 9] {
+            let number = first.wrapping_sub(step);
+            let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, number, 16).collect();
+            is_whole(&all.take(from(1), &alone[0], 0));
+            assert_eq!(all.take(from(1), &alone[0], 0), Taken::Doubled, "{number}");
+        }
+    }
+}
+
+#[test]
+fn sender_is_forgotten_when_it_was_quiet_and_has_nothing_unfinished() {
+    let mut all = Reassembly::default();
+    let quiet_ns = MULTICAST_QUIET.as_nanos() as u64;
+    let alone: Vec<_> = fragments(&OCTETS, ByteOrder::Big, 1, 16).collect();
+    all.take(from(1), &alone[0], 0);
+    all.take(from(2), &alone[0], quiet_ns / 2);
+    all.expire(quiet_ns - 1);
+    assert_eq!(all.senders.len(), 2);
+    all.expire(quiet_ns);
+    assert_eq!(all.senders.len(), 1, "the one that was heard later");
+    all.take(from(3), &request(1, &OCTETS)[0], 2 * quiet_ns);
+    assert!(all.size() > 0);
+    all.expire(2 * quiet_ns);
+    assert_eq!(all.senders.len(), 1, "the one with a request");
+    all.expire(2 * quiet_ns + MULTICAST_TIMEOUT.as_nanos() as u64);
+    assert_eq!((all.size(), all.incomplete), (0, 1));
+}
+
+#[test]
+fn requests_that_take_all_octets_to_the_last_are_kept() {
+    let mut all = Reassembly::default();
+    let parts = |number| request(number, &OCTETS);
+    // Beside its octets, a request has a word for each 64 fragments.
+    let size_max = MULTICAST_PENDING_SIZE_MAX / 4;
+    assert!(size_max <= MULTICAST_REQUEST_SIZE_MAX as usize);
+    let whole = |number: u32| Fragment {
+        request_size: size_max as u32 - size_of::<u64>() as u32,
+        ..parts(number)[0]
+    };
+    for number in 0..4 {
+        all.take(from(1), &whole(number), number.into());
+    }
+    assert_eq!((all.size(), all.displaced), (MULTICAST_PENDING_SIZE_MAX, 0));
+    all.take(from(1), &parts(4)[0], 4);
+    assert_eq!(all.displaced, 1);
+}
+
+#[test]
+fn fragments_that_overlap_are_no_request_though_they_have_its_octets() {
+    let mut all = Reassembly::default();
+    let half = Fragment {
+        octets: &OCTETS[..5],
+        ..request(1, &OCTETS)[0]
+    };
+    assert_eq!(all.take(from(1), &half, 0), Taken::Pending);
+    assert_eq!(
+        all.take(from(1), &Fragment { number: 1, ..half }, 0),
+        Taken::Pending,
+        "the third is missing"
+    );
+}

@@ -493,7 +493,7 @@ fn group_takes_its_lanes_from_a_schedule_and_refuses_what_would_be_late_after_a_
     group.primary_with(0);
     let begun = Instant::now();
     // A one-way may be lost with the connection to the member that was killed.
-    let mut push = || {
+    let push = || {
         let _ = supplier.push(&[event(7, 20)]);
         taken.recv_timeout(Duration::from_millis(200))
     };

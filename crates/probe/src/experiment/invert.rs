@@ -6,14 +6,15 @@
 //! from sending in time is not in it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deckwatch_meter::experiment::{AxisNote, ExperimentDocument, Figure, FigureKind, Measurement};
+use deckwatch_meter::statistics::simulated::Random;
 
 use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::payload::compute_sizes;
-use crate::laboratory::process::{End, RunResult};
+use crate::laboratory::process::{End, RunLimits, RunResult};
 use crate::laboratory::program::{Place, Program, Shape};
 use crate::laboratory::samples::Samples;
 use crate::laboratory::session::{Found, Session, TurnCase};
@@ -83,6 +84,7 @@ pub fn invert(
             places: &places,
             sizes,
             count,
+            round: turn.round,
         };
         let samples = &mut samples[turn.case][turn.system];
         let measured = run.measure(session, contender, samples, &mut warnings);
@@ -228,6 +230,7 @@ struct Run<'a> {
     /// Of the messages of raw TCP.
     sizes: (usize, usize),
     count: usize,
+    round: usize,
 }
 
 impl Run<'_> {
@@ -240,18 +243,37 @@ impl Run<'_> {
         warnings: &mut Vec<Caution>,
     ) -> Result<bool, LaboratoryError> {
         let Contender { system, client } = contender;
+        let once = RunLimits {
+            count: 1,
+            ..session.limits()
+        };
         while system.load.len() < self.count {
             let (program, role, shape) = &*client;
             let place = low_place(self.places, self.asked);
             system.add_load((program, *role, place), shape)?;
+            // It connects. Else its first call would take longer, and come together with those of others.
+            let Some(added) = system.load.last_mut() else {
+                continue;
+            };
+            added.begin("compute/low/0", self.sizes, 0, once)?;
+            if added.finish(once)?.is_none() {
+                return Ok(false);
+            }
         }
         session.is_placed &= system.is_placed;
         let limits = session.limits();
         let (low_rate, high_rate) = (self.asked.low_rate_hz, self.asked.high_rate_hz);
         let low = format!("compute/low/{}", self.asked.low_work.as_nanos());
         let low_period = period_ns(low_rate);
-        for client in &mut system.load[..self.count] {
-            client.begin(&low, self.sizes, low_period, limits.longer())?;
+        let lasting = RunLimits {
+            budget: limits.longer().budget + Duration::from_nanos(low_period),
+            ..limits
+        };
+        let phases = phases(self.count, low_period, self.round);
+        let begun = Instant::now();
+        for (client, phase) in system.load.iter_mut().zip(phases) {
+            std::thread::sleep(phase.saturating_sub(begun.elapsed()));
+            client.begin(&low, self.sizes, low_period, lasting)?;
         }
         let high_period = period_ns(high_rate);
         let high = &mut system.client;
@@ -281,7 +303,7 @@ impl Run<'_> {
         samples[FROM_DUE].add_times(from_due);
         samples[ROUND_TRIP].add_times(round_trips);
         for client in &mut system.load[..self.count] {
-            let Some(ran) = client.finish(limits.longer())? else {
+            let Some(ran) = client.finish(lasting)? else {
                 return Ok(false);
             };
             samples[LOW_ROUND_TRIP].add_times(halves(&ran, low_period).0);
@@ -289,6 +311,16 @@ impl Run<'_> {
         self.places.rest(limits.budget);
         Ok(true)
     }
+}
+
+/// When each low-priority client begins: at a random time of its period, the same in every run of a round. Else the
+/// clients would begin as fast as the server lets them, which differs between servers, and call in this rhythm ever after.
+fn phases(count: usize, period_ns: u64, round: usize) -> Vec<Duration> {
+    let mut random = Random::new(round as u64);
+    let phase = |_| Duration::from_nanos(random.below(period_ns.max(1)));
+    let mut phases: Vec<Duration> = (0..count).map(phase).collect();
+    phases.sort_unstable();
+    phases
 }
 
 /// A client that makes less than this share of its calls has not kept its schedule.
@@ -407,4 +439,23 @@ fn figures(systems: &[&str], measurements: &[Measurement]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = FIGURES.iter().map(figure).collect();
     figures.retain(|figure| !figure.curves.is_empty());
     figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_begin_spread_over_their_period_alike_in_each_run_of_a_round() {
+        const PERIOD_NS: u64 = 50_000_000;
+        let of_round = |round| phases(50, PERIOD_NS, round);
+        let begins = of_round(1);
+        assert_eq!(begins, of_round(1));
+        assert_ne!(begins, of_round(2));
+        assert!(begins.is_sorted() && begins[49] < Duration::from_nanos(PERIOD_NS));
+        let in_first_half = begins.iter().filter(|at| at.as_nanos() < 25_000_000);
+        assert!((15..=35).contains(&in_first_half.count()), "{begins:?}");
+        // Clients that never pause begin at once.
+        assert_eq!(phases(2, 0, 1), [Duration::ZERO; 2]);
+    }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: changes the code that judges, one place at a time, and shows which changes no test notices.
 //!
 //! cargo-mutants lists the changes. Most of them are put into [one build](together). For each of them run the tests that
-//! [reach](reach) its place, until one fails. cargo-mutants builds and tests [the others](alone) one by one. This command
+//! [reach] its place, until one fails. cargo-mutants builds and tests [the others](alone) one by one. This command
 //! chooses the files (`xtask/mutants.toml`), keeps what became of each mutant so that an interrupted run goes on, and
 //! compares the survivors with the listed ones: each needs a reason. The counts of the last run of each file go to
 //! `xtask/mutants-last.toml`, and so does the number of mutants that were not tried.

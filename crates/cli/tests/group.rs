@@ -11,11 +11,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use deckwatch_event::channel_group::{MemberRef, Role, Standing};
-use deckwatch_event::rtec_event_channel_admin::{
-    ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
-};
+use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
 use deckwatch_event::rtec_scheduler::SchedulerRef;
-use deckwatch_orb::{Policy, SetOverrideType, SyncScope, SystemExceptionKind as Kind};
+use deckwatch_orb::{Policy, SetOverrideType, SyncScope};
 use rustix::process::Signal;
 
 use crate::real_time_channel;
@@ -459,11 +457,7 @@ fn primary_that_hung_without_backups_acknowledges_nothing_once_another_has_taken
 fn group_takes_its_lanes_from_a_schedule_and_refuses_what_would_be_late_after_a_kill_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("s.toml");
-    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
-                [[operations]]\nname = \"draw\"\nworst_case = \"60ms\"\nperiod = \"120ms\"\n\
-                [[operations]]\nname = \"track\"\nworst_case = \"22ms\"\n\
-                [[operations]]\nname = \"log\"\nworst_case = \"1ms\"\n";
-    std::fs::write(&file, text).expect("a file");
+    std::fs::write(&file, real_time_channel::SCHEDULE).expect("a file");
     let schedule = ["--priority-fallback".to_owned(), "--schedule".to_owned()];
     let schedule = schedule.into_iter().chain([file.display().to_string()]);
     let mut group = Group::start_with(2, None, schedule.collect());
@@ -480,13 +474,7 @@ fn group_takes_its_lanes_from_a_schedule_and_refuses_what_would_be_late_after_a_
     let taker = Taker(Mutex::new(told));
     real_time_channel::consume_by(&orb, &channel, log, taker).expect("it is in time");
     let expect_refusal = || {
-        let refused = real_time_channel::consume(&orb, &channel, track);
-        let Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) = refused else {
-            panic!("{refused:?}");
-        };
-        assert_eq!(exception.kind, Kind::NoResources, "{exception}");
-        let words = deckwatch_orb::exception_detail(&exception).expect("words");
-        assert!(words.starts_with("draw: its response can take"), "{words}");
+        real_time_channel::expect_late_draw(real_time_channel::consume(&orb, &channel, track));
     };
     expect_refusal();
     group.kill(first);

@@ -215,15 +215,40 @@ pub(crate) fn consume_by(
     proxy.expect("one").connect_push_consumer(Some(&own), &qos)
 }
 
+/// `track` in the path of `read` would make `draw` late; `log` would not.
+pub(crate) const SCHEDULE: &str = r#"
+name = "s"
+[[operations]]
+name = "read"
+worst_case = "2ms"
+period = "50ms"
+[[operations]]
+name = "draw"
+worst_case = "60ms"
+period = "120ms"
+[[operations]]
+name = "track"
+worst_case = "22ms"
+[[operations]]
+name = "log"
+worst_case = "1ms"
+"#;
+
+/// The consumer was refused because `draw` would be late.
+pub(crate) fn expect_late_draw(connected: Result<(), ProxyPushSupplierConnectPushConsumerError>) {
+    let Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) = connected else {
+        panic!("{connected:?}");
+    };
+    assert_eq!(exception.kind, Kind::NoResources, "{exception}");
+    let words = deckwatch_orb::exception_detail(&exception).expect("words");
+    assert!(words.starts_with("draw: its response can take"), "{words}");
+}
+
 #[test]
 fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("s.toml");
-    let text = "name = \"s\"\n[[operations]]\nname = \"read\"\nworst_case = \"2ms\"\nperiod = \"50ms\"\n\
-                [[operations]]\nname = \"draw\"\nworst_case = \"60ms\"\nperiod = \"120ms\"\n\
-                [[operations]]\nname = \"track\"\nworst_case = \"22ms\"\n\
-                [[operations]]\nname = \"log\"\nworst_case = \"1ms\"\n";
-    std::fs::write(&file, text).expect("a file");
+    std::fs::write(&file, SCHEDULE).expect("a file");
     let path = file.display().to_string();
     let served = Serving::start(&[
         "channel",
@@ -243,15 +268,7 @@ fn channel_takes_its_lanes_from_a_file_and_refuses_what_would_be_late() {
     let scheduler = SchedulerRef::unchecked_narrow(scheduler);
     let handle = |name: &str| scheduler.lookup(name).expect("it is declared");
     supply(&channel, handle("read"));
-    let refused = consume(&orb, &channel, handle("track"));
-    match refused {
-        Err(ProxyPushSupplierConnectPushConsumerError::System(exception)) => {
-            assert_eq!(exception.kind, Kind::NoResources, "{exception}");
-            let words = deckwatch_orb::exception_detail(&exception).expect("words");
-            assert!(words.starts_with("draw: its response can take"), "{words}");
-        }
-        other => panic!("{other:?}"),
-    }
+    expect_late_draw(consume(&orb, &channel, handle("track")));
     // A user of the command sees the same words: draw would call track three times.
     let refused = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
         .args(["call", "--idl", SCHEDULER_IDL])

@@ -349,7 +349,7 @@ fn clients_of_a_backup_are_sent_to_the_primary() {
     let served = pair.first.member.channel().expect("it leads");
     assert_eq!(served.counts().received, 3);
     drop(served);
-    // An object that is gone is not one of a member that will lead soon.
+    // A proxy that no longer exists raises OBJECT_NOT_EXIST, not the TRANSIENT of a member that does not lead yet.
     clients.proxy.disconnect_push_supplier().expect("it leaves");
     let gone = clients.proxy.disconnect_push_supplier();
     let gone = gone.expect_err("it has left");

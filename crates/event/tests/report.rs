@@ -1,5 +1,5 @@
-//! The state of a channel over the network, as `deckwatch events list` reads it, and what beside it the channel's object
-//! says of itself.
+//! The state of a channel over the network, as `deckwatch events list` reads it, and the type and the operations of the
+//! channel's object.
 
 use crate::access::{access, rule};
 use crate::raw::Silent;

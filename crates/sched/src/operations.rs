@@ -112,7 +112,8 @@ impl Operations {
         Ok(())
     }
 
-    /// Removes a dependency of `handle` that is equal to `dependency`; if there is none, one that is enabled otherwise.
+    /// Removes a dependency of `handle` that is equal to `dependency`. Without an equal one, removes the one that differs
+    /// only in being enabled or disabled.
     ///
     /// # Errors
     /// [`SchedError::UnknownOperation`], [`SchedError::UnknownDependency`].

@@ -225,7 +225,7 @@ mod tests {
             assert!(!window.is_new(far - ORIGIN_WINDOW));
             assert!(!window.is_new(far - ORIGIN_WINDOW - 1));
         }
-        // A step that is shorter by one keeps what is within the window.
+        // A step of one less than the window keeps the first number.
         let mut window = Window::at(1);
         for number in [1, ORIGIN_WINDOW] {
             assert!(window.is_new(number));

@@ -130,7 +130,7 @@ fn replaced_set_disables_what_it_does_not_name_but_for_what_is_not_volatile() {
     assert_eq!(declared(scheduler, disabled), sets[1]);
     assert_eq!(declared(scheduler, stays).worst_case_execution_time, MS);
     assert_eq!(declared(scheduler, left_out).worst_case_execution_time, 0);
-    // One that is not volatile keeps its state when it is named, too.
+    // A non-volatile RT_Info keeps its state also when the call names it.
     scheduler.replace_seq(&[info(stays, 2, 20)]).unwrap();
     assert_eq!(state(scheduler, stays), RtInfoNonVolatile);
     assert_eq!(declared(scheduler, stays), info(stays, 2, 20));
@@ -152,7 +152,7 @@ fn states_of_many_operations_are_set_together() {
         .unwrap();
     let states = [first, second, third].map(|of| state(scheduler, of));
     assert_eq!(states, [RtInfoDisabled, RtInfoEnabled, RtInfoNonVolatile]);
-    // One that is disabled is in no schedule.
+    // A disabled RT_Info is not scheduled.
     scheduler.compute_scheduling(1, 99).unwrap();
     assert!(scheduler.priority(first).is_err());
     assert!(scheduler.priority(second).is_ok());
@@ -300,7 +300,7 @@ fn removed_dependency_frees_the_place_of_the_peer_that_declared_it() {
         calls,
         enabled: deckwatch_sched::Enabled::Enabled,
     };
-    // One that was declared at the start has no place.
+    // The declarations of the start take no place of a peer's share.
     operations.add_dependency(of, dependency(2)).unwrap();
     let orb = serving_orb();
     let options = SchedulerOptions {

@@ -23,7 +23,7 @@ const SPINNING_ADDS_NS: f64 = 60_000.0;
 const EARLY_NS: f64 = 40_000.0;
 /// The allowed deviation of the transmission times of the ports between two chains.
 const LINES_TOLERANCE: f64 = 0.05;
-/// The allowed deviation of a mean wait, and beside it the deviation of what is added when the relay is busy.
+/// The allowed deviation of a mean wait is this share, and [`WAIT_SLACK_NS`]: a busy relay adds less or more time.
 const WAIT_TOLERANCE: f64 = 0.15;
 const WAIT_SLACK_NS: f64 = 15_000.0;
 

@@ -90,11 +90,14 @@ template <class Call> std::vector<std::uint32_t> take(const Command& command, Ca
     return round_trips;
 }
 
-// Calls by an absolute schedule: first the round trips, then the times from due to done.
+// Calls by an absolute schedule: first the round trips, then the times from due to done. The schedule begins before the
+// warm-up: else the server would choose times for its clients at which their calls do not meet.
 template <class Call> std::vector<std::uint32_t> take_paced(const Command& command, Call one) {
+    std::int64_t begin = now_ns();
     one();
+    const std::int64_t warmed = now_ns();
+    while (begin + command.period_ns < warmed) begin += command.period_ns;
     std::vector<std::uint32_t> round_trips, from_due;
-    const std::int64_t begin = now_ns();
     std::int64_t due = begin;
     while (round_trips.size() < command.count) {
         due += command.period_ns;

@@ -1,6 +1,10 @@
 //! Tests that need a process of their own: they count what a whole process does, or change what a whole process has.
 
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Set in the child: the name of the test that it runs.
 const ALONE: &str = "DECKWATCH_TEST_ALONE";
@@ -38,6 +42,41 @@ pub fn alone_with<F: FnOnce()>(body: F, prepare: impl FnOnce(Command) -> Command
     assert!(has_run, "no test has the name {test}");
 }
 
+const NOBODY: u32 = 65_534;
+
+static COPIES: AtomicU32 = AtomicU32::new(0);
+
+/// A copy of this program; its file is removed on drop.
+struct Copy(PathBuf);
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // The child process has no copy, so its removal fails.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Runs `body` in a process of its own: as the user nobody if this user is root, else as this user.
+///
+/// # Panics
+/// When the child fails or runs no test.
+pub fn alone_as_nobody<F: FnOnce()>(body: F) {
+    // The user nobody cannot read the directory of this program.
+    let folder = std::env::temp_dir();
+    let number = COPIES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("deckwatch-nobody-{}-{number}", std::process::id());
+    let copy = Copy(folder.join(name));
+    alone_with(body, |own| {
+        std::fs::copy(own.get_program(), &copy.0).expect("room for a copy that others may run");
+        let mut child = Command::new(&copy.0);
+        child.current_dir(&folder);
+        if std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0) {
+            child.uid(NOBODY).gid(NOBODY);
+        }
+        child
+    });
+}
+
 /// The name of the test whose closure `F` is: its path without the program's own name.
 fn test_of<F>() -> &'static str {
     let path = std::any::type_name::<F>();
@@ -47,7 +86,7 @@ fn test_of<F>() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
 

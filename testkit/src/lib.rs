@@ -7,7 +7,7 @@ mod alone;
 pub mod certificates;
 pub mod damage;
 
-pub use alone::{alone, alone_with};
+pub use alone::{alone, alone_as_nobody, alone_with};
 
 use std::fs::OpenOptions;
 use std::io::Write;

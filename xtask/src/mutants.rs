@@ -3,8 +3,8 @@
 //! cargo-mutants lists the changes. Most of them are put into [one build](together). For each of them run the tests that
 //! [reach] its place, until one fails. cargo-mutants builds and tests [the others](alone) one by one. This command
 //! chooses the files (`xtask/mutants.toml`), keeps what became of each mutant so that an interrupted run goes on, and
-//! compares the survivors with the listed ones: each needs a reason. The counts of the last run of each file go to
-//! `xtask/mutants-last.toml`, and so does the number of mutants that were not tried.
+//! compares the survivors with the listed ones: each needs a reason. What became of each file in its last run goes to
+//! `xtask/mutants-last.toml`: counts, the number of mutants that were not tried, and the survivors without a reason.
 
 mod alone;
 mod at_once;
@@ -27,7 +27,7 @@ use serde::Deserialize;
 
 use alone::{LEFT_MIN, is_left, one_by_one};
 use build::Build;
-use last::{last_of, write_last};
+use last::{last_of, open_survivors, write_last};
 use ledger::Ledger;
 use outcomes::{Outcomes, allowed, compare, counted, without_place};
 use together::Mutant;
@@ -149,7 +149,7 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> Result<()> {
     for (name, scope) in chosen {
         let outcomes = examine(root, name, scope, wish, &list.survivor)?;
         let listed = list_of(root, name, scope, &[])?;
-        write_last(root, name, &outcomes, &listed)?;
+        write_last(root, name, &outcomes, &listed, &list.survivor)?;
         complaints.extend(compare(&outcomes, &list.survivor));
     }
     let last = last_of(root)?;
@@ -199,7 +199,8 @@ fn examine(
         .filter(|file| file.starts_with(&own))
         .collect();
     let is_chosen = |mutant: &Mutant| asked.is_empty() || asked.contains(&&mutant.file);
-    Trial::new(&build, &output, &mut ledger)?.run(is_chosen, &mut ledger, end)?;
+    let first = open_survivors(root)?;
+    Trial::new(&build, &output, &mut ledger)?.run(is_chosen, &first, &mut ledger, end)?;
     let mut mutants = all.clone();
     mutants.retain(is_chosen);
     let found = Outcomes::of(&mutants, &ledger);

@@ -22,6 +22,7 @@ wrong in 5 % of runs. All missions take some minutes, with --quick some seconds.
 
 Examples:
   deckwatch verdicts --quick
+  deckwatch verdicts --messages 1000
   deckwatch verdicts --runs 2000 --seed 7
   deckwatch verdicts --json > verdicts.json
 
@@ -36,9 +37,20 @@ pub(crate) struct Args {
     /// 200 runs, and only missions of up to 10,000 messages
     #[arg(long)]
     quick: bool,
+    /// Only missions of this many messages: 1000, 10000 or 100000
+    #[arg(long, value_name = "N", value_parser = messages, conflicts_with = "quick")]
+    messages: Option<u64>,
     /// Print one JSON object with each mission
     #[arg(long)]
     json: bool,
+}
+
+fn messages(text: &str) -> Result<u64, String> {
+    let asked = text.parse().ok();
+    let mut known = Edge::all().into_iter().map(|edge| edge.messages);
+    known
+        .find(|&messages| Some(messages) == asked)
+        .ok_or_else(|| "write 1000, 10000 or 100000".to_owned())
 }
 
 /// A mission and its wrong verdicts.
@@ -62,7 +74,10 @@ struct Document {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runs = args.runs.unwrap_or(if args.quick { 200 } else { 1_000 });
     let mut edges = Edge::all();
-    edges.retain(|edge| !args.quick || edge.messages <= QUICK_MESSAGES_MAX);
+    edges.retain(|edge| match args.messages {
+        Some(messages) => edge.messages == messages,
+        None => !args.quick || edge.messages <= QUICK_MESSAGES_MAX,
+    });
     let document = Document {
         seed: args.seed,
         runs,
@@ -91,7 +106,7 @@ fn simulate(edges: &[Edge], runs: u32, seed: u64) -> Vec<Row> {
     let begun = Instant::now();
     let mut rows = Vec::new();
     for (index, (edge, work)) in edges.iter().zip(work).enumerate() {
-        // Each mission has a seed of its own, so that --quick gives the same numbers as a whole table.
+        // Each mission has a seed of its own, so that a part of the table has the numbers of the whole one.
         let mut random = Random::new(seed.wrapping_add(edge_number(edge)));
         let wrong = edge.simulate(runs, &mut random);
         rows.push(Row {

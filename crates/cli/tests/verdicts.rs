@@ -39,11 +39,12 @@ fn no_verdict_at_the_edge_is_wrong_more_often_than_in_5_percent_of_runs() {
 }
 
 #[test]
-fn the_book_has_each_row_of_the_table() {
+fn the_book_has_the_numbers_of_the_table() {
     let book =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/how-sure-a-verdict-is.md");
     let book = std::fs::read_to_string(book).expect("the chapter");
-    let table = deckwatch(&["verdicts", "--quick", "--runs", "20"]);
+    // A fifth of the whole work is enough to notice another rule: rows of 10,000 messages take minutes here.
+    let table = deckwatch(&["verdicts", "--messages", "1000"]);
     let cells = |line: &str| -> Vec<String> {
         line.split('|').map(|cell| cell.trim().to_owned()).collect()
     };
@@ -53,12 +54,14 @@ fn the_book_has_each_row_of_the_table() {
             .map(cells)
             .collect()
     };
-    let (printed, kept) = (of(&table), of(&book));
-    assert_eq!(printed[0], kept[0], "the columns");
-    for row in &printed[1..] {
-        assert!(
-            kept.iter().any(|other| other[1..4] == row[1..4]),
-            "the book has no row {row:?}"
-        );
-    }
+    let (printed, mut kept) = (of(&table), of(&book));
+    kept.retain(|row| ["messages", "1,000"].contains(&&*row[3]));
+    assert_eq!(printed.len(), 1 + 4 * 3);
+    assert_eq!(printed, kept);
+    let below: Vec<&str> = table
+        .lines()
+        .filter(|line| line.contains('.') && !line.starts_with('|'))
+        .collect();
+    assert_eq!(below.len(), 2, "{table}");
+    assert!(below.iter().all(|line| book.contains(line)), "{below:?}");
 }

@@ -28,13 +28,12 @@ pub const BETA_TERMS_MAX: u32 = 200_000;
 /// estimate is larger than the effect (Schmeiser, Operations Research 30, 1982: between 10 and 30 batches).
 pub const BATCHES_MIN: u64 = 20;
 
-/// Shares of the slack (deadline less median latency) at which a run is searched for disturbances that made messages
-/// almost late. A disturbance that takes less than an eighth of the slack is ordinary jitter for this deadline.
-pub const NEAR_MISS_SLACK_DIVISORS: [i64; 3] = [2, 4, 8];
-
-/// Maximum share of messages beyond such a latency. The extremal index describes rare events; a twentieth is the usual
-/// highest threshold.
-pub const NEAR_MISS_SHARE_MAX: f64 = 0.05;
+/// Where a run is searched for disturbances that made messages almost late: latencies as divisors of the slack (deadline
+/// less median latency), each with the maximum share of messages beyond it. A disturbance that takes less than an eighth
+/// of the slack is ordinary jitter for this deadline. The extremal index describes rare events, and a twentieth is the
+/// usual highest threshold. Beyond half of the slack a message is almost late, however many are: above the median are
+/// at most half of all.
+pub const NEAR_MISSES: [(i64, f64); 3] = [(2, 0.5), (4, 0.05), (8, 0.05)];
 
 /// A percentile is reported only with at least this many samples beyond it. With fewer, its interval is wider than a
 /// third of an order of magnitude of the tail's share.

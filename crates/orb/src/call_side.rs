@@ -91,6 +91,17 @@ impl CallSide {
         self.is_by_hand
     }
 
+    /// Sets the priority of the calling thread until the result is dropped.
+    ///
+    /// # Errors
+    /// As [`ThreadPriorities::enter`].
+    pub(crate) fn set_priority(
+        &self,
+        priority: Option<Priority>,
+    ) -> Result<Option<AtPriority>, SystemException> {
+        priority.map_or(Ok(None), |priority| self.priorities.at(priority))
+    }
+
     /// As [`ThreadPriorities::lend`].
     pub(crate) fn lend_priority(&self, priority: Option<Priority>) -> Option<AtPriority> {
         self.priorities.lend(priority)

@@ -164,7 +164,9 @@ impl Deliveries {
     /// # Errors
     /// INV_OBJREF for a reference without a known address; INV_POLICY if it has none of the protocols in force;
     /// DATA_CONVERSION if these ask for a network priority and the mapping has none; NO_RESOURCES at
-    /// [`OUTLETS_MAX`], or without a thread for its priority; BAD_INV_ORDER once the engine is closed.
+    /// [`OUTLETS_MAX`] or without a thread for its priority, with the minor code
+    /// [`PRIORITY_DENIED`](crate::own_minor::PRIORITY_DENIED) if the host refuses the thread its priority; BAD_INV_ORDER
+    /// once the engine is closed.
     pub fn outlet(
         &self,
         receiver: &ObjectRef,

@@ -11,8 +11,6 @@ mod counting;
 mod masked;
 #[path = "../examples/mirror/mod.rs"]
 mod mirror;
-#[path = "support/nobody.rs"]
-mod nobody;
 mod support;
 
 use conformance::common;

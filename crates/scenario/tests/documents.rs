@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
+use deckwatch_meter::disturbance::TakenTime;
+use deckwatch_meter::judge::InvalidReason;
 use deckwatch_scenario::mission::{LoadWork, Mission};
 
 fn root() -> std::path::PathBuf {
@@ -146,4 +148,51 @@ fn a_mission_takes_its_network_from_a_file_beside_it() {
         error.contains("m.toml:2:37: error: the network file has no host `RADAR`"),
         "{error}"
     );
+}
+
+/// The part of a remedy that stands in the braces or brackets which begin at `from`.
+fn snippet<'r>(remedy: &'r str, from: &str, close: &str) -> &'r str {
+    let begin = remedy.find(from).expect(from);
+    let end = remedy[begin..].find(close).expect(close);
+    &remedy[begin..begin + end + close.len()]
+}
+
+#[test]
+fn what_a_remedy_says_to_write_is_read_by_the_mission() {
+    let unkept = |real_time| InvalidReason::ScheduleNotKept {
+        messages: 51,
+        host: "SONAR".to_owned(),
+        real_time,
+    };
+    let taken = InvalidReason::TimeWithheld {
+        stolen: Duration::ZERO,
+        throttled: Duration::ZERO,
+        taken: Some(TakenTime {
+            part: "consumer".to_owned(),
+            host: "SONAR".to_owned(),
+            thread: "consumer".to_owned(),
+            destination: None,
+            delays_messages: true,
+            time: Duration::from_millis(600),
+            most: Duration::from_millis(150),
+            by: None,
+        }),
+        messages: 12,
+    };
+    for (reason, is_fifo) in [(unkept(false), true), (unkept(true), false), (taken, true)] {
+        let remedy = reason.remedy();
+        let host = snippet(&remedy, "{ name", if is_fifo { " } }" } else { " }" });
+        let loads = snippet(&remedy, "loads = [", " }]");
+        let text = format!(
+            "{loads}\nhosts = [{{ name = \"RTS\" }}, {host}]\n[[flows]]\nname = \"NAV\"\nfrom = \"RTS\"\n\
+             to = [\"SONAR\"]\nrate_hz = 20\nsize = 384\ndeadline = \"50ms\"\ncount = 100\ncarrier = \"udp\"\n"
+        );
+        let path = root().join("scenarios/of-a-remedy.toml");
+        let mission =
+            Mission::parse(&path, &text, None).unwrap_or_else(|error| panic!("{remedy}\n{error}"));
+        assert_eq!(mission.loads.len(), 1, "{remedy}");
+        let class = &mission.flows[0].consumer_scheduling[0].class;
+        let is_real_time = matches!(class, SchedulingClass::Fifo { .. });
+        assert_eq!(is_real_time, is_fifo, "{remedy}");
+    }
 }

@@ -1,13 +1,14 @@
-//! The counts of the last run of each file, in `xtask/mutants-last.toml`.
+//! The last run of each file, in `xtask/mutants-last.toml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::outcomes::{Outcomes, file_of, without_place};
+use super::Survivor;
+use super::outcomes::{Outcomes, allowed, counted, file_of, without_place};
 use super::together::Mutant;
 
 /// The last run of one file, in `xtask/mutants-last.toml`.
@@ -26,6 +27,9 @@ pub(super) struct Last {
     /// Mutants that were not tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) not_run: usize,
+    /// The names of those that survived without a reason. The next run tries them first, on whatever machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without_reason: Vec<String>,
 }
 
 #[allow(
@@ -42,19 +46,26 @@ impl Last {
     }
 }
 
+/// Returns the names of the mutants that survived the last runs without a reason.
+pub(super) fn open_survivors(root: &Path) -> Result<BTreeSet<String>> {
+    let files = last_of(root)?.into_values();
+    Ok(files.flat_map(|last| last.without_reason).collect())
+}
+
 pub(super) fn last_of(root: &Path) -> Result<BTreeMap<String, Last>> {
     let path = root.join("xtask/mutants-last.toml");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     toml::from_str(&text).context("cannot understand xtask/mutants-last.toml")
 }
 
-/// Notes the counts of each file of a crate. A file of which nothing was tried keeps its earlier counts; one that is no
+/// Notes what became of each file of a crate. A file of which nothing was tried keeps its earlier counts; one that is no
 /// longer in the scope has none.
 pub(super) fn write_last(
     root: &Path,
     name: &str,
     outcomes: &Outcomes,
     scope: &[Mutant],
+    listed: &[Survivor],
 ) -> Result<()> {
     let mut all = last_of(root)?;
     let own = format!("crates/{name}/");
@@ -70,6 +81,11 @@ pub(super) fn write_last(
     for (file, last) in sums(&untried) {
         files.entry(file).or_insert(last);
     }
+    for mutant in without_reason(outcomes, listed) {
+        if let Some(last) = files.get_mut(file_of(mutant)) {
+            last.without_reason.push(mutant.to_owned());
+        }
+    }
     let (date, commit) = (
         said(root, "date", &["--utc", "+%F"])?,
         said(root, "git", &["rev-parse", "--short", "HEAD"])?,
@@ -82,6 +98,12 @@ pub(super) fn write_last(
     }
     std::fs::write(root.join("xtask/mutants-last.toml"), toml::to_string(&all)?)?;
     Ok(())
+}
+
+fn without_reason<'a>(outcomes: &'a Outcomes, listed: &[Survivor]) -> Vec<&'a str> {
+    let survived = counted(&outcomes.survived).into_iter();
+    let open = survived.filter(|&(mutant, count)| count > allowed(mutant, listed));
+    open.map(|(mutant, _)| mutant).collect()
 }
 
 fn sums(outcomes: &Outcomes) -> BTreeMap<String, Last> {
@@ -125,5 +147,17 @@ mod tests {
         assert_eq!((judge.caught, judge.survived, judge.not_run), (1, 1, 2));
         let words = &files["crates/meter/src/words.rs"];
         assert_eq!((words.caught, words.not_run), (2, 0));
+    }
+
+    #[test]
+    fn survivors_without_a_reason_are_named() {
+        let found = outcomes(&[], &[LESS, LESS, MORE]);
+        let reason = |mutant: &str, count| Survivor {
+            mutant: mutant.to_owned(),
+            count,
+            reason: "r".to_owned(),
+        };
+        let named = without_reason(&found, &[reason(LESS, 1), reason(MORE, 1)]);
+        assert_eq!(named, [LESS]);
     }
 }

@@ -1,6 +1,6 @@
 //! Runs, for each mutant of a build, the tests that reach its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use anyhow::Result;
 use super::at_once;
 use super::build::Build;
 use super::ledger::{Ledger, Outcome};
+use super::outcomes::without_place;
 use super::program::{Ended, Program, With};
 use super::reach::{Reach, Test};
 use super::together::Mutant;
@@ -49,11 +50,12 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Tries the mutants of the build that `is_chosen` chooses and that were not noticed yet, until `end`. An outcome is
-    /// noted at once.
+    /// Tries the mutants of the build that `is_chosen` chooses and that were not noticed yet, until `end`; those whose
+    /// names are in `first` before the others. An outcome is noted at once.
     pub(super) fn run(
         &self,
         is_chosen: impl Fn(&Mutant) -> bool,
+        first: &BTreeSet<String>,
         ledger: &mut Ledger,
         end: Option<Instant>,
     ) -> Result<()> {
@@ -80,6 +82,10 @@ impl<'a> Trial<'a> {
             numbers
         };
         let mut open = with(ledger, None);
+        open.sort_by_cached_key(|&number| {
+            let name = without_place(&self.build.mutant(number).name);
+            !name.is_some_and(|name| first.contains(&name))
+        });
         open.extend(with(ledger, Some(Outcome::SurvivedBefore)));
         eprintln!(
             "{name}: {} of {} mutants are tried; the {} tests take {:.1} s",

@@ -106,7 +106,7 @@ pub struct RtCounts {
     pub observers_lost: u64,
     /// Event sets whose priority no lane had.
     pub priorities_missed: u64,
-    /// Dispatching threads that the host refuses their priority.
+    /// Threads of lanes and connects of consumers to which the host refuses their priority.
     pub priority_fallbacks: u64,
     /// Connects that the schedule refuses.
     pub refused_by_schedule: u64,

@@ -18,7 +18,8 @@ pub struct RtChannelOptions {
     pub size_max: usize,
     /// Which thread sends an event, and which goes first.
     pub dispatching: Dispatching,
-    /// A lane whose priority the host refuses works at the priority that it has, and is counted.
+    /// A thread of a lane or of deliveries whose priority the host refuses works at the priority that it has, and is
+    /// counted. Else the channel does not start, and a consumer that needs the thread is refused.
     pub allow_priority_fallback: bool,
     /// A connected client may connect again to change its QoS; else it gets AlreadyConnected, as TAO's default is.
     pub reconnect: bool,

@@ -15,6 +15,7 @@ use deckwatch_orb::delivery::{
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     ObjectRef, Orb, Priority, RtCurrent, Servant, SystemException, SystemExceptionKind as Kind,
+    own_minor,
 };
 use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::PiMutex;
@@ -447,8 +448,7 @@ impl Shared {
         match made {
             // The host refuses the I/O thread its priority.
             Err(refused)
-                if refused.kind == Kind::NoResources
-                    && options.priority.is_some()
+                if refused.minor == own_minor::PRIORITY_DENIED
                     && self.options.allow_priority_fallback =>
             {
                 self.counters.priority_fallbacks.fetch_add(1, Relaxed);

@@ -7,6 +7,7 @@ mod events;
 mod gated;
 mod hops;
 mod observers;
+mod permission;
 mod scheduled;
 mod serving;
 mod shares;

@@ -46,7 +46,11 @@ fn operations(all: &[(&str, u64, u64)]) -> Operations {
     operations
 }
 
-fn service(orb: &Orb, strategy: Strategy, all: &[(&str, u64, u64)]) -> SchedulingService {
+pub(super) fn service(
+    orb: &Orb,
+    strategy: Strategy,
+    all: &[(&str, u64, u64)],
+) -> SchedulingService {
     let options = SchedulerOptions {
         settings: Settings {
             strategy,
@@ -69,7 +73,7 @@ fn queue() -> QueueOptions {
 }
 
 /// A channel with the lanes of a schedule.
-fn scheduled(orb: Orb, scheduling: Scheduling) -> World {
+pub(super) fn scheduled(orb: Orb, scheduling: Scheduling) -> World {
     let share_percent = RtChannelOptions::default().share_percent;
     scheduled_with(orb, scheduling, share_percent)
 }
@@ -94,7 +98,7 @@ fn options_of(orb: &Orb, scheduling: Scheduling) -> RtChannelOptions {
 }
 
 /// All events of these types, each with its RT_Info.
-fn rated(wanted: &[(i32, i32)]) -> ConsumerQOS {
+pub(super) fn rated(wanted: &[(i32, i32)]) -> ConsumerQOS {
     let types: Vec<_> = wanted
         .iter()
         .map(|(event_type, _)| (0, *event_type))
@@ -227,7 +231,7 @@ fn dispatched(world: &World) -> Vec<u64> {
 }
 
 /// A lane with this priority and one thread.
-fn lane(priority: i16) -> LaneOptions {
+pub(super) fn lane(priority: i16) -> LaneOptions {
     LaneOptions {
         priority: Priority::new(priority).expect("a priority"),
         threads: 1,

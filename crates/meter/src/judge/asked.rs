@@ -1,7 +1,7 @@
 //! The largest burst of late messages for which a verdict must hold.
 
 use super::{Terms, nanoseconds};
-use crate::limits::{NEAR_MISS_SHARE_MAX, NEAR_MISS_SLACK_DIVISORS};
+use crate::limits::NEAR_MISSES;
 use crate::result::AskedBy;
 use crate::sample::Sample;
 use crate::statistics::{Asked, longest_bursts};
@@ -29,8 +29,8 @@ pub(super) fn asked(terms: &Terms, judged: &[&Sample]) -> Asked {
 }
 
 /// Returns the longest burst, beyond chance, of messages whose latency exceeds a threshold below the deadline. The
-/// thresholds divide the slack, the deadline less the median latency. A threshold that many messages exceed is left
-/// out.
+/// thresholds divide the slack, the deadline less the median latency. A low threshold that many messages exceed is left
+/// out ([`NEAR_MISSES`]).
 fn longest_disturbance(deadline_ns: i64, judged: &[&Sample]) -> u64 {
     let latencies: Vec<i64> = judged
         .iter()
@@ -59,11 +59,16 @@ fn longest_disturbance(deadline_ns: i64, judged: &[&Sample]) -> u64 {
             .map(|(position, _)| position)
             .collect()
     };
-    NEAR_MISS_SLACK_DIVISORS
+    NEAR_MISSES
         .iter()
-        .map(|divisor| beyond(median_ns.saturating_add(slack_ns / divisor)))
-        .filter(|beyond| beyond.len() as f64 <= latencies.len() as f64 * NEAR_MISS_SHARE_MAX)
-        .map(|beyond| longest_bursts(latencies.len() as u64, &beyond).beyond_chance)
+        .map(|(divisor, share_max)| {
+            (
+                beyond(median_ns.saturating_add(slack_ns / divisor)),
+                share_max,
+            )
+        })
+        .filter(|(beyond, share_max)| beyond.len() as f64 <= latencies.len() as f64 * *share_max)
+        .map(|(beyond, _)| longest_bursts(latencies.len() as u64, &beyond).beyond_chance)
         .max()
         .unwrap_or(0)
 }
@@ -184,16 +189,32 @@ mod tests {
     }
 
     #[test]
-    fn of_a_threshold_that_more_than_a_twentieth_of_the_messages_exceed_nothing_is_learnt() {
-        for (slow, found) in [
-            (50, (50, AskedBy::Disturbance)),
-            (51, (1, AskedBy::Deadline)),
+    fn of_a_low_threshold_that_more_than_a_twentieth_of_the_messages_exceed_nothing_is_learnt() {
+        // A quarter of the slack is 11.5 ms, half of it 23 ms.
+        for (ms, slow, found) in [
+            (8, 50, (50, AskedBy::Disturbance)),
+            (8, 51, (1, AskedBy::Deadline)),
+            (23, 50, (50, AskedBy::Disturbance)),
+            (23, 51, (1, AskedBy::Deadline)),
         ] {
             let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
             for sample in &mut samples[400..400 + slow] {
-                hold_up(sample, Layer::Network, 8 * MS);
+                hold_up(sample, Layer::Network, ms * MS);
             }
-            assert_eq!(asked_by(&terms(50, None), &samples), found, "{slow} slow");
+            let asked = asked_by(&terms(50, None), &samples);
+            assert_eq!(asked, found, "{slow} slow by {ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_long_disturbance_that_takes_half_of_the_slack_is_asked_for() {
+        for slow in [51, 60, 400, 499] {
+            let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+            for sample in &mut samples[300..300 + slow] {
+                hold_up(sample, Layer::Network, 24 * MS);
+            }
+            let found = asked_by(&terms(50, None), &samples);
+            assert_eq!(found, (slow as u64, AskedBy::Disturbance));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::limits::{
 use crate::rt::Priority;
 use crate::transport::{Event, Instant64, Poller};
 use crate::{Completion, raise};
+
+type Started = SyncSender<Result<(), SystemException>>;
 
 /// The connections of one priority, and what their I/O thread has to do.
 pub(super) struct Worker {
@@ -47,8 +50,10 @@ struct Notices {
 }
 
 impl Worker {
+    /// Returns once the thread has its priority.
+    ///
     /// # Errors
-    /// NO_RESOURCES without a poller or a thread.
+    /// NO_RESOURCES without a poller or a thread; as [`CallSide::set_priority`] if the thread cannot have its priority.
     pub(super) fn start(
         engine: &Arc<Engine>,
         priority: Option<Priority>,
@@ -77,19 +82,26 @@ impl Worker {
             // A thread that a real-time thread creates is not real-time by itself.
             let class = schedule::class().ok().filter(|_| priority.is_none());
             let thread = std::thread::Builder::new().name(name);
-            let run = move || of.run(&engine, class);
+            let (started, is_started) = sync_channel(1);
+            let run = move || of.run(&engine, class, &started);
             thread.spawn(run).map_err(|_| none)?;
+            is_started.recv().map_err(|_| none)??;
         }
         Ok(worker)
     }
 
-    /// The body of the thread. `class`: what a thread without a priority runs in.
-    fn run(&self, engine: &Weak<Engine>, class: Option<Class>) {
+    /// The body of the thread. `class`: what a thread without a priority runs in. `started` is told whether it works.
+    fn run(&self, engine: &Weak<Engine>, class: Option<Class>, started: &Started) {
         // The creating thread was allowed to enter its class, and this thread is, too.
         if let Some(class) = class.filter(|class| *class != Class::Other) {
             let _ = schedule::set_class(class);
         }
-        let _at_priority = self.calls.lend_priority(self.priority);
+        let at_priority = self.calls.set_priority(self.priority);
+        // Its creator waits for this.
+        let _ = started.send(at_priority.as_ref().map(|_| ()).map_err(|denied| *denied));
+        let Ok(_at_priority) = at_priority else {
+            return;
+        };
         let interval = self.check_interval();
         let none = Event {
             token: 0,

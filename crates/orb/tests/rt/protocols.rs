@@ -1,6 +1,5 @@
 //! The server protocol policy: the socket options of accepted connections, as the kernel reports them.
 
-use crate::nobody::alone_as_nobody;
 use deckwatch_orb::delivery::{
     Deliveries, DeliveryOptions, End, Outlet, OutletOptions, OutletOwner, WhenFull,
 };
@@ -12,6 +11,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolId, ThreadpoolLane,
     UnixDomainProtocolProperties, own_minor,
 };
+use deckwatch_testkit::alone_as_nobody;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;

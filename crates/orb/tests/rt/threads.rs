@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::common::rt::may_be_real_time;
-use crate::nobody::alone_as_nobody;
 use crate::support::{Bench, TEST_ID, call, wait_for};
 use deckwatch_orb::delivery::{Deliveries, DeliveryOptions};
 use deckwatch_orb::{
@@ -13,7 +12,7 @@ use deckwatch_orb::{
     SystemException, SystemExceptionKind as Kind, ThreadpoolId, ThreadpoolLane,
 };
 use deckwatch_os::schedule::{self, Class};
-use deckwatch_testkit::alone;
+use deckwatch_testkit::{alone, alone_as_nobody};
 
 /// A servant that returns the scheduling class and the stack size of its thread.
 #[derive(Default)]

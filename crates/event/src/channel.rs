@@ -52,8 +52,14 @@ impl Built {
 
 /// The calls of clients in serving threads. A process with few addresses has fewer threads.
 pub(crate) fn outward(orb: &Orb) -> Arc<Outward> {
-    let max = limits::OUTWARD_MAX.min(lane_threads() / 4);
-    Arc::new(Outward::new(orb, max, limits::OUTWARD_SHARE.min(max / 2)))
+    let (max, share) = outward_of(lane_threads());
+    Arc::new(Outward::new(orb, max, share))
+}
+
+/// The calls outwards, and those for one peer, with so many serving threads.
+fn outward_of(threads: usize) -> (usize, usize) {
+    let max = limits::OUTWARD_MAX.min(threads / 4);
+    (max, limits::OUTWARD_SHARE.min(max / 2))
 }
 
 /// An event channel that serves on an ORB until it is destroyed.
@@ -180,5 +186,19 @@ impl EventChannel {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.shared.has_ended()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_outwards_take_a_quarter_of_few_threads_and_one_peer_half_of_those() {
+        assert_eq!(outward_of(0), (0, 0));
+        assert_eq!(outward_of(8), (2, 1));
+        assert_eq!(outward_of(20), (5, 2));
+        let most = (limits::OUTWARD_MAX, limits::OUTWARD_SHARE);
+        assert_eq!(outward_of(usize::MAX), most);
     }
 }

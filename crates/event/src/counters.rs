@@ -123,4 +123,21 @@ mod tests {
         };
         assert_eq!(first.plus(second), sum);
     }
+
+    #[test]
+    fn what_outlets_and_pulls_have_counted_is_added() {
+        let orb = deckwatch_orb::Orb::builder().build().expect("an ORB");
+        let shares = Shares::new(&orb, 50, 4);
+        let counters = Counters::default();
+        counters.delivered.store(20, Relaxed);
+        counters.displaced.store(30, Relaxed);
+        let outlets = DeliveryCounts {
+            delivered: 2,
+            dropped: 3,
+            failed: 4,
+        };
+        let counts = counters.read(outlets, &shares);
+        assert_eq!((counts.delivered, counts.displaced), (22, 33));
+        assert_eq!(counts.failed, counters.failed.load(Relaxed) + 4);
+    }
 }

@@ -100,3 +100,19 @@ fn refused(error: MarshalError) -> SystemException {
         _ => raise(Kind::NoResources),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_cdr::EncodeError;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_marshalled_is_the_caller_s_fault_and_what_has_no_room_is_not() {
+        let wrong = EncodeError::TypeMismatch;
+        let its_own = SystemException::from(EncodeError::TypeMismatch);
+        assert_eq!(refused(MarshalError::Encode(wrong)), its_own);
+        assert_ne!(its_own.kind, Kind::NoResources);
+        assert_eq!(refused(MarshalError::NoRoom), raise(Kind::NoResources));
+    }
+}

@@ -27,3 +27,15 @@ pub(crate) fn refused_because(exception: SystemException) -> String {
 pub(crate) const fn raise(kind: Kind) -> SystemException {
     SystemException::new(kind, 0, Completion::No)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_of_the_adapter_is_the_caller_s_and_its_other_errors_are_internal() {
+        let full = raise(Kind::NoResources);
+        assert_eq!(system(PoaError::System(full)), full);
+        assert_eq!(system(PoaError::WrongPolicy), raise(Kind::Internal));
+    }
+}

@@ -263,9 +263,14 @@ fn conclude(
             .map(|(position, _)| position)
             .collect()
     };
-    let asked = asked::asked(terms, &judged);
+    let asked = asked::asked(terms, &judged, |_| false);
     let share = LateShare::new(counts.due, &late_and(|_| true), asked);
-    let not_by_sender = late_and(|sample| sample.blame != Some(Layer::Sender));
+    let by_sender = |sample: &Sample| sample.blame == Some(Layer::Sender);
+    let share_without_sender = LateShare::new(
+        counts.due,
+        &late_and(|sample| sample.blame != Some(Layer::Sender)),
+        asked::asked(terms, &judged, by_sender),
+    );
     let latencies: Vec<i64> = judged
         .iter()
         .filter(|sample| !sample.flags.lost)
@@ -277,7 +282,7 @@ fn conclude(
         counts: &counts,
         share: &share,
         latencies: &latencies,
-        share_without_sender: &LateShare::new(counts.due, &not_by_sender, asked),
+        share_without_sender: &share_without_sender,
     };
     let mut blame = BTreeMap::new();
     for layer in judged.iter().filter_map(|sample| sample.blame) {

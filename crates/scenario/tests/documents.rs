@@ -184,8 +184,8 @@ fn what_a_remedy_says_to_write_is_read_by_the_mission() {
         let host = snippet(&remedy, "{ name", if is_fifo { " } }" } else { " }" });
         let loads = snippet(&remedy, "loads = [", " }]");
         let text = format!(
-            "{loads}\nhosts = [{{ name = \"RTS\" }}, {host}]\n[[flows]]\nname = \"NAV\"\nfrom = \"RTS\"\n\
-             to = [\"SONAR\"]\nrate_hz = 20\nsize = 384\ndeadline = \"50ms\"\ncount = 100\ncarrier = \"udp\"\n"
+            "name = \"remedy\"\n{loads}\nhosts = [{{ name = \"RTS\" }}, {host}]\n[[flows]]\nname = \"NAV\"\nfrom = \"RTS\"\n\
+             to = [\"SONAR\"]\nrate_hz = 20\noctets = 384\ndeadline = \"50ms\"\nlate = \"1 in 20\"\ncount = 100\ncarrier = \"udp\"\n"
         );
         let path = root().join("scenarios/of-a-remedy.toml");
         let mission =

@@ -8,13 +8,21 @@ use crate::statistics::{Asked, longest_bursts};
 
 /// Returns the burst that the mission asks for. If it asks for none: the longest disturbance that the judged messages
 /// show at latencies below the deadline, and at least the number of messages due within a deadline, because a stall as
-/// long as the deadline holds up so many.
-pub(super) fn asked(terms: &Terms, judged: &[&Sample]) -> Asked {
+/// long as the deadline holds up so many. An excused message counts as prompt.
+pub(super) fn asked(terms: &Terms, judged: &[&Sample], excused: impl Fn(&Sample) -> bool) -> Asked {
     if let Some(burst) = terms.clusters {
         return Asked::by_mission(burst);
     }
     let deadline = terms.arrivals.messages_within(terms.deadline);
-    let disturbance = longest_disturbance(nanoseconds(terms.deadline), judged);
+    let latencies: Vec<i64> = judged
+        .iter()
+        .map(|sample| match sample {
+            sample if excused(sample) => i64::MIN,
+            sample if sample.flags.lost => i64::MAX,
+            sample => sample.received_ns.saturating_sub(sample.due_ns),
+        })
+        .collect();
+    let disturbance = longest_disturbance(nanoseconds(terms.deadline), &latencies);
     if disturbance > deadline {
         Asked {
             burst: disturbance,
@@ -31,18 +39,8 @@ pub(super) fn asked(terms: &Terms, judged: &[&Sample]) -> Asked {
 /// Returns the longest burst, beyond chance, of messages whose latency exceeds a threshold below the deadline. The
 /// thresholds divide the slack, the deadline less the median latency. A low threshold that many messages exceed is left
 /// out ([`NEAR_MISSES`]).
-fn longest_disturbance(deadline_ns: i64, judged: &[&Sample]) -> u64 {
-    let latencies: Vec<i64> = judged
-        .iter()
-        .map(|sample| {
-            if sample.flags.lost {
-                i64::MAX
-            } else {
-                sample.received_ns.saturating_sub(sample.due_ns)
-            }
-        })
-        .collect();
-    let mut sorted = latencies.clone();
+fn longest_disturbance(deadline_ns: i64, latencies: &[i64]) -> u64 {
+    let mut sorted = latencies.to_vec();
     let middle = sorted.len() / 2;
     if sorted.is_empty() {
         return 0;
@@ -54,7 +52,7 @@ fn longest_disturbance(deadline_ns: i64, judged: &[&Sample]) -> u64 {
     }
     let beyond = |threshold_ns: i64| -> Vec<u64> {
         (0..)
-            .zip(&latencies)
+            .zip(latencies)
             .filter(|&(_, &latency_ns)| latency_ns > threshold_ns)
             .map(|(position, _)| position)
             .collect()
@@ -92,7 +90,7 @@ mod tests {
 
     fn asked_by(terms: &Terms, samples: &[Sample]) -> (u64, AskedBy) {
         let judged: Vec<&Sample> = samples.iter().collect();
-        let asked = asked(terms, &judged);
+        let asked = asked(terms, &judged, |_| false);
         (asked.burst, asked.by)
     }
 

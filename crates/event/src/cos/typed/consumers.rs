@@ -118,10 +118,8 @@ impl Typed {
         // Without the lock: to resolve a host name takes time.
         let outlet = |object: &ObjectRef, farewell| {
             let options = OutletOptions {
-                operation: "",
                 farewell,
                 queue_size_max: shared.options().size_max / limits::TYPED_QUEUE_SHARE,
-                final_exceptions: &[],
                 ..shared.outlet_options(proxy)
             };
             shared.deliveries.outlet(object, options, owner.clone())

@@ -108,14 +108,6 @@ impl TypedPushConsumerProxy {
             object,
         }
     }
-
-    fn check(&self) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
-        match *self.state.lock("event.proxy") {
-            State::Waiting => Ok(()),
-            State::Connected(_) => Err(AlreadyConnected {}.into()),
-            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
-        }
-    }
 }
 
 impl PushConsumer for TypedPushConsumerProxy {
@@ -136,8 +128,7 @@ impl ProxyPushConsumer for TypedPushConsumerProxy {
         &'a self,
         push_supplier: Option<&'a PushSupplierRef>,
     ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
-        // The lock is released while suppliers are called: that takes time, and events take the lock.
-        self.check()?;
+        // Without the lock: suppliers are called, which takes time, and events take the lock.
         self.shared.make_room_for_supplier();
         let mut state = self.state.lock("event.proxy");
         match *state {

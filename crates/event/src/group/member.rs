@@ -1,16 +1,17 @@
 //! One member of a group: what it knows, and how it finds, follows and replaces the primary.
 
+mod forwarding;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
-use deckwatch_orb::{
-    ForwardRequest, ObjectRef, Orb, Origin, Poa, Servant, ServantActivator, ServantManagerError,
-    SystemException, SystemExceptionKind as Kind,
-};
+use deckwatch_orb::{Orb, Poa, Servant, SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::PiMutex;
+
+use forwarding::Forwarding;
 
 use super::others::{Answers, MEMBER_KEY};
 use super::{GroupCounts, GroupOptions, Others, Profiles, Replication, Standing};
@@ -437,47 +438,6 @@ fn newest_leader(standings: &[(usize, Report)]) -> Option<(u64, usize)> {
     let leading = standings.iter();
     let leading = leading.filter(|(_, report)| report.member_role == Role::Leading);
     leading.map(|(place, report)| (report.epoch, *place)).max()
-}
-
-/// Sends clients of a backup to the primary.
-struct Forwarding(Weak<Inner>);
-
-impl ServantActivator for Forwarding {
-    fn incarnate(
-        &self,
-        object_id: &[u8],
-        adapter: &Poa,
-    ) -> Result<Arc<dyn Servant>, ServantManagerError> {
-        let inner = self.0.upgrade();
-        let inner = inner.ok_or_else(|| raise(Kind::ObjectNotExist))?;
-        let (role, leader) = {
-            let state = inner.state.lock("group.state");
-            (state.role, state.leader)
-        };
-        match (role, leader) {
-            (Role::Leading, _) => Err(raise(Kind::ObjectNotExist).into()),
-            (Role::Following, Some(leader)) => {
-                let own = adapter.create_reference_with_id(object_id, "");
-                let at = inner.group.members[leader].clone();
-                let forward_reference = primary(&inner.orb, &own.map_err(system)?, at)?;
-                Err(ForwardRequest { forward_reference }.into())
-            }
-            _ => Err(raise(Kind::Transient).into()),
-        }
-    }
-
-    fn etherealize(&self, _: &[u8], _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {}
-}
-
-/// The same object at the primary alone.
-fn primary(orb: &Orb, own: &ObjectRef, at: (String, u16)) -> Result<ObjectRef, SystemException> {
-    let both = Profiles::new(orb, vec![at]).add_to(own.clone());
-    let mut ior = both.ior().clone();
-    let last = ior.profiles.pop();
-    ior.profiles.clear();
-    ior.profiles.extend(last);
-    let object = orb.string_to_object_of(&ior.to_string(), Origin::Own)?;
-    object.ok_or_else(|| raise(Kind::Transient))
 }
 
 /// The servant for the other members.

@@ -56,8 +56,8 @@ struct State {
     /// The place of the primary, as far as it is known.
     leader: Option<usize>,
     held: Held,
-    /// What has come from a primary while this member joins it.
-    joining: Option<Held>,
+    /// The epoch of the primary that this member joins, and what has come from it meanwhile.
+    joining: Option<(u64, Held)>,
     forgotten: u64,
     has_failed: bool,
     channel: Option<Arc<RtEventChannel>>,
@@ -88,41 +88,8 @@ impl RtGroupMember {
         store: ChannelStore,
     ) -> Result<Self, SystemException> {
         group.check()?;
-        let others = Arc::new(Others::new(orb, &group)?);
-        let gate = Gate::new(orb, options.access.clone(), true);
-        let inner = Arc::new(Inner {
-            orb: orb.clone(),
-            options,
-            group,
-            poa: OnceLock::new(),
-            gate,
-            others,
-            store: PiMutex::new(Some(store)),
-            state: PiMutex::new(State {
-                role: Role::Starting,
-                epoch: 0,
-                leader: None,
-                held: Held::default(),
-                joining: None,
-                forgotten: 0,
-                has_failed: false,
-                channel: None,
-                replication: None,
-            }),
-            is_closed: AtomicBool::new(false),
-        });
-        let poa = Home::group_adapter(orb, Arc::new(Forwarding(Arc::downgrade(&inner))))?;
-        inner.gate.protect(&poa)?;
-        let id = (Fixed::Channel as u64).to_be_bytes();
-        let reference = poa.create_reference_with_id(&id, EventChannelRef::REPOSITORY_ID);
-        let reference = inner.profiles().add_to(reference.map_err(system)?);
-        let _ = inner.poa.set(poa); // It is new.
-        let servant: Arc<dyn Servant> =
-            Arc::new(MemberSkeleton::new(MemberServant(Arc::downgrade(&inner))));
-        let poa = guarded_poa(orb, &inner.gate)?;
-        let id = poa.activate_object(servant).map_err(system)?;
-        let object = poa.id_to_reference(&id).map_err(system)?;
-        orb.register_plain_key(MEMBER_KEY.as_bytes(), &object)?;
+        let others = Others::new(orb, &group)?;
+        let (inner, reference) = Inner::start(orb, options, (group, others), store)?;
         let turning = Arc::clone(&inner);
         let thread = std::thread::Builder::new()
             .name("channel-group".to_owned())
@@ -130,7 +97,7 @@ impl RtGroupMember {
             .map_err(|_| raise(Kind::NoResources))?;
         Ok(Self {
             inner,
-            reference: EventChannelRef::unchecked_narrow(reference),
+            reference,
             thread: Some(thread),
         })
     }
@@ -190,6 +157,50 @@ impl Drop for RtGroupMember {
 }
 
 impl Inner {
+    /// A member without its thread, and its channel's reference.
+    fn start(
+        orb: &Orb,
+        options: RtChannelOptions,
+        (group, others): (GroupOptions, Others),
+        store: ChannelStore,
+    ) -> Result<(Arc<Self>, EventChannelRef), SystemException> {
+        let gate = Gate::new(orb, options.access.clone(), true);
+        let inner = Arc::new(Self {
+            orb: orb.clone(),
+            options,
+            group,
+            poa: OnceLock::new(),
+            gate,
+            others: Arc::new(others),
+            store: PiMutex::new(Some(store)),
+            state: PiMutex::new(State {
+                role: Role::Starting,
+                epoch: 0,
+                leader: None,
+                held: Held::default(),
+                joining: None,
+                forgotten: 0,
+                has_failed: false,
+                channel: None,
+                replication: None,
+            }),
+            is_closed: AtomicBool::new(false),
+        });
+        let poa = Home::group_adapter(orb, Arc::new(Forwarding(Arc::downgrade(&inner))))?;
+        inner.gate.protect(&poa)?;
+        let id = (Fixed::Channel as u64).to_be_bytes();
+        let reference = poa.create_reference_with_id(&id, EventChannelRef::REPOSITORY_ID);
+        let reference = inner.profiles().add_to(reference.map_err(system)?);
+        let _ = inner.poa.set(poa); // It is new.
+        let servant: Arc<dyn Servant> =
+            Arc::new(MemberSkeleton::new(MemberServant(Arc::downgrade(&inner))));
+        let poa = guarded_poa(orb, &inner.gate)?;
+        let id = poa.activate_object(servant).map_err(system)?;
+        let object = poa.id_to_reference(&id).map_err(system)?;
+        orb.register_plain_key(MEMBER_KEY.as_bytes(), &object)?;
+        Ok((inner, EventChannelRef::unchecked_narrow(reference)))
+    }
+
     fn profiles(&self) -> Profiles {
         let others = self.others.members.iter();
         let others = others.map(|(place, _)| self.group.members[*place].clone());
@@ -206,7 +217,7 @@ impl Inner {
 
     /// The body of the thread.
     fn run(&self) {
-        let mut begun = self.orb.transport().now();
+        let begun = self.orb.transport().now();
         while !self.is_closed() {
             match self.role() {
                 Role::Starting => {
@@ -216,9 +227,6 @@ impl Inner {
                 Role::Following => self.follow(),
                 Role::Leading => self.look_for_rival(),
                 Role::TakingOver | Role::Ended => return,
-            }
-            if self.role() != Role::Starting {
-                begun = self.orb.transport().now();
             }
         }
     }
@@ -230,7 +238,7 @@ impl Inner {
             standings,
             has_silent,
         } = self.others.ask();
-        if let Some((_, leader)) = newest_leader(&standings) {
+        if let Some(leader) = newest_leader(&standings) {
             return self.join(leader);
         }
         let has_state =
@@ -243,28 +251,25 @@ impl Inner {
         self.lead(None, &[]);
     }
 
-    fn join(&self, leader: usize) {
+    /// Becomes a backup of the primary with this epoch, at this place.
+    fn join(&self, (epoch, leader): (u64, usize)) {
         let Some(member) = self.others.member(leader) else {
             return;
         };
         // Changes and pushes may come before the reply does. What this member has stays until then: the new primary may
         // die.
-        self.state.lock("group.state").joining = Some(Held::default());
+        self.state.lock("group.state").joining = Some((epoch, Held::default()));
         let joined = member.join(self.group.place as u16);
         let mut state = self.state.lock("group.state");
-        let mut held = state.joining.take().unwrap_or_default();
-        let snapshot = match joined {
-            Ok(snapshot) => snapshot,
-            Err(MemberJoinError::NotLeading(_) | MemberJoinError::System(_)) => {
+        let joining = state.joining.take();
+        let (snapshot, mut held) = match (joined, joining) {
+            (Ok(snapshot), Some((_, held))) if snapshot.epoch == epoch => (snapshot, held),
+            // The primary does not answer, or the process is another one.
+            _ => {
                 drop(state);
                 return std::thread::park_timeout(limits::STANDING_PERIOD);
             }
         };
-        if snapshot.epoch < state.epoch {
-            // It does not know yet that another member has taken over.
-            drop(state);
-            return std::thread::park_timeout(limits::STANDING_PERIOD);
-        }
         for change in snapshot.records {
             held.rows.entry(change.number).or_insert(change.record);
         }
@@ -274,7 +279,7 @@ impl Inner {
             held.kept.insert(push.number, push);
         }
         state.held = held;
-        state.epoch = snapshot.epoch;
+        state.epoch = epoch;
         state.leader = Some(leader);
         state.role = Role::Following;
     }
@@ -303,9 +308,7 @@ impl Inner {
     fn elect(&self, epoch: u64) {
         while !self.is_closed() {
             let standings = self.others.ask().standings;
-            if let Some((newest, leader)) = newest_leader(&standings)
-                && newest >= epoch
-            {
+            if let Some(leader) = newest_leader(&standings).filter(|(newest, _)| *newest >= epoch) {
                 return self.join(leader);
             }
             let must_wait = |(place, report): &(usize, Report)| match report.member_role {
@@ -451,9 +454,7 @@ impl MemberServant {
     fn replication(inner: &Inner) -> Result<(Arc<Replication>, Arc<RtEventChannel>), NotLeading> {
         let state = inner.state.lock("group.state");
         match (&state.replication, &state.channel) {
-            (Some(replication), Some(channel))
-                if state.role == Role::Leading && !replication.is_superseded() =>
-            {
+            (Some(replication), Some(channel)) if !replication.is_superseded() => {
                 Ok((Arc::clone(replication), Arc::clone(channel)))
             }
             _ => Err(NotLeading {}),
@@ -508,7 +509,7 @@ impl Member for MemberServant {
         let inner = self.inner()?;
         let mut state = inner.state.lock("group.state");
         let is_joining = state.joining.is_some();
-        let held = state.held_of(epoch)?;
+        let held = state.held_of::<MemberChangeError>(epoch)?;
         for change in records {
             // While this member joins, the snapshot must not put a removed record back.
             if change.record.is_empty() && !is_joining {
@@ -523,7 +524,7 @@ impl Member for MemberServant {
     fn keep(&self, epoch: u64, delivered: u64, pushed: &KeptPush) -> Result<(), MemberKeepError> {
         let inner = self.inner()?;
         let mut state = inner.state.lock("group.state");
-        let kept = &mut state.held_of(epoch)?.kept;
+        let kept = &mut state.held_of::<MemberKeepError>(epoch)?.kept;
         while let Some(first) = kept.first_entry()
             && *first.key() <= delivered
         {
@@ -542,15 +543,21 @@ impl State {
     /// What a primary with this epoch changes.
     ///
     /// # Errors
-    /// Superseded, to a primary that this member does not follow.
-    fn held_of(&mut self, epoch: u64) -> Result<&mut Held, Superseded> {
-        if let Some(joining) = &mut self.joining {
-            return Ok(joining);
-        }
-        if self.role == Role::Following && epoch == self.epoch {
-            Ok(&mut self.held)
-        } else {
-            Err(Superseded {})
+    /// Superseded, if this member has another primary meanwhile, or becomes it. TRANSIENT, if this member has not joined
+    /// that primary: the primary leaves it out.
+    fn held_of<E>(&mut self, epoch: u64) -> Result<&mut Held, E>
+    where
+        E: From<Superseded> + From<SystemException>,
+    {
+        let (known, held) = match &mut self.joining {
+            Some((epoch, held)) => (*epoch, Some(held)),
+            None if self.role == Role::Following => (self.epoch, Some(&mut self.held)),
+            None => (self.epoch, None),
+        };
+        match held {
+            Some(held) if epoch == known => Ok(held),
+            _ if epoch > known => Err(raise(Kind::Transient).into()),
+            _ => Err(Superseded {}.into()),
         }
     }
 }

@@ -187,7 +187,6 @@ impl Replication {
     /// TRANSIENT if another member is the primary.
     pub(crate) fn keep(&self, push: &KeptPush) -> Result<(), SystemException> {
         let delivered = self.kept.lock("group.kept").delivered();
-        let delivered = delivered.min(push.number - 1);
         self.each("keep", &|w| {
             self.epoch.write(w)?;
             delivered.write(w)?;

@@ -10,6 +10,8 @@ mod member;
 mod others;
 mod profiles;
 mod replication;
+#[cfg(test)]
+mod scripted;
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -561,3 +561,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

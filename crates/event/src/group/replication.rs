@@ -330,3 +330,6 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

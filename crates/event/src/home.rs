@@ -512,3 +512,6 @@ impl State {
             .retain(|number, row| rows.get(number) != Some(row));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,15 @@ impl WaitingProxies {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use deckwatch_cdr::Any;
+    use deckwatch_orb::Servant;
+
     use super::*;
+    use crate::cos_event_comm::{
+        PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
+    };
 
     #[test]
     fn proxies_of_one_peer_give_way_to_its_own() {
@@ -266,6 +274,63 @@ mod tests {
         holding.timeouts = None;
         assert!(holding.resize(5, 99).is_ok(), "a supplier has no timeouts");
         assert_eq!(held(&holding), (5, None));
+    }
+
+    #[test]
+    fn proxies_that_were_retired_no_longer_wait() {
+        let mut waiting = WaitingProxies::default();
+        let peer = Peer::User(1);
+        assert_eq!(waiting.push(0, peer, 1), None);
+        waiting.clear();
+        assert_eq!(waiting.push(1, peer, 1), None);
+        assert_eq!(waiting.push(2, peer, 1), Some(1));
+    }
+
+    /// Asks who calls it.
+    struct Asks {
+        currents: [PoaCurrent; 2],
+        callers: Mutex<Vec<Peer>>,
+    }
+
+    impl PushConsumer for Arc<Asks> {
+        fn push<'a>(&'a self, _: &'a Any) -> Result<(), PushConsumerPushError> {
+            Ok(())
+        }
+
+        fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+            let callers = self.currents.each_ref().map(caller);
+            *self.callers.lock().expect("whole") = callers.to_vec();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn caller_of_another_orb_is_unknown_and_a_thread_without_a_request_is_this_process() {
+        let orb = || {
+            let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+            builder.build().expect("an ORB")
+        };
+        let (called, other, calling) = (orb(), orb(), orb());
+        let root = called.root_poa().expect("a root adapter");
+        root.the_poa_manager()
+            .activate()
+            .expect("an active manager");
+        let asks = Arc::new(Asks {
+            currents: [&called, &other].map(Orb::poa_current),
+            callers: Mutex::default(),
+        });
+        let servant: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(Arc::clone(&asks)));
+        let object = root.servant_to_reference(&servant).expect("a reference");
+        let seen = calling.string_to_object(&called.object_to_string(&object));
+        let seen = PushConsumerRef::unchecked_narrow(seen.expect("an IOR").expect("not nil"));
+        seen.disconnect_push_consumer().expect("served");
+        let callers = asks.callers.lock().expect("whole").clone();
+        assert!(matches!(callers[0], Peer::Address(_)), "{:?}", callers[0]);
+        assert_eq!(callers[1], Peer::Unknown);
+        assert_eq!(caller(&other.poa_current()), Peer::ThisProcess);
+        for orb in [calling, called, other] {
+            orb.shutdown(true).expect("it ends");
+        }
     }
 
     #[test]

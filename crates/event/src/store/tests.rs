@@ -77,6 +77,19 @@ fn a_channel_keeps_its_port_and_each_life_has_another_number() {
 }
 
 #[test]
+fn member_that_takes_over_has_the_records_of_the_former_primary_alone() {
+    let store = ChannelStore::in_memory().unwrap();
+    assert_eq!(store.begin(ChannelKind::RealTime).unwrap(), 1);
+    put(&store, &records([1, 2]));
+    let row = encapsulate(&record(3)).unwrap();
+    store.take_over(9, &[(3, row)]).unwrap();
+    assert_eq!(store.proxies().unwrap(), records([3]));
+    assert_eq!(store.begin(ChannelKind::RealTime).unwrap(), 10);
+    let other = store.begin(ChannelKind::Cos);
+    assert!(matches!(other, Err(ChannelStoreError::OtherKind)));
+}
+
+#[test]
 fn the_store_of_another_service_is_refused_and_left_as_it_is() {
     const OTHER: TableDefinition<'_, u64, u64> = TableDefinition::new("other");
     let path = file("other");

@@ -104,3 +104,20 @@ fn member(orb: &Orb, (host, port): &(String, u16)) -> Result<MemberRef, SystemEx
         hurried.with_connect_timeout(limit),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn member_is_silent_if_it_has_the_question_and_does_not_answer_in_time() {
+        let is_silent = |kind, completed| is_silence(&SystemException::new(kind, 0, completed));
+        assert!(is_silent(Kind::Timeout, Completion::Maybe));
+        assert!(!is_silent(Kind::Timeout, Completion::No), "not connected");
+        assert!(!is_silent(Kind::CommFailure, Completion::Maybe), "closed");
+        assert!(
+            !is_silent(Kind::ObjectNotExist, Completion::No),
+            "no member"
+        );
+    }
+}

@@ -104,6 +104,17 @@ fn the_store_of_another_service_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn a_store_without_the_table_of_its_proxies_is_none() {
+    let path = file("no-proxies");
+    drop(ChannelStore::open(&path).unwrap());
+    let removed = raw(&path).change(|write| Ok::<_, redb::Error>(write.delete_table(PROXIES)?));
+    assert!(removed.unwrap(), "it was there");
+    let refused = ChannelStore::open(&path).unwrap_err().to_string();
+    assert_eq!(refused, "the store is damaged: it is no store of a channel");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn damaged_rows_are_named_and_left_out_and_their_numbers_are_not_given_again() {
     let path = file("rows");
     let store = ChannelStore::open(&path).unwrap();

@@ -4,12 +4,15 @@
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::channel_group::ProxyKind;
 use crate::group::scripted::{self, NOBODY, Scripted, locked, standing};
 use crate::store::encapsulate;
+
+/// How long a test waits for a thread, on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member without its thread.
 struct Stepped {
@@ -196,6 +199,7 @@ fn member_alone_that_is_not_the_first_waits_before_it_leads() {
     let member = member.expect("a thread");
     while member.standing() != Standing::Primary(0) {
         assert_eq!(member.standing(), Standing::Starting);
+        assert!(begun.elapsed() < PATIENCE, "it does not lead");
         std::thread::yield_now();
     }
     assert!(begun.elapsed() >= limits::TAKE_OVER_AFTER);

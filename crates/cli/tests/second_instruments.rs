@@ -25,20 +25,25 @@ pub(super) fn is_absent(instrument: &str) -> bool {
     !is_there
 }
 
-/// Runs a sweep between the hosts A and B of a network. Returns its points.
-fn sweep(folder: &Folder, network: &str, more: &[&str]) -> Vec<Measurement> {
+/// Runs a sweep with these words. Returns its document.
+fn sweep_with(folder: &Folder, words: &[&str]) -> ExperimentDocument {
     let result = folder.path().join("result");
     let output = Command::new(DECKWATCH)
-        .args(["sweep", "--from=A", "--to=B", "--network", network])
+        .arg("sweep")
         .arg("--output")
         .arg(&result)
-        .args(more)
+        .args(words)
         .output()
         .expect("it runs");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
-    let document = ExperimentDocument::load(&result.join("result.json"));
-    document.expect("a document").measurements
+    ExperimentDocument::load(&result.join("result.json")).expect("a document")
+}
+
+/// Runs a sweep between the hosts A and B of a network. Returns its points.
+fn sweep(folder: &Folder, network: &str, more: &[&str]) -> Vec<Measurement> {
+    let between = ["--from=A", "--to=B", "--network", network];
+    sweep_with(folder, &[&between, more].concat()).measurements
 }
 
 /// Runs a program to its end on a host. Returns what it printed.
@@ -240,4 +245,47 @@ fn emulated(network: &NetworkSpec) -> Testbed {
     let program = RelayProgram::at(Path::new(DECKWATCH).to_owned());
     let hosts = [HostSpec::new("A"), HostSpec::new("B")];
     Testbed::create_by(&program, network, &hosts).expect("namespaces")
+}
+
+/// Compares a sweep on loopback with the instruments that it runs beside itself. Nothing sets the numbers there, so they
+/// agree within reason only.
+pub(super) fn check_beside() -> Result<(), Failure> {
+    let before = Readings::take();
+    let mut wrong = Vec::new();
+    let folder = Folder::new("sweep-beside");
+    let words = [
+        "--sizes=1024",
+        "--iterations=1",
+        "--messages=500",
+        "--beside=sockperf,iperf3",
+    ];
+    let found = sweep_with(&folder, &words);
+    for skip in &found.skipped {
+        deckwatch_testkit::skip(&skip.what, &skip.reason);
+    }
+    let is_there = |name: &str| !found.skipped.iter().any(|skip| skip.what == name);
+    for point in &found.measurements {
+        let own = [
+            (
+                "sockperf",
+                "p50_over_sockperf_ratio",
+                "transaction_p50_ns",
+                "beside_sockperf_p50_ns",
+            ),
+            (
+                "iperf3",
+                "throughput_over_iperf3_ratio",
+                "end_to_end_bit_s",
+                "beside_iperf3_bit_s",
+            ),
+        ];
+        for (name, ratio, own, theirs) in own.into_iter().filter(|of| is_there(of.0)) {
+            let (own, theirs) = (point.runs[own][0], point.runs[theirs][0]);
+            assert_eq!(point.runs[ratio], [own / theirs], "{name}");
+            if !(0.05..20.0).contains(&(own / theirs)) {
+                wrong.push(format!("{name}: {own} {theirs}"));
+            }
+        }
+    }
+    failure(&wrong, &before)
 }

@@ -9,9 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::measuring::{Measuring, folder};
-use crate::watched::{Failure, failure, up_to_three_times_if_disturbed};
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-use deckwatch_meter::provenance::Readings;
 
 fn sweep(folder: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
@@ -493,55 +491,6 @@ fn the_book_has_the_table_of_metrics() {
         );
         assert!(book.contains(&row), "{row}");
     }
-}
-
-#[test]
-fn other_instruments_run_beside_and_agree_within_reason() {
-    up_to_three_times_if_disturbed(agree_with_others);
-}
-
-fn agree_with_others() -> Result<(), Failure> {
-    let before = Readings::take();
-    let mut wrong = Vec::new();
-    let folder = folder("sweep-beside");
-    let more = [
-        "--sizes=1024",
-        "--iterations=1",
-        "--messages=500",
-        "--beside=sockperf,iperf3",
-    ];
-    let output = sweep(&folder, &more).output().expect("it runs");
-    assert!(output.status.success(), "{}", complaints(&output));
-    let found = document(&folder);
-    for skip in &found.skipped {
-        deckwatch_testkit::skip(&skip.what, &skip.reason);
-    }
-    let is_there = |name: &str| !found.skipped.iter().any(|skip| skip.what == name);
-    for point in &found.measurements {
-        let own = [
-            (
-                "sockperf",
-                "p50_over_sockperf_ratio",
-                "transaction_p50_ns",
-                "beside_sockperf_p50_ns",
-            ),
-            (
-                "iperf3",
-                "throughput_over_iperf3_ratio",
-                "end_to_end_bit_s",
-                "beside_iperf3_bit_s",
-            ),
-        ];
-        for (name, ratio, own, theirs) in own.into_iter().filter(|of| is_there(of.0)) {
-            let (own, theirs) = (point.runs[own][0], point.runs[theirs][0]);
-            assert_eq!(point.runs[ratio], [own / theirs], "{name}");
-            if !(0.05..20.0).contains(&(own / theirs)) {
-                wrong.push(format!("{name}: {own} {theirs}"));
-            }
-        }
-    }
-    std::fs::remove_dir_all(folder).expect("removed");
-    failure(&wrong, &before)
 }
 
 #[test]

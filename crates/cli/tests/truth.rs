@@ -7,20 +7,20 @@
 mod bursts;
 mod known_clocks;
 mod relayed;
+mod robbed;
 mod second_instruments;
+mod unread;
 mod watched;
 mod ways;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use deckwatch_meter::result::{FlowResult, VerdictKind};
 use deckwatch_meter::sample::{Layer, Sample};
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_os::schedule::{self, Class};
-use deckwatch_os::task;
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
@@ -38,6 +38,21 @@ fn cannot_emulate() -> bool {
         deckwatch_testkit::skip("namespaces", reason);
     }
     obstacle.is_some()
+}
+
+/// Returns true, and counts a skip, if there are no real-time threads on processors 0 and 1.
+fn lacks_real_time_processors() -> bool {
+    let permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(50)));
+    if let Err(error) = permitted.join().expect("no panic") {
+        deckwatch_testkit::skip("real-time-class", &error.to_string());
+        return true;
+    }
+    let processors = schedule::affinity().expect("readable");
+    let has_both = processors.contains(&0) && processors.contains(&1);
+    if !has_both {
+        deckwatch_testkit::skip("two-processors", "the mission names processors 0 and 1");
+    }
+    !has_both
 }
 
 /// Start and end of a disturbance. Each is known to be between two readings of the clock.
@@ -425,82 +440,6 @@ fn check_calm() -> Result<(), Failure> {
     failure(wrong, &finished)
 }
 
-/// A consumer on a processor of its own. Its thread is in the time-sharing class, so that a real-time process takes its
-/// processor.
-const ROBBED: &str = r#"
-name = "robbed"
-network = { preset = "gigabit-ethernet" }
-hosts = [{ name = "RTS", processors = [0] }, { name = "SONAR", processors = [1] }]
-
-[[flows]]
-name = "NAV"
-octets = 384
-from = "RTS"
-to = ["SONAR"]
-carrier = "udp"
-rate_hz = 50
-deadline = "50ms"
-late = "3 in 10_000"
-count = 300
-warm_up = "200ms"
-"#;
-
-/// Takes a processor four times for 150 ms, from a thread in SCHED_FIFO that ends by itself.
-fn take_processor(processor: u32) {
-    schedule::limit_real_time(Duration::from_millis(600)).expect("a lower limit");
-    schedule::set_affinity(&[processor]).expect("permitted");
-    schedule::set_class(Class::Fifo(50)).expect("permitted");
-    for _ in 0..4 {
-        let until_ns = monotonic_ns() + 150_000_000;
-        while monotonic_ns() < until_ns {
-            std::hint::spin_loop();
-        }
-        sleep_until(monotonic_ns() + 850_000_000);
-    }
-}
-
-fn check_robbed() -> Result<(), Failure> {
-    let run = WatchedRun::start("robbed", ROBBED, &[]);
-    let start_ns = run.start_ns();
-    let robber = std::thread::spawn(move || {
-        sleep_until(start_ns + 1_000_000_000);
-        take_processor(1);
-    });
-    let finished = run.finish();
-    robber.join().expect("it ends by itself");
-    let verdict = &finished.document.verdict;
-    let warned = |part: &str| {
-        let mut warnings = finished.document.warnings.iter();
-        warnings.any(|one| one.kind == "processor-taken" && one.text.contains(part))
-    };
-    let mut wrong = Vec::new();
-    if finished.status != Some(4) || verdict.kind != VerdictKind::Invalid {
-        wrong.push(format!("exit status {:?}", finished.status));
-    }
-    let reason = verdict.reasons.join(" ");
-    let name = task::thread_name(std::process::id(), std::process::id()).expect("a name");
-    for part in [
-        "thread receive of the consumer of NAV over udp at SONAR".to_owned(),
-        format!(
-            "probably by {name} (process {}, SCHED_FIFO 50)",
-            std::process::id()
-        ),
-    ] {
-        if !reason.contains(&part) || !warned(&part) {
-            wrong.push(format!("not said: {part}"));
-        }
-    }
-    if !verdict
-        .remedies
-        .iter()
-        .any(|remedy| remedy.contains("taskset"))
-    {
-        wrong.push("no remedy".to_owned());
-    }
-    wrong.extend((!wrong.is_empty()).then(|| format!("{verdict:?}")));
-    failure(wrong, &finished)
-}
-
 /// A lock that a test holds while it measures: these tests would disturb each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -534,21 +473,14 @@ fn exactly_the_messages_delayed_at_sender_network_receiver_and_channel_are_late_
 
 #[test]
 fn a_consumer_whose_processor_another_process_takes_makes_the_run_invalid() {
-    if cannot_emulate() {
-        return;
+    if !lacks_real_time_processors() {
+        on_emulated_hosts(robbed::check);
     }
-    let permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(50)));
-    if let Err(error) = permitted.join().expect("no panic") {
-        deckwatch_testkit::skip("real-time-class", &error.to_string());
-        return;
-    }
-    let processors = schedule::affinity().expect("readable");
-    if !(processors.contains(&0) && processors.contains(&1)) {
-        deckwatch_testkit::skip("two-processors", "the mission names processors 0 and 1");
-        return;
-    }
-    let _alone = alone();
-    up_to_three_times_if_disturbed(check_robbed);
+}
+
+#[test]
+fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
+    on_emulated_hosts(unread::check);
 }
 
 #[test]
@@ -585,6 +517,12 @@ fn throughput_on_a_slow_link_is_that_of_the_link_and_of_nuttcp() {
     if !second_instruments::is_absent("nuttcp") {
         on_emulated_hosts(second_instruments::check_rate);
     }
+}
+
+#[test]
+fn other_instruments_run_beside_and_agree_within_reason() {
+    let _alone = alone();
+    up_to_three_times_if_disturbed(second_instruments::check_beside);
 }
 
 #[test]

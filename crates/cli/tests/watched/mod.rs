@@ -2,6 +2,8 @@
 //! network, and its result.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod flows;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

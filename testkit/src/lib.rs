@@ -1,13 +1,15 @@
-//! What tests share: processes of their own, skips that are counted, foreign programs that may be absent, and damage to
-//! files.
+//! What tests share: processes of their own, skips that are counted, foreign programs that may be absent, damage to
+//! files, and the processor time of other processes.
 
 #![forbid(unsafe_code)]
 
 mod alone;
 pub mod certificates;
 pub mod damage;
+mod others;
 
 pub use alone::{alone, alone_as_nobody, alone_with};
+pub use others::OtherProcesses;
 
 use std::fs::OpenOptions;
 use std::io::Write;

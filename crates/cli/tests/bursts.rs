@@ -3,7 +3,8 @@
 use deckwatch_meter::result::Warning;
 use deckwatch_meter::sample::Layer;
 
-use super::watched::{Failure, WatchedRun};
+use super::watched::WatchedRun;
+use super::watched::disturbance::Failure;
 use super::{failure, found};
 
 /// Bursts larger than the send buffer, on links that are slower than the processor.

@@ -8,7 +8,8 @@ use deckwatch_meter::sample::Layer;
 use deckwatch_os::namespace::Namespace;
 use deckwatch_os::socket::{set_priority, set_send_buffer};
 
-use super::watched::{Failure, WatchedRun};
+use super::watched::WatchedRun;
+use super::watched::disturbance::Failure;
 use super::{Beat, Blamed, Span, bracket, compare, failure};
 
 const FLOODERS: [&str; 2] = ["PLOT", "RADAR"];

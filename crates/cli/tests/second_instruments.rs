@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-use deckwatch_meter::provenance::Readings;
 use deckwatch_testbed::{Host, HostSpec, NetworkSpec, RelayProgram, Testbed, preset};
 use serde_json::Value;
 
 use crate::known_clocks::{DECKWATCH, Ended, line, namespace, started};
-use crate::watched::{Failure, Folder, failure};
+use crate::watched::Folder;
+use crate::watched::disturbance::{Before, Failure};
 
 /// Returns true, and counts a skip, where the instrument is not installed.
 pub(super) fn is_absent(instrument: &str) -> bool {
@@ -106,7 +106,7 @@ fn check_time(what: &str, found_ns: f64, link_ns: f64) -> Option<String> {
 
 /// Compares the times of a sweep and of `deckwatch clock` with those of irtt.
 pub(super) fn check_delay() -> Result<(), Failure> {
-    let before = Readings::take();
+    let before = Before::now();
     let folder = Folder::new("second-delay");
     let file = folder.path().join("far-apart.toml");
     std::fs::write(&file, FAR_APART).expect("writable");
@@ -155,7 +155,7 @@ pub(super) fn check_delay() -> Result<(), Failure> {
     ];
     let check = |(what, found_ns, link_ns): (&str, f64, f64)| check_time(what, found_ns, link_ns);
     let wrong: Vec<String> = times.into_iter().filter_map(check).collect();
-    failure(&wrong, &before)
+    before.failure(&wrong)
 }
 
 /// Payload that fills a packet over TCP, with its time stamps.
@@ -168,7 +168,7 @@ const TRIES: usize = 3;
 
 /// Compares the throughput of a sweep over UDP and TCP with that of nuttcp and of theory, on Fast Ethernet.
 pub(super) fn check_rate() -> Result<(), Failure> {
-    let before = Readings::take();
+    let before = Before::now();
     let network = preset("fast-ethernet").expect("a preset");
     let folder = Folder::new("second-rate");
     let payload = format!("--sizes={PAYLOAD}");
@@ -212,7 +212,7 @@ pub(super) fn check_rate() -> Result<(), Failure> {
             }
         }
     }
-    failure(&wrong, &before)
+    before.failure(&wrong)
 }
 
 /// Returns whether a rate is that of the link, from 3% below it.
@@ -250,7 +250,7 @@ fn emulated(network: &NetworkSpec) -> Testbed {
 /// Compares a sweep on loopback with the instruments that it runs beside itself. Nothing sets the numbers there, so they
 /// agree within reason only.
 pub(super) fn check_beside() -> Result<(), Failure> {
-    let before = Readings::take();
+    let before = Before::now();
     let mut wrong = Vec::new();
     let folder = Folder::new("sweep-beside");
     let words = [
@@ -287,5 +287,5 @@ pub(super) fn check_beside() -> Result<(), Failure> {
             }
         }
     }
-    failure(&wrong, &before)
+    before.failure(&wrong)
 }

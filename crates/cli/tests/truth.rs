@@ -24,7 +24,8 @@ use deckwatch_os::schedule::{self, Class};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
+use watched::disturbance::{Failure, up_to_three_times_if_disturbed};
+use watched::{Finished, WatchedRun, signal};
 
 const CARRIERS: [&str; 5] = ["udp", "tcp", "corba", "corba-oneway", "event"];
 
@@ -343,7 +344,7 @@ fn failure(wrong: Vec<String>, finished: &Finished) -> Result<(), Failure> {
     }
     Err(Failure {
         what: format!("{}\n{:#?}", wrong.join("\n"), finished.document.warnings),
-        disturbance: finished.disturbance(),
+        disturbance: finished.disturbance.clone(),
     })
 }
 

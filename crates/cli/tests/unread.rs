@@ -3,8 +3,9 @@
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use rustix::process::Signal;
 
+use super::watched::disturbance::Failure;
 use super::watched::flows::{counts, flow, mission};
-use super::watched::{Failure, Finished, WatchedRun, signal};
+use super::watched::{Finished, WatchedRun, signal};
 
 /// Returns the anonymous resident memory of these processes, in octets.
 fn resident_bytes(processes: &[u32]) -> u64 {
@@ -47,7 +48,7 @@ fn stop_consumers() -> Result<Finished, Failure> {
     let finished = run.finish();
     if is_held_up {
         let what = "the test was held up itself".to_owned();
-        let disturbance = finished.disturbance();
+        let disturbance = finished.disturbance.clone();
         return Err(Failure { what, disturbance });
     }
     Ok(finished)
@@ -68,7 +69,7 @@ fn check_blame(finished: &Finished) -> Result<(), Failure> {
         if of("wake-up") * 2 <= late || of_both * 4 <= late * 3 {
             return Err(Failure {
                 what: format!("{carrier} {blame:?}"),
-                disturbance: finished.disturbance(),
+                disturbance: finished.disturbance.clone(),
             });
         }
     }

@@ -2,6 +2,7 @@
 //! network, and its result.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod disturbance;
 pub(crate) mod flows;
 
 use std::collections::BTreeMap;
@@ -9,14 +10,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use deckwatch_carrier::record::ReadRecords;
-use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{FlowResult, ResultDocument, Verdict, VerdictKind};
 use deckwatch_meter::sample::Sample;
 use deckwatch_meter::samples;
 use deckwatch_testbed::{Port, Standing, Testbed};
 use rustix::process::{Pid, Signal, kill_process};
+
+use disturbance::Before;
 
 /// The folder of one test, removed when this is dropped.
 pub(crate) struct Folder(PathBuf);
@@ -49,6 +52,7 @@ pub(crate) struct WatchedRun {
     processes: BTreeMap<String, u32>,
     /// What it printed until it measured.
     said: Vec<String>,
+    before: Before,
     folder: Folder,
 }
 
@@ -102,6 +106,7 @@ impl WatchedRun {
             listener,
             processes,
             said,
+            before: Before::now(),
             folder,
         }
     }
@@ -160,6 +165,7 @@ impl WatchedRun {
     /// Waits until the run has ended by itself.
     pub(crate) fn finish(self) -> Finished {
         let output = self.run.wait_with_output().expect("it ends");
+        let disturbance = self.before.disturbance(WITHHELD_MAX);
         let said = self.listener.join().expect("it listens");
         let result = self.folder.path().join("result");
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -173,6 +179,7 @@ impl WatchedRun {
             said,
             document,
             samples,
+            disturbance,
             folder: self.folder,
         }
     }
@@ -191,6 +198,8 @@ pub(crate) struct Finished {
     pub(crate) said: Vec<String>,
     pub(crate) document: ResultDocument,
     pub(crate) samples: Vec<Sample>,
+    /// What others did to it, if that may have made messages late.
+    pub(crate) disturbance: Option<String>,
     pub(crate) folder: Folder,
 }
 
@@ -220,26 +229,12 @@ impl Finished {
         }
     }
 
-    /// Returns a disturbance of the run by the machine that may have made messages late, as the run recorded it.
-    pub(crate) fn disturbance(&self) -> Option<String> {
-        let provenance = &self.document.provenance;
-        let reading = |name: &str| provenance.disturbance.get(name).copied().unwrap_or(0.0);
-        let withheld_us = reading("stolen_us") + reading("throttled_us") + reading("taken_us");
-        let pressure_us = reading("psi_cpu_some_us");
-        let pressed = pressure_us > PRESSURE_SHARE_MAX * provenance.duration_s * 1e6;
-        (withheld_us > WITHHELD_US_MAX || pressed).then(|| {
-            format!(
-                "{withheld_us} us of processor time withheld, {pressure_us} us of waiting for it"
-            )
-        })
-    }
-
     /// Returns whether the verdict is INVALID because processor time was withheld from a run that recorded this.
     pub(crate) fn is_invalid_by_disturbance(&self, verdict: &Verdict) -> bool {
         let names_it = |reason: &String| reason.starts_with("Processor time was withheld");
         verdict.kind == VerdictKind::Invalid
             && verdict.reasons.iter().all(names_it)
-            && self.disturbance().is_some()
+            && self.disturbance.is_some()
     }
 }
 
@@ -267,49 +262,6 @@ pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
     })
 }
 
-/// Runs a check up to three times, until it succeeds. A second failure of an undisturbed run is final: a fault repeats,
-/// and what a hypervisor takes from a run shows in no counter. Fewer decide nothing: the test counts a skip.
-pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
-    let mut failures = Vec::new();
-    let mut undisturbed = 0;
-    for _ in 0..3 {
-        match check() {
-            Ok(()) => return,
-            Err(Failure { what, disturbance }) => {
-                undisturbed += usize::from(disturbance.is_none());
-                failures.push(format!("{what}\n  disturbed: {disturbance:?}"));
-                assert!(undisturbed < 2, "{}", failures.join("\n"));
-            }
-        }
-    }
-    deckwatch_testkit::skip("processor time", &failures.join("\n"));
-}
-
-/// A failed check.
-pub(crate) struct Failure {
-    pub(crate) what: String,
-    pub(crate) disturbance: Option<String>,
-}
-
-/// Returns what is wrong as a failed check, with the disturbance of the machine since `before`.
-pub(crate) fn failure(wrong: &[String], before: &Readings) -> Result<(), Failure> {
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    let disturbance = before.until(&Readings::take());
-    let waiting = disturbance.processor_pressure.unwrap_or_default();
-    let share = waiting.max(disturbance.withheld()).as_secs_f64();
-    let share = share / disturbance.duration.as_secs_f64();
-    Err(Failure {
-        what: wrong.join("\n"),
-        disturbance: (share > DISTURBED_SHARE)
-            .then(|| format!("a share of {share:.3} of the time was waited for a processor")),
-    })
-}
-
-/// Share of the time in which a task waited for a processor, from which the machine is disturbed.
-const DISTURBED_SHARE: f64 = 0.05;
-
 /// Returns name and process id of a log line about the start of a process.
 fn started(line: &str) -> Option<(String, u32)> {
     let (_, rest) = line.split_once("started process=\"")?;
@@ -321,8 +273,5 @@ fn listen(lines: std::io::Lines<BufReader<ChildStderr>>) -> Vec<String> {
     lines.map_while(Result::ok).collect()
 }
 
-/// Share of a run in which some thread waited for a processor. More counts as a disturbance: the run's own processes
-/// sometimes wait for each other.
-const PRESSURE_SHARE_MAX: f64 = 0.05;
-/// Withheld processor time that can make a message late, in microseconds.
-const WITHHELD_US_MAX: f64 = 10_000.0;
+/// Processor time withheld from a run that can make a message late.
+const WITHHELD_MAX: Duration = Duration::from_millis(10);

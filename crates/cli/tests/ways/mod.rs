@@ -12,7 +12,8 @@ use deckwatch_os::namespace::Namespace;
 use deckwatch_os::socket::set_send_buffer;
 use rustix::process::Signal;
 
-use super::watched::{Failure, Finished, WatchedRun, signal};
+use super::watched::disturbance::Failure;
+use super::watched::{Finished, WatchedRun, signal};
 use super::{Beat, Span, bracket, failure, found};
 
 /// Octets of a flooding datagram: a whole frame.

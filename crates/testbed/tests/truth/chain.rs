@@ -8,7 +8,7 @@ use deckwatch_testbed::chain::{Chain, ChainLatency, measure};
 use deckwatch_testbed::{Emulation, Testbed, preset};
 
 use crate::program::relay_program;
-use crate::{measuring, until_undisturbed_beyond};
+use crate::{measuring, until_undisturbed};
 
 const PAYLOAD_BYTES: u32 = 1024;
 const HEADERS: u32 = 28;
@@ -26,10 +26,6 @@ const LINES_TOLERANCE: f64 = 0.05;
 /// The allowed deviation of a mean wait is this share, and [`WAIT_SLACK_NS`]: a busy relay adds less or more time.
 const WAIT_TOLERANCE: f64 = 0.15;
 const WAIT_SLACK_NS: f64 = 15_000.0;
-
-/// Two senders, the receiver and the relay wait for each other on two processors: for up to 8% of the time on a machine
-/// that does nothing else, and for 60% and more beside a build.
-const OWN_SHARE: f64 = 0.1;
 
 fn chain(ports: usize, load: f64) -> Chain {
     Chain {
@@ -75,7 +71,7 @@ fn assert_transmission_on_each_line(emulation: Emulation, adds_ns_max: f64) {
         return;
     }
     let what = format!("idle chains by a {}", emulation.name());
-    until_undisturbed_beyond(OWN_SHARE, &what, || {
+    until_undisturbed(&what, || {
         let chains = [2, 4, 9].map(|ports| chain(ports, 0.0));
         let mut means_ns = Vec::new();
         for chain in &chains {
@@ -114,7 +110,7 @@ fn assert_wait_at_the_loaded_port(emulation: Emulation, adds_ns: std::ops::Range
             let due_ns = chain.simulate().mean_ns - idle.theory_ns();
             let endless_ns = chain.theory_ns() - idle.theory_ns();
             let what = format!("loaded chain by a {}", emulation.name());
-            until_undisturbed_beyond(OWN_SHARE, &what, || {
+            until_undisturbed(&what, || {
                 let (wait_ns, words, real) = beyond_lines(&chain, emulation);
                 let words = format!(
                     "{words}; {:.1} due with these packets, {:.1} in the long run",

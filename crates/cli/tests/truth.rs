@@ -6,6 +6,7 @@
 
 mod bursts;
 mod known_clocks;
+mod own_limit;
 mod relayed;
 mod robbed;
 mod second_instruments;
@@ -476,6 +477,14 @@ fn exactly_the_messages_delayed_at_sender_network_receiver_and_channel_are_late_
 fn a_consumer_whose_processor_another_process_takes_makes_the_run_invalid() {
     if !lacks_real_time_processors() {
         on_emulated_hosts(robbed::check);
+    }
+}
+
+#[test]
+fn a_real_time_part_that_never_blocks_is_ended_by_its_limit_and_the_run_says_so() {
+    if !lacks_real_time_processors() {
+        let _alone = alone();
+        own_limit::check();
     }
 }
 

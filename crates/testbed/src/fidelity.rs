@@ -87,7 +87,7 @@ impl Fidelity {
         let below = |load| 100.0 * (1.0 - network.wait_share(packet, load).unwrap_or(1.0));
         let [half, three_quarters, nine_tenths] = LOADS.map(below);
         let emulated = vec![
-            "the rate of a port: goodput within 1% of theory".to_owned(),
+            "the rate of a port: what waits there leaves at that rate, within 1%".to_owned(),
             format!(
                 "the queue of a port: {} frames in each of 3 priorities, more are dropped",
                 network.queue_frames
@@ -257,7 +257,12 @@ mod tests {
     fn the_words_have_the_networks_own_figures() {
         let fidelity = Fidelity::of(&preset("fast-ethernet").unwrap()).unwrap();
         let emulated = fidelity.emulated.join("; ");
-        assert!(emulated.contains("200 frames in each of 3"), "{emulated}");
+        for words in [
+            "what waits there leaves at that rate, within 1%",
+            "200 frames in each of 3",
+        ] {
+            assert!(emulated.contains(words), "{emulated}");
+        }
         let missing = fidelity.not_emulated.join("; ");
         for words in [
             "1500 octets takes 123 us a hop",

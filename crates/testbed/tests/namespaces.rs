@@ -199,6 +199,7 @@ fn cross(network: &NetworkSpec) {
 #[test]
 fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
     wait_and_leave(&preset("fast-ethernet").unwrap());
+    wait_and_leave(&preset("gigabit-ethernet").unwrap());
 }
 
 #[test]

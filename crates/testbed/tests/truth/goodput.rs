@@ -1,4 +1,5 @@
-//! The goodput of an emulated network is within 1% of the theoretical value.
+//! The rate of an emulated network is within 1% of the theoretical value: the goodput of a sender that is fast enough,
+//! and the speed of a queue.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};

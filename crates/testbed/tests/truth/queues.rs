@@ -57,6 +57,7 @@ fn a_frame_that_finds_a_switch_queue_full_is_counted_by_shapers_and_by_a_relay()
     let _alone = measuring();
     for mut network in [
         preset("fast-ethernet").expect("a preset"),
+        preset("gigabit-ethernet").expect("a preset"),
         relayed("fast-ethernet"),
     ] {
         network.queue_frames = QUEUED;

@@ -34,7 +34,7 @@ mod shared;
 mod supplier;
 mod timeouts;
 
-pub(crate) use hop::Window;
+pub(crate) use hop::{Window, drawn_identity};
 pub(crate) use inlet::{Arrival, Inlet, gateway_qos};
 
 pub use channel::RtEventChannel;

@@ -1,11 +1,18 @@
 //! A channel with a store: its clients of all kinds stay connected when its process starts again.
 
+use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::support::{PATIENCE, World, pushed, serving_orb_at, try_pulled, wait_for};
+use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_event::{ChannelOptions, ChannelStore, EventChannel};
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::IiopProfile;
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
+use deckwatch_store::redb::StorageBackend;
 
 /// A channel with this store, at this port; 0 is any.
 fn start(file: &Path, port: u16) -> (Orb, EventChannel) {
@@ -187,4 +194,121 @@ fn store_that_others_may_read_says_which_rights_it_took() {
     assert_eq!(open().rights_taken(), Some(0o644));
     assert_eq!(open().rights_taken(), None, "they were taken");
     std::fs::remove_dir_all(&folder).expect("ours");
+}
+
+/// A disk in memory that a test can fill.
+#[derive(Clone, Debug, Default)]
+struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
+
+impl Disk {
+    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        if self.0.1.load(SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(self.0.0.lock().expect("whole"))
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.0.lock().expect("whole").len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let octets = self.0.0.lock().expect("whole");
+        out.copy_from_slice(&octets[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.room()?.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.room().map(drop)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+#[test]
+fn changes_that_a_full_disk_does_not_take_are_refused_and_counted() {
+    use crate::realtime::{self, any_of};
+    use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
+    let disk = Disk::default();
+    let opened = disk.clone();
+    let store = ChannelStore::on(move || opened.clone()).expect("a store");
+    let orb = serving_orb_at("127.0.0.1:0");
+    let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
+    let world = realtime::World::serving(orb, channel.expect("a channel"));
+    let (proxy, _sets) = world.connect(&any_of(&[(0, 20)]));
+    assert_eq!(world.served.store_failures(), 0);
+    disk.0.1.store(true, SeqCst);
+    for failures in 1..=2 {
+        let refused = proxy.suspend_connection().expect_err("full");
+        assert_eq!(refused.kind, Kind::PersistStore);
+        assert_eq!(world.served.store_failures(), failures);
+    }
+    disk.0.1.store(false, SeqCst);
+    proxy.suspend_connection().expect("there is room again");
+    assert_eq!(world.served.store_failures(), 2);
+    world.end();
+}
+
+#[test]
+fn of_its_consumers_a_channel_forgets_only_its_own_gateway_at_a_restart() {
+    use crate::realtime::{self, any_of};
+    use deckwatch_event::deckwatch_federation::GatewayConsumerRef;
+    use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
+    let folder = tempfile::tempdir().expect("writable");
+    let file = folder.path().join("store");
+    let start = |port: u16| {
+        let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
+        let store = ChannelStore::open(&file).expect("a store");
+        let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
+        (orb, channel.expect("a channel"))
+    };
+    let (orb, channel) = start(0);
+    let port = orb.endpoints().iter().find_map(|at| at.port());
+    let port = port.expect("TCP");
+    let world = realtime::World::serving(orb, channel);
+    let (plain, _sets) = world.consumer();
+    let own = world.served.reference().object();
+    let gateway = GatewayConsumerRef::REPOSITORY_ID;
+    let any = "IDL:RtecEventComm/PushConsumer:1.0";
+    // A consumer in the process of the channel, a gateway elsewhere, and the channel's own gateway.
+    let consumers = [(any, own), (gateway, plain.object()), (gateway, own)];
+    for (type_id, object) in consumers {
+        let at = object.ior().iiop_profiles().next().expect("one");
+        let at = at.expect("whole");
+        // No object of the channel's own.
+        let profile = IiopProfile::new(&at.host, at.port, b"another");
+        let ior = Ior::with_iiop(type_id, &profile).expect("a reference");
+        let consumer = world.user.string_to_object(&ior.to_string()).unwrap();
+        let consumer = PushConsumerRef::unchecked_narrow(consumer.expect("not nil"));
+        let connected = world
+            .proxy_supplier()
+            .connect_push_consumer(Some(&consumer), &any_of(&[(0, 20)]));
+        connected.expect("it connects");
+    }
+    let before: Vec<_> = world.served.consumers();
+    let before: Vec<_> = before.iter().map(|each| each.number).collect();
+    let realtime::World {
+        server,
+        user,
+        served,
+        ..
+    } = world;
+    server.shutdown(true).expect("it ends");
+    drop((served, server));
+    let (server, served) = start(port);
+    let after: Vec<_> = served.consumers().iter().map(|each| each.number).collect();
+    assert_eq!(after, before[..2]);
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+    drop((served, server));
 }

@@ -55,7 +55,12 @@ fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
 }
 
 /// Returns a reference to the object as a server with this GIOP minor version and these code sets would publish it.
-fn published_by(minor: u8, sets: Option<&CodeSetInfo>, object: &ObjectRef, orb: &Orb) -> ObjectRef {
+pub(crate) fn published_by(
+    minor: u8,
+    sets: Option<&CodeSetInfo>,
+    object: &ObjectRef,
+    orb: &Orb,
+) -> ObjectRef {
     let Endpoint::Tcp { host, port } = &orb.endpoints()[0] else {
         panic!("it listens by TCP");
     };

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use deckwatch_cdr::{ByteOrder, Parse as _, Reader};
 use deckwatch_orb::{NetworkPriority, Orb, SystemException, SystemExceptionKind as Kind};
-use deckwatch_os::{clock, multicast, random, socket};
+use deckwatch_os::{clock, multicast, socket};
 use deckwatch_sync::PiMutex;
 
 use super::fragment::{Fault, Fragment, HEADER_SIZE, fragments};
@@ -26,7 +26,7 @@ use crate::limits::{
     MULTICAST_REQUEST_SIZE_MAX, MULTICAST_SEND_TIMEOUT, MULTICAST_TURN,
 };
 use crate::raise::raise;
-use crate::rt::{Inlet, RtEventChannel};
+use crate::rt::{Inlet, RtEventChannel, drawn_identity};
 use crate::rtec_event_comm::Event;
 
 /// Options of a channel on a multicast group.
@@ -143,14 +143,8 @@ impl Multicast {
             .and_then(|()| sender.local_addr());
         let own = prepared.map_err(MulticastError::Socket)?;
         let counters = Arc::<Counters>::default();
-        let [low, high] = [0, 8].map(|at| {
-            let drawn = random::identity();
-            drawn[at..at + 8]
-                .iter()
-                .fold(0, |all, octet| all << 8 | u64::from(*octet))
-        });
         // What came from the group does not go back to it.
-        let identity = (low ^ high).max(1);
+        let identity = drawn_identity();
         let mut whole = Self {
             counters: Arc::clone(&counters),
             receiver: Arc::new(receiver),
@@ -352,10 +346,12 @@ pub(crate) fn events(octets: &[u8], order: ByteOrder) -> Option<Vec<Event>> {
 
 #[cfg(test)]
 mod tests {
+    use deckwatch_cdr::Divided;
+
     use super::*;
 
-    #[test]
-    fn request_beyond_its_bound_is_not_sent() {
+    /// A sender, and the socket that it sends to.
+    fn sending() -> (Sending, UdpSocket) {
         let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let to = receiver.local_addr().expect("bound");
@@ -365,6 +361,29 @@ mod tests {
             counters: Arc::default(),
             state: PiMutex::default(),
         };
+        (sending, receiver)
+    }
+
+    #[test]
+    fn event_whose_octets_are_divided_by_fragments_is_not_sent() {
+        let (sending, _receiver) = sending();
+        // The identity of the event, the sender, and a set without an event.
+        let octets = [0; 32];
+        let whole = Reader::new(&octets, ByteOrder::NATIVE);
+        sending.forward(whole).expect("it is counted");
+        // The alignment of the second fragment counts from its own header.
+        let divided = Divided::new(&octets, &[28]);
+        sending
+            .forward(whole.with_parts(&divided))
+            .expect("it is counted");
+        let count = |counter: &AtomicU64| counter.load(Relaxed);
+        let counters = &sending.counters;
+        assert_eq!((count(&counters.sent), count(&counters.unsent)), (1, 1));
+    }
+
+    #[test]
+    fn request_beyond_its_bound_is_not_sent() {
+        let (sending, receiver) = sending();
         let octets = vec![0; MULTICAST_REQUEST_SIZE_MAX as usize + 1];
         let refused = sending.send(&octets, ByteOrder::NATIVE).expect_err("large");
         assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);

@@ -47,6 +47,9 @@ struct Refusals {
 /// Numbers of a connected consumer and of a connected supplier.
 pub(super) type Pair = (u64, u64);
 
+/// The dependencies that a connection needs, each with the clients that it connects.
+pub(super) type Needed = BTreeSet<(Edge, Pair)>;
+
 impl State {
     /// Forgets what some connections needed.
     fn forget(&mut self, is_gone: impl Fn(&Pair) -> bool) {
@@ -100,7 +103,7 @@ impl Admission {
         &self,
         (number, peer, shares): (u64, Peer, &Arc<Places>),
         handles: &[i32],
-        needs: impl FnOnce() -> Vec<(Edge, Pair)>,
+        needs: impl FnOnce() -> Needed,
         enter: impl FnOnce(&Table) -> Result<T, SystemException>,
     ) -> Result<(T, Arc<Table>), SystemException> {
         let mut state = self.state.lock("rt.admission");
@@ -110,7 +113,7 @@ impl Admission {
         // It may have been connected before.
         let before = state.places.get(&number).map_or(0, Place::count);
         place.resize(needed.len().saturating_sub(before))?;
-        let admitted = self.admit(&mut state, handles, &needed);
+        let admitted = self.admit(&state, number, handles, &needed);
         let (table, added) = admitted.inspect_err(|refused| self.note(*refused))?;
         match enter(&table) {
             Ok(entered) => {
@@ -119,7 +122,7 @@ impl Admission {
                 // Only this thread takes such places: there is room for what it has given back.
                 let _ = place.resize(needed.len());
                 state.places.insert(number, place);
-                state.forget(|pair| pair.0 == number || pair.1 == number);
+                state.forget(|pair| is_of(pair, number));
                 for (edge, pair) in needed {
                     state.pairs.entry(edge).or_default().insert(pair);
                 }
@@ -135,12 +138,15 @@ impl Admission {
 
     fn admit(
         &self,
-        state: &mut State,
+        state: &State,
+        number: u64,
         handles: &[i32],
-        needed: &[(Edge, Pair)],
+        needed: &Needed,
     ) -> Result<(Arc<Table>, Vec<Edge>), SystemException> {
-        let pairs: usize = state.pairs.values().map(BTreeSet::len).sum();
-        if pairs + needed.len() > ADMITTED_PAIRS_MAX {
+        // A client that connects again gives up its pairs.
+        let others = state.pairs.values().flatten();
+        let others = others.filter(|pair| !is_of(pair, number)).count();
+        if others + needed.len() > ADMITTED_PAIRS_MAX {
             return Err(raise(Kind::NoResources));
         }
         let read = || self.scheduling.read(&*self.mapping.mapping());
@@ -237,6 +243,11 @@ impl Admission {
         let last = &mut self.refusals.lock("rt.refusals").last;
         std::mem::take(last).into()
     }
+}
+
+/// Returns true for a pair of this client.
+fn is_of(pair: &Pair, number: u64) -> bool {
+    [pair.0, pair.1].contains(&number)
 }
 
 /// What a client receives if the scheduler fails.

@@ -1,7 +1,7 @@
 //! A connected consumer: its filter, the state of its match, its outlet and its losses; and its proxy.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 
 use deckwatch_orb::delivery::{Batch, Marshalled, Outlet};
@@ -174,9 +174,9 @@ impl Consumer {
         state.map_or(0, |state| state.lock("rt.match").restart())
     }
 
-    /// What was queued for it is lost from now on. Returns false if it was gone before.
-    pub(super) fn leave(&self) -> bool {
-        !self.is_gone.swap(true, AcqRel)
+    /// What was queued for it is lost from now on.
+    pub(super) fn leave(&self) {
+        self.is_gone.store(true, Release);
     }
 
     /// Returns true if it leads to another channel.

@@ -57,9 +57,8 @@ pub(super) struct Hops {
 
 impl Hops {
     pub(super) fn new() -> Self {
-        let [low, high] = bytes(deckwatch_os::random::identity());
         Self {
-            identity: (low ^ high).max(1),
+            identity: drawn_identity(),
             last: AtomicU64::new(0),
             seen: PiMutex::default(),
         }
@@ -84,9 +83,10 @@ impl Hops {
     }
 }
 
-fn bytes(octets: [u8; 16]) -> [u64; 2] {
-    let whole = u128::from_ne_bytes(octets);
-    [whole as u64, (whole >> 64) as u64]
+/// Draws the identity of a channel, or of a sender to a multicast group; not 0.
+pub(crate) fn drawn_identity() -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = deckwatch_os::random::identity();
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h]).max(1)
 }
 
 /// The events that have been here, by the channel that gave them their identity.

@@ -132,3 +132,17 @@ fn bare((source, event_type): (i32, i32)) -> Event {
         ..Event::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observer_gets_every_header_up_to_the_maximum_and_any_beyond() {
+        let of = |count: usize| bounded((1..=count as i32).map(|number| (number, 20)));
+        assert_eq!(of(OBSERVED_HEADERS_MAX).len(), OBSERVED_HEADERS_MAX);
+        let any = BTreeSet::from([(SOURCE_ANY, ANY)]);
+        assert_eq!(of(OBSERVED_HEADERS_MAX + 1), any);
+        assert_eq!(of(OBSERVED_HEADERS_MAX + 2), any);
+    }
+}

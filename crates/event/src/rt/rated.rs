@@ -1,34 +1,30 @@
 //! Which RT_Infos depend on each other through the connections of a channel.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deckwatch_orb::Priority;
 
-use super::admission::Pair;
-use super::scheduling::{Edge, Table};
+use super::admission::{Needed, Pair};
+use super::scheduling::Table;
 use super::shared::Shared;
 use crate::dispatch::Dispatching;
 use crate::filter::{Filter, Header, Input};
+use crate::limits::ADMITTED_PAIRS_MAX;
 
 impl Shared {
     /// The dependencies of a consumer with this filter on the suppliers that are connected.
-    pub(super) fn supplied(
-        &self,
-        consumer: u64,
-        filter: &Filter,
-        handles: &[i32],
-    ) -> Vec<(Edge, Pair)> {
+    pub(super) fn supplied(&self, consumer: u64, filter: &Filter, handles: &[i32]) -> Needed {
         let clients = self.clients.lock("rt.clients");
-        let mut needed = Vec::new();
+        let mut needed = BTreeSet::new();
         for (&number, supplier) in &clients.suppliers {
-            for &(publication, on) in &supplier.handles {
-                let pair = (consumer, number);
+            for &publication in &supplier.handles {
                 depend(
+                    &mut needed,
                     filter,
                     handles,
                     publication,
-                    |of| needed.push(((of, on), pair)),
-                    on,
+                    (consumer, number),
                 );
             }
         }
@@ -36,13 +32,13 @@ impl Shared {
     }
 
     /// The dependencies on a supplier with these publications of the consumers that are connected.
-    pub(super) fn consumed(&self, supplier: u64, published: &[(Header, i32)]) -> Vec<(Edge, Pair)> {
-        let mut needed = Vec::new();
-        for &(publication, on) in published {
-            self.candidates(publication).for_each(|consumer| {
+    pub(super) fn consumed(&self, supplier: u64, published: &[(Header, i32)]) -> Needed {
+        let mut needed = BTreeSet::new();
+        for &publication in published {
+            self.candidates(publication.0).for_each(|consumer| {
                 let pair = (consumer.number, supplier);
-                let add = |of| needed.push(((of, on), pair));
-                depend(&consumer.filter, &consumer.handles, publication, add, on);
+                let (filter, handles) = (&consumer.filter, &consumer.handles);
+                depend(&mut needed, filter, handles, publication, pair);
             });
         }
         needed
@@ -79,15 +75,16 @@ impl Shared {
     }
 }
 
-/// Calls `add` with each RT_Info of the part of a filter that matches a publication, but for the publication's own.
+/// Adds a dependency for each RT_Info of the part of a filter that matches a publication, but for the publication's own.
+/// [`super::admission::Admission::connect`] refuses more than [`ADMITTED_PAIRS_MAX`]: those beyond are left out.
 fn depend(
+    needed: &mut Needed,
     filter: &Filter,
     handles: &[i32],
-    publication: Header,
-    mut add: impl FnMut(i32),
-    on: i32,
+    (publication, on): (Header, i32),
+    pair: Pair,
 ) {
-    if handles.is_empty() {
+    if handles.is_empty() || needed.len() > ADMITTED_PAIRS_MAX {
         return;
     }
     let Some(name) = filter.part(Input::Event(publication)) else {
@@ -96,7 +93,9 @@ fn depend(
     let part = filter.parts().find(|part| part.start == name);
     for entry in part.into_iter().flatten() {
         match handles.get(entry as usize) {
-            Some(&of) if of != 0 && of != on => add(of),
+            Some(&of) if of != 0 && of != on => {
+                needed.insert(((of, on), pair));
+            }
             _ => {}
         }
     }

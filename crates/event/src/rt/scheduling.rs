@@ -415,7 +415,19 @@ fn unexpected() -> SystemException {
 fn system(failure: Failure) -> SystemException {
     match failure {
         Failure::System(exception) => exception,
-        Failure::UnknownTask => raise(Kind::BadParam),
+        // [`Table::check_handle`] has found both handles, and no RT_Info is ever removed.
         _ => unexpected(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exception_of_the_service_is_that_of_the_channel() {
+        let full = raise(Kind::ImpLimit);
+        let error = SchedulingError::from(Failure::System(full));
+        assert_eq!(error, SchedulingError::Scheduler(full));
     }
 }

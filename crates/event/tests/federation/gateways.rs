@@ -432,3 +432,19 @@ fn failures_are_said_in_words() {
     );
     assert!(GatewayFailure::OwnChannel.to_string().contains("itself"));
 }
+
+#[test]
+fn closed_gateway_leaves_no_adapter_behind() {
+    let (mut near, far) = (Site::new(), Site::new());
+    let (_consumer, _sets) = near.world.connect(&any_of(&wanted()));
+    let root = near.world.server.root_poa().unwrap();
+    let adapters = || root.the_children().expect("it serves").len();
+    assert_eq!(adapters(), 0);
+    near.federate(&far);
+    near.await_connected();
+    assert!(adapters() > 0, "it serves the consumer of the remote");
+    near.gateways[0].close();
+    wait_for(|| adapters() == 0);
+    near.end();
+    far.end();
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deckwatch_event::dispatch::{Dispatching, LaneOptions, QueueOptions};
 use deckwatch_event::filter::designator::CONJUNCTION;
 use deckwatch_event::limits;
-use deckwatch_event::rt::{Loss, RtChannelOptions};
+use deckwatch_event::rt::{ConsumerReport, Loss, RtChannelOptions};
 use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
 use deckwatch_orb::{Orb, Priority, Scheduling};
 
@@ -179,5 +179,33 @@ fn conjunctions_that_never_end_keep_a_share_of_the_bound_and_cost_the_others_not
     assert_eq!(reports[0].lost, [0; _]);
     assert_eq!(counts.lost(Loss::Unfinished), all);
     drop(greedy);
+    world.end();
+}
+
+#[test]
+fn all_conjunctions_that_share_the_events_above_the_bound_start_anew() {
+    let size_max = limits::CHANNEL_SIZE_MIN;
+    let world = World::with(RtChannelOptions {
+        size_max,
+        ..RtChannelOptions::default()
+    });
+    let shared = list(&[(3, CONJUNCTION), (0, 20), (0, 21), (0, 22)]);
+    let _greedy = [(); 3].map(|()| world.connect(&shared));
+    let (_small, _sets) = world.connect(&list(&[(2, CONJUNCTION), (0, 30), (0, 31)]));
+    let supplier = world.supply(&[]);
+    let large = "x".repeat(size_max / limits::KEPT_SHARE * 2 / 5);
+    for event_type in [20, 21] {
+        supplier.push(&[event(1, event_type, &large)]).unwrap();
+    }
+    wait_for(|| world.served.size() > 2 * large.len());
+    // The event of another consumer takes them above the share. Its own is kept: it is smaller.
+    supplier.push(&[event(1, 30, &large)]).unwrap();
+    let unfinished = || {
+        let reports = world.served.consumers();
+        let of = |each: &ConsumerReport| each.lost[Loss::Unfinished as usize];
+        reports.iter().map(of).collect::<Vec<_>>()
+    };
+    wait_for(|| unfinished() == [2, 2, 2, 0]);
+    wait_for(|| (large.len()..2 * large.len()).contains(&world.served.size()));
     world.end();
 }

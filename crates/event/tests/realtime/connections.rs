@@ -3,15 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::{World, any_of, event, giver, list, next, publishing};
+use super::gated::Gated;
+use super::{World, any_of, event, giver, list, next, pool, publishing, report};
 use crate::around::Around;
-use crate::support::{PATIENCE, serving_orb_over, wait_for};
+use crate::simulated::world::World as Simulated;
+use crate::support::{PATIENCE, serving_orb, serving_orb_over, wait_for};
 use deckwatch_event::client::Connected;
-use deckwatch_event::deckwatch::ChannelStatusRef;
-use deckwatch_event::filter::designator::{CONJUNCTION, NEGATION};
+use deckwatch_event::filter::designator::{CONJUNCTION, INTERVAL_TIMEOUT, NEGATION};
 use deckwatch_event::limits;
-use deckwatch_event::rt::{Loss, RtChannelOptions};
+use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel};
 use deckwatch_event::rtec_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerConnectPushSupplierError as SupplierError,
     ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError as ConsumerError,
@@ -162,10 +164,12 @@ fn destroy_notifies_consumers_and_suppliers_and_ends_all_objects() {
         .unwrap();
     supplier.push(&[event(1, 20, "last")]).unwrap();
     assert_eq!(next(&sets), ["last"]);
+    assert!(!world.served.has_ended());
     world.channel.destroy().unwrap();
     assert_eq!(sets.recv_timeout(PATIENCE), Ok(None));
     assert_eq!(end.recv_timeout(PATIENCE), Ok(None));
     wait_for(|| world.served.has_ended());
+    assert_eq!(world.served.counts().consumers_lost, 0, "none was lost");
     let gone = world.channel.for_consumers().expect_err("destroyed");
     assert_eq!(gone.kind, Kind::ObjectNotExist);
     world.end();
@@ -193,6 +197,12 @@ fn dead_consumer_is_removed_and_the_others_go_on() {
     assert_eq!(world.served.consumers().len(), 1);
     // The count follows the sending.
     wait_for(|| world.served.counts().delivered == pushed);
+    let (counts, report) = (world.served.counts(), report(&world));
+    assert!(counts.failed > 0, "{counts:?}");
+    assert_eq!(
+        (report.failed, report.consumers_lost),
+        (counts.failed, counts.consumers_lost)
+    );
     world.end();
 }
 
@@ -207,10 +217,8 @@ fn the_channel_reports_its_clients_and_what_became_of_their_events() {
         .push(&[event(1, 20, "one"), event(1, 21, "unwanted")])
         .expect("it is sent");
     next(&sets);
-    let status = ChannelStatusRef::narrow(world.channel.object()).expect("it answers");
-    let status = status.expect("a channel of ours");
-    wait_for(|| status.report().expect("it answers").delivered == 1);
-    let report = status.report().expect("it answers");
+    wait_for(|| report(&world).delivered == 1);
+    let report = report(&world);
     assert_eq!((report.consumers, report.suppliers), (2, 1));
     assert_eq!(
         (report.received, report.dropped),
@@ -324,6 +332,8 @@ fn the_end_reaches_consumers_before_suppliers_that_do_not_answer() {
     assert_eq!(sets.recv_timeout(PATIENCE), Ok(None));
     // Each that does not answer takes a second.
     assert!(called.load(SeqCst) < SUPPLIERS);
+    wait_for(|| world.served.consumers().is_empty());
+    assert!(!world.served.has_ended(), "suppliers are not notified yet");
     drop(releases);
     wait_for(|| world.served.has_ended());
     world.end();
@@ -354,4 +364,85 @@ fn consumer_stays_suspended_from_before_its_connect_until_it_resumes() {
     let raised = proxy.suspend_connection().expect_err("retired");
     assert_eq!(raised.kind, Kind::ObjectNotExist);
     world.end();
+}
+
+#[test]
+fn dropped_channel_notifies_its_clients() {
+    let world = World::new();
+    let (_proxy, sets) = world.connect(&any_of(&[(0, 20)]));
+    let (reference, end) = giver(&world);
+    world
+        .proxy_consumer()
+        .connect_push_supplier(Some(&reference), &publishing(&[]))
+        .unwrap();
+    drop(world.served);
+    assert_eq!(sets.recv_timeout(PATIENCE), Ok(None), "consumer");
+    assert_eq!(end.recv_timeout(PATIENCE), Ok(None));
+    let gone = world.channel.for_consumers().expect_err("dropped");
+    assert_eq!(gone.kind, Kind::ObjectNotExist);
+    world.server.shutdown(true).expect("it ends");
+    world.user.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn consumer_that_connects_again_with_another_filter_keeps_what_is_queued_for_it() {
+    let sockets = Arc::new(Gated::default());
+    let options = RtChannelOptions {
+        reconnect: true,
+        // One is held in a write.
+        dispatching: pool(2),
+        ..RtChannelOptions::default()
+    };
+    let world = World::of(serving_orb_over(sockets.clone()), options);
+    let far = serving_orb();
+    let (consumer, sets) = world.consumer_in(&far);
+    let proxy = world.proxy_supplier();
+    let connect = |event_type| {
+        proxy
+            .connect_push_consumer(Some(&consumer), &any_of(&[(0, event_type)]))
+            .expect("it connects");
+    };
+    connect(20);
+    let supplier = world.supply(&[]);
+    supplier.push(&[event(1, 20, "first")]).unwrap();
+    assert_eq!(next(&sets), ["first"]);
+    sockets.close(consumer.object());
+    supplier.push(&[event(1, 20, "held")]).unwrap();
+    wait_for(|| sockets.waiting() == 1);
+    let queued = || super::report(&world).queued;
+    let before = queued();
+    supplier.push(&[event(1, 20, "queued")]).unwrap();
+    wait_for(|| queued() == before + 1);
+    connect(21);
+    assert_eq!(queued(), before + 1);
+    sockets.open();
+    assert_eq!([next(&sets), next(&sets)], [["held"], ["queued"]]);
+    world.end();
+    far.shutdown(true).unwrap();
+}
+
+#[test]
+fn channel_that_is_turned_by_hand_fires_its_timeouts() {
+    let simulated = Simulated::new(1, (1_000, 2_000));
+    let orb = simulated.orb("near");
+    orb.root_poa()
+        .unwrap()
+        .the_poa_manager()
+        .activate()
+        .unwrap();
+    let served = RtEventChannel::start(&orb, RtChannelOptions::default()).expect("a channel");
+    let admin = served.reference().for_consumers().unwrap().unwrap();
+    let proxy = admin.obtain_push_supplier().unwrap().unwrap();
+    let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
+    let nobody = PushConsumerRef::unchecked_narrow(nobody.unwrap().expect("not nil"));
+    let mut qos = list(&[(0, INTERVAL_TIMEOUT)]);
+    qos.dependencies[0].event.header.creation_time = 20_000;
+    proxy.connect_push_consumer(Some(&nobody), &qos).unwrap();
+    assert!(!served.turn(0), "there are no lanes");
+    assert_eq!(served.counts().timeouts, 0, "it is not due");
+    simulated.pass(Duration::from_millis(2));
+    assert!(!served.turn(0));
+    assert_eq!(served.counts().timeouts, 1);
+    drop(served);
+    simulated.end();
 }

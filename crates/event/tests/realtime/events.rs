@@ -64,10 +64,18 @@ fn interval_timeouts_arrive_without_a_supplier() {
     let world = World::new();
     let mut qos = list(&[(0, INTERVAL_TIMEOUT)]);
     qos.dependencies[0].event.header.creation_time = 20_000;
+    // As the headers have it: in units of 100 ns.
+    let now = || deckwatch_os::clock::monotonic_ns() as u64 / 100;
+    let mut before = now();
     let (proxy, sets) = world.connect(&qos);
     for _ in 0..3 {
         let set = sets.recv_timeout(PATIENCE).unwrap().expect("a set");
-        assert_eq!((set.len(), set[0].header.r#type), (1, INTERVAL_TIMEOUT));
+        let header = &set[0].header;
+        assert_eq!((set.len(), header.r#type), (1, INTERVAL_TIMEOUT));
+        assert_eq!(header.ttl, 1);
+        let created = header.creation_time;
+        assert!((before..=now()).contains(&created), "{created}");
+        before = created;
     }
     proxy.disconnect_push_supplier().unwrap();
     assert!(world.served.counts().timeouts >= 3);

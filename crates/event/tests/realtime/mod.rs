@@ -4,6 +4,7 @@ mod access;
 mod bounds;
 mod connections;
 mod events;
+mod forms;
 mod gated;
 mod hops;
 mod observers;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::RtecEventData;
+use deckwatch_event::deckwatch::{ChannelReport, ChannelStatusRef};
+use deckwatch_event::dispatch::{Dispatching, QueueOptions};
 use deckwatch_event::filter::designator::DISJUNCTION;
 use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
 use deckwatch_event::rtec_event_channel_admin::{
@@ -129,6 +132,21 @@ impl World {
         drop(self.served);
         self.server.shutdown(true).expect("it ends");
         self.user.shutdown(true).expect("it ends");
+    }
+}
+
+/// What the channel reports of itself.
+#[track_caller]
+fn report(world: &World) -> ChannelReport {
+    let status = ChannelStatusRef::unchecked_narrow(world.channel.object().clone());
+    status.report().expect("it answers")
+}
+
+/// So many threads that send what suppliers push.
+fn pool(threads: usize) -> Dispatching {
+    Dispatching::Pool {
+        threads,
+        queue: QueueOptions::default(),
     }
 }
 

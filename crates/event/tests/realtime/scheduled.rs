@@ -1,5 +1,6 @@
 //! Priorities from a schedule: lanes, the urgency of each dependency, and admission at run time.
 
+mod admitted;
 mod dependencies;
 
 use std::time::Duration;
@@ -161,6 +162,8 @@ fn schedule_that_misses_a_deadline_or_has_no_rate_gives_no_lanes() {
     for (all, range, expected) in [
         (&[("late", 12, 10)][..], RANGE, "infeasible"),
         (&[("first", 3, 7), ("late", 6, 10)], RANGE, "infeasible"),
+        // The processor has time for both, but "late" ends behind its deadline.
+        (&[("first", 3, 7), ("late", 5, 10)], RANGE, "infeasible"),
         (&[("never", 1, 0)], RANGE, "nothing"),
         (&[], RANGE, "nothing"),
         (
@@ -332,7 +335,8 @@ fn stranger_that_takes_its_share_of_dependencies_leaves_others_served() {
     connected.expect("another share");
     held[0].disconnect_push_supplier().expect("it leaves");
     connect().expect("room again");
-    assert_eq!(world.served.counts().refused, 2);
+    assert_eq!(connect().map(drop), no_room, "the others hold theirs");
+    assert_eq!(world.served.counts().refused, 3);
     world.end();
     stranger.shutdown(true).expect("it ends");
 }

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::{World, any_of, event, giver, next, publishing};
+use super::{World, any_of, event, giver, next, publishing, report};
 use crate::shares::stranger;
 use crate::support::{PATIENCE, seen_by, serving_orb, wait_for};
 use deckwatch_event::filter::designator::INTERVAL_TIMEOUT;
@@ -108,6 +108,7 @@ fn stranger_that_takes_its_share_of_a_channel_leaves_others_served() {
         (Kind::ImpLimit, own_minor::SUPPLIER_SHARE_FULL)
     );
     assert_eq!(world.served.counts().refused, 2);
+    assert_eq!(report(&world).refused, 2);
     assert_eq!(world.served.counts().suppliers_lost, 0, "all are connected");
 
     let (_proxy, sets) = world.connect(&any_of(&[(1, 20)]));
@@ -367,4 +368,68 @@ fn suppliers_whose_connection_is_closed_give_way_at_the_share_of_their_peer() {
     living.push(&[event(1, 20, "it")]).unwrap();
     wait_for(|| world.served.counts().received == 1);
     world.end();
+}
+
+#[test]
+fn suppliers_whose_connection_is_closed_stay_where_there_is_room_and_at_the_share_of_another() {
+    let world = world();
+    let dead = serving_orb();
+    let kept = supply(&channel_seen_by(&dead, &world)).expect("a place");
+    dead.shutdown(true).expect("it ends");
+    let gone = stranger();
+    let channel = channel_seen_by(&gone, &world);
+    let suppliers = limits::SUPPLIERS_MAX * usize::from(SHARE) / 100;
+    for _ in 0..suppliers {
+        supply(&channel).expect("a place");
+    }
+    gone.shutdown(true).expect("it ends");
+    // Its connection was closed before those of the stranger.
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    wait_for(|| supply(&channel).is_ok());
+    assert_eq!(world.served.counts().suppliers_lost, suppliers as u64);
+    // There is room now.
+    world.supply(&[]);
+    supply(&channel).expect("a place");
+    let counts = world.served.counts();
+    let report = report(&world);
+    assert_eq!(report.suppliers, 4, "it has stayed");
+    assert_eq!(
+        (report.suppliers_lost, report.refused),
+        (suppliers as u64, counts.refused)
+    );
+    let object = seen_by(&world.user, &world.server, kept.object());
+    let kept = ProxyPushConsumerRef::unchecked_narrow(object);
+    kept.push(&[event(1, 20, "it")]).unwrap();
+    wait_for(|| world.served.counts().received == 1);
+    world.end();
+    stranger.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn supplier_of_another_peer_gives_way_at_the_maximum_of_all() {
+    let world = World::new();
+    let dead = serving_orb();
+    supply(&channel_seen_by(&dead, &world)).expect("a place");
+    let first = stranger();
+    supply(&channel_seen_by(&first, &world)).expect("a place");
+    // Clients in the process of the channel have no share.
+    let own = world.served.reference();
+    for _ in 2..limits::SUPPLIERS_MAX {
+        supply(own).expect("a place");
+    }
+    let stranger = stranger();
+    let channel = channel_seen_by(&stranger, &world);
+    let refused = supply(&channel).expect_err("all are connected");
+    assert_eq!(refused.kind, Kind::NoResources);
+    dead.shutdown(true).expect("it ends");
+    wait_for(|| supply(&channel).is_ok());
+    assert_eq!(world.served.counts().suppliers_lost, 1);
+    assert_eq!(
+        supply(&channel).expect_err("full again").kind,
+        Kind::NoResources
+    );
+    world.end();
+    first.shutdown(true).expect("it ends");
+    stranger.shutdown(true).expect("it ends");
 }

@@ -146,6 +146,8 @@ fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
     }
     leaving.disconnect_push_supplier().expect("it leaves");
     let supplier = world.supply(&[(1, 20)]);
+    // A push over the connection to the last process would be lost: it has no reply.
+    let is_back = || supplier.object().non_existent() == Ok(false);
     let realtime::World {
         server,
         user,
@@ -159,6 +161,7 @@ fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
     assert_eq!(served.consumers().len(), 2);
     assert_eq!(served.store_failures(), 0);
     let lost = || served.counts().lost[Loss::Suspended as usize];
+    wait_for(is_back);
     supplier.push(&[event(1, 20, "first")]).unwrap();
     assert_eq!(next(&sets), ["first"]);
     wait_for(|| lost() == 1);
@@ -172,6 +175,7 @@ fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
 
     // What was resumed stays resumed.
     let (server, served) = start(port);
+    wait_for(is_back);
     supplier.push(&[event(1, 20, "third")]).unwrap();
     assert_eq!(next(&held), ["third"]);
     server.shutdown(true).expect("it ends");

@@ -103,22 +103,21 @@ impl Shared {
                 .collect()
         };
         self.dispatcher.close();
-        let own = self.own();
+        // Its owner may drop the channel meanwhile.
+        let Some(shared) = self.own().upgrade() else {
+            return Ok(());
+        };
         let farewell = move || {
-            if let Some(shared) = own.upgrade() {
-                // The lanes send what is queued before the farewell.
-                while !shared.dispatcher.is_idle() {
-                    std::thread::yield_now();
-                }
-                shared.close_consumers();
+            // The lanes send what is queued before the farewell.
+            while !shared.dispatcher.is_idle() {
+                std::thread::yield_now();
             }
+            shared.close_consumers();
             // The consumers do not wait for suppliers that are gone.
             for supplier in suppliers {
                 say_farewell(supplier.object(), "disconnect_push_supplier");
             }
-            if let Some(shared) = own.upgrade() {
-                shared.suppliers_told.store(true, Release);
-            }
+            shared.suppliers_told.store(true, Release);
         };
         if self.dispatcher.is_by_hand() {
             farewell();

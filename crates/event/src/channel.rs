@@ -64,7 +64,7 @@ fn outward_of(threads: usize) -> (usize, usize) {
 
 /// An event channel that serves on an ORB until it is destroyed.
 pub struct EventChannel {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     reference: EventChannelRef,
 }
 

@@ -414,6 +414,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_client_that_asks_for_too_many_streams_is_told_of_a_limit() {
+        let Failure::System(full) = Failure::from(SchedError::TooManyStreams) else {
+            panic!("not as a system exception");
+        };
+        assert_eq!(full, raise(Kind::NoResources));
+    }
+
     /// A service that admits, with a computed schedule of one operation.
     fn service() -> Service {
         let mut operations = Operations::default();

@@ -46,12 +46,14 @@ fn report_has_each_counter_of_the_channel_in_its_place() {
     let _third = world.supplier();
     let _pullers = [world.puller(), world.puller()];
     let (pulled, _stock) = world.pulled_supplier();
+    let (also_pulled, _stock) = world.pulled_supplier();
     let pull_from = |supplier: PullSupplierRef| {
         let proxy = world.obtain_pull_consumer();
         let connected = proxy.connect_pull_supplier(Some(&supplier));
         connected.expect("connected");
     };
     pull_from(pulled);
+    pull_from(also_pulled);
     // A supplier that is gone at the first call, and a consumer.
     pull_from(PullSupplierRef::unchecked_narrow(world.nobody()));
     wait_for(|| world.served.counts().suppliers_lost == 1);
@@ -103,7 +105,7 @@ fn report_has_each_counter_of_the_channel_in_its_place() {
     let pullers = 2 + limits::PULLERS_MAX as u32 / 100;
     assert_eq!(
         (report.pulling_consumers, report.pulled_suppliers),
-        (pullers, 1)
+        (pullers, 2)
     );
     assert_eq!(report.queued, QUEUE as u64);
     let longest: Vec<_> = report

@@ -237,3 +237,26 @@ impl event::EventChannelFactory for Factory {
 }
 
 impl OmniEventsFactory for Factory {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_of_a_factory_share_their_permits_and_their_calls_outwards() {
+        let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+        let orb = orb.build().expect("an ORB");
+        let started = EventChannelFactory::start(&orb, ChannelOptions::default());
+        let factory = started.expect("a factory").factory;
+        for _ in 0..2 {
+            factory.create(&[]).expect("a channel");
+        }
+        let channels = factory.channels.lock("event.factory");
+        for made in &channels.all {
+            let shared = &made.channel.shared;
+            assert!(Arc::ptr_eq(&shared.permits, &factory.permits));
+            assert!(Arc::ptr_eq(&shared.outward, &factory.outward));
+        }
+        assert_eq!(channels.all.len(), 2);
+    }
+}

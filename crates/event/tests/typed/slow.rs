@@ -147,16 +147,30 @@ fn typed_events_that_nobody_pulls_take_a_share_of_the_bound() {
     world.end();
 }
 
-/// An object of the interface `Ship::Nav` that answers no call before the test ends.
-struct StuckNav(Mutex<Receiver<()>>);
+/// An object of the interface `Ship::Nav` that answers no call before the test drops the sender.
+struct StuckNav {
+    released: Mutex<Receiver<()>>,
+    called: Arc<Mutex<Vec<String>>>,
+}
+
+impl StuckNav {
+    fn new(released: Receiver<()>) -> Self {
+        Self {
+            released: Mutex::new(released),
+            called: Arc::default(),
+        }
+    }
+}
 
 impl Servant for StuckNav {
     fn repository_ids(&self) -> &'static [&'static str] {
         &[NAV, "IDL:Ship/Named:1.0"]
     }
 
-    fn dispatch(&self, _: &mut ServerRequest<'_>) -> Result<(), SystemException> {
-        let _ = self.0.lock().expect("whole").recv(); // The test drops the sender.
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let operation = String::from_utf8_lossy(request.operation()).into_owned();
+        self.called.lock().expect("whole").push(operation);
+        let _ = self.released.lock().expect("whole").recv(); // The sender is dropped.
         Ok(())
     }
 }
@@ -169,7 +183,7 @@ fn typed_events_for_a_consumer_that_does_not_answer_take_a_share_of_the_bound() 
         ..ChannelOptions::default()
     });
     let (release, released) = channel();
-    let object = world.activate(Arc::new(StuckNav(Mutex::new(released))));
+    let object = world.activate(Arc::new(StuckNav::new(released)));
     let (_proxy, _ended) = world.connect_object(object);
     let (nav, live) = (world.nav(), world.pull_nav());
     let name = Call::Renamed("x".repeat(limits::CHANNEL_SIZE_MIN / 16));
@@ -183,5 +197,28 @@ fn typed_events_for_a_consumer_that_does_not_answer_take_a_share_of_the_bound() 
     }
     assert!(world.served.counts().displaced >= EVENTS - 4);
     drop(release);
+    world.end();
+}
+
+#[test]
+fn a_typed_channel_has_not_ended_while_a_consumer_is_called_and_only_the_consumer_is_told() {
+    let world = World::new();
+    let (release, released) = channel();
+    let stuck = StuckNav::new(released);
+    let called = Arc::clone(&stuck.called);
+    let (_proxy, ended) = world.connect_object(world.activate(Arc::new(stuck)));
+    moved(1).push(&world.nav()).unwrap();
+    let called = || called.lock().expect("whole").clone();
+    wait_for(|| called() == ["moved"]);
+    world.channel.destroy().unwrap();
+    // There is no supplier to notify.
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(!world.served.has_ended());
+    }
+    drop(release);
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(Call::Ended));
+    wait_for(|| world.served.has_ended());
+    assert_eq!(called(), ["moved"]);
     world.end();
 }

@@ -95,22 +95,24 @@ struct Dump {
 
 impl Dump {
     fn read(mut lines: impl BufRead, room: Room) -> Result<Self, ImportError> {
-        let mut text = String::new();
+        let mut octets = Vec::new();
         let mut number = 0;
         let mut reader = Reading::default();
         loop {
-            text.clear();
+            octets.clear();
             number += 1;
             let count = (&mut lines)
                 .take(limits::EXPORT_LINE_MAX)
-                .read_line(&mut text)?;
+                .read_until(b'\n', &mut octets)?;
             if count == 0 {
                 break;
             }
             if count as u64 == limits::EXPORT_LINE_MAX {
                 return Err(fault(number, "it is longer than any line of an export"));
             }
-            reader.add(number, &text, room)?;
+            let text = std::str::from_utf8(&octets);
+            let text = text.map_err(|_| fault(number, "it is not UTF-8"))?;
+            reader.add(number, text, room)?;
         }
         reader.end(number)
     }

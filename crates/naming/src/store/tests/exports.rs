@@ -171,6 +171,20 @@ fn lines_that_are_wrong_are_located_and_nothing_is_imported() {
 }
 
 #[test]
+fn an_export_that_ends_within_a_character_is_located() {
+    let text = exported(&hostile());
+    let wide = text.char_indices().find(|(_, it)| it.len_utf8() > 1);
+    let (at, _) = wide.expect("a letter of another script");
+    let store = Store::in_memory().unwrap();
+    let refused = store.import(&text.as_bytes()[..=at], Into::Empty);
+    let Err(ImportError::Line { line, fault }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(line, text[..at].lines().count());
+    assert_eq!(fault, "it is not UTF-8");
+}
+
+#[test]
 fn an_import_needs_an_empty_store_or_merges() {
     let text = exported(&hostile());
     let store = Store::in_memory().unwrap();

@@ -1,14 +1,16 @@
 //! What tests share: processes of their own, skips that are counted, foreign programs that may be absent, damage to
-//! files, and the processor time of other processes.
+//! files, a disk in memory, and the processor time of other processes.
 
 #![forbid(unsafe_code)]
 
 mod alone;
 pub mod certificates;
 pub mod damage;
+mod disk;
 mod others;
 
 pub use alone::{alone, alone_as_nobody, alone_with};
+pub use disk::Disk;
 pub use others::OtherProcesses;
 
 use std::fs::OpenOptions;

@@ -1,4 +1,4 @@
-//! A part whose real-time thread never blocks is ended by its own limit. The run says so, and names the limit.
+//! RLIMIT_RTTIME ends a part whose real-time thread never blocks. The run names the limit.
 
 use deckwatch_meter::result::VerdictKind;
 

@@ -1,4 +1,4 @@
-//! A process outside the run takes the processor of a consumer. The run must say so, and is INVALID.
+//! A process outside the run takes the processor of a consumer. The run is INVALID, and names the process.
 
 use std::time::Duration;
 

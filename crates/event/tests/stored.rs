@@ -1,10 +1,7 @@
 //! A channel with a store: its clients of all kinds stay connected when its process starts again.
 
-use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::support::{PATIENCE, World, pushed, serving_orb_at, try_pulled, wait_for};
 use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
@@ -13,7 +10,7 @@ use deckwatch_event::{ChannelOptions, ChannelStore, EventChannel};
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_orb::{Orb, Policy, SetOverrideType, SyncScope, SystemExceptionKind as Kind};
-use deckwatch_store::redb::StorageBackend;
+use deckwatch_testkit::Disk;
 
 /// A channel with this store, at this port; 0 is any.
 fn start(file: &Path, port: u16) -> (Orb, EventChannel) {
@@ -203,45 +200,6 @@ fn store_that_others_may_read_says_which_rights_it_took() {
     std::fs::remove_dir_all(&folder).expect("ours");
 }
 
-/// A disk in memory that a test can fill.
-#[derive(Clone, Debug, Default)]
-struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
-
-impl Disk {
-    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
-        if self.0.1.load(SeqCst) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        Ok(self.0.0.lock().expect("whole"))
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.0.lock().expect("whole").len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let octets = self.0.0.lock().expect("whole");
-        out.copy_from_slice(&octets[offset as usize..][..out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.room()?.resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.room().map(drop)
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
-
 #[test]
 fn changes_that_a_full_disk_does_not_take_are_refused_and_counted() {
     use crate::realtime::{self, any_of};
@@ -254,13 +212,13 @@ fn changes_that_a_full_disk_does_not_take_are_refused_and_counted() {
     let world = realtime::World::serving(orb, channel.expect("a channel"));
     let (proxy, _sets) = world.connect(&any_of(&[(0, 20)]));
     assert_eq!(world.served.store_failures(), 0);
-    disk.0.1.store(true, SeqCst);
+    disk.fill(true);
     for failures in 1..=2 {
         let refused = proxy.suspend_connection().expect_err("full");
         assert_eq!(refused.kind, Kind::PersistStore);
         assert_eq!(world.served.store_failures(), failures);
     }
-    disk.0.1.store(false, SeqCst);
+    disk.fill(false);
     proxy.suspend_connection().expect("there is room again");
     assert_eq!(world.served.store_failures(), 2);
     world.end();

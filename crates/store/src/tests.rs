@@ -1,10 +1,8 @@
 //! A disk that becomes full, a file that cannot be made, and files that are damaged.
 
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
+use deckwatch_testkit::Disk;
 use redb::{ReadableTable as _, TableDefinition};
 
 use super::*;
@@ -28,49 +26,6 @@ fn keys(store: &Store) -> Result<Vec<u64>, redb::Error> {
         let table = read.open_table(ROWS)?;
         table.iter()?.map(|row| Ok(row?.0.value())).collect()
     })
-}
-
-/// A disk in memory that a test can fill.
-#[derive(Clone, Debug, Default)]
-struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
-
-impl Disk {
-    fn fill(&self, is_full: bool) {
-        self.0.1.store(is_full, Ordering::SeqCst);
-    }
-
-    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
-        if self.0.1.load(Ordering::SeqCst) {
-            Err(ErrorKind::StorageFull.into())
-        } else {
-            Ok(self.0.0.lock().unwrap())
-        }
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.0.lock().unwrap().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        out.copy_from_slice(&self.0.0.lock().unwrap()[offset as usize..][..out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.room()?.resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.room().map(drop)
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
-        Ok(())
-    }
 }
 
 #[test]

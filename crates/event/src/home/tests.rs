@@ -1,70 +1,24 @@
 //! What a channel with a store records of its clients, and when.
 
-use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Mutex, MutexGuard};
 
 use deckwatch_access::Table;
 use deckwatch_orb::{Access, AccessWatcher};
-use deckwatch_store::redb::StorageBackend;
+use deckwatch_testkit::Disk;
 
 use super::*;
 use crate::cos_event_comm::PushConsumerRef;
 use crate::rt::{RtChannelOptions, RtEventChannel};
 use crate::{ChannelOptions, EventChannel};
 
-/// A disk in memory that a test can fill.
-#[derive(Clone, Debug, Default)]
-struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
-
-impl Disk {
-    fn fill(&self, is_full: bool) {
-        self.0.1.store(is_full, SeqCst);
-    }
-
-    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
-        if self.0.1.load(SeqCst) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        Ok(self.0.0.lock().expect("whole"))
-    }
-
-    fn store(&self) -> ChannelStore {
-        let disk = self.clone();
-        ChannelStore::on(move || disk.clone()).expect("a store")
-    }
-
-    /// The numbers of the recorded clients.
-    fn recorded(&self) -> Vec<u64> {
-        numbers(&self.store().proxies().expect("records"))
-    }
+fn store_on(disk: &Disk) -> ChannelStore {
+    let disk = disk.clone();
+    ChannelStore::on(move || disk.clone()).expect("a store")
 }
 
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.0.lock().expect("whole").len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let octets = self.0.0.lock().expect("whole");
-        out.copy_from_slice(&octets[offset as usize..][..out.len()]);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.room()?.resize(len as usize, 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.room().map(drop)
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
-        Ok(())
-    }
+/// The numbers of the recorded clients.
+fn recorded(disk: &Disk) -> Vec<u64> {
+    numbers(&store_on(disk).proxies().expect("records"))
 }
 
 fn numbers(records: &[ProxyRecord]) -> Vec<u64> {
@@ -79,7 +33,7 @@ fn life(disk: &Disk) -> Home {
 fn life_with(disk: &Disk, access: Option<Access>) -> Home {
     let orb = Orb::builder().build().expect("an ORB");
     let gate = Gate::new(&orb, access, true);
-    let started = Home::stored(&orb, disk.store(), ChannelKind::Cos, gate);
+    let started = Home::stored(&orb, store_on(disk), ChannelKind::Cos, gate);
     let (home, _) = started.expect("a home");
     home.end_restoring();
     home
@@ -129,7 +83,7 @@ fn client_is_recorded_before_it_is_connected_and_until_it_disconnects() {
     assert_eq!(home.forget(1), Ok(()));
     assert_eq!(home.forget(1), Ok(()), "it is not recorded");
     drop(home);
-    assert_eq!(disk.recorded(), [2]);
+    assert_eq!(recorded(&disk), [2]);
 }
 
 #[test]
@@ -137,14 +91,14 @@ fn client_of_a_channel_that_restores_its_clients_is_not_recorded_anew() {
     let disk = Disk::default();
     let orb = Orb::builder().build().expect("an ORB");
     let gate = Gate::new(&orb, None, true);
-    let started = Home::stored(&orb, disk.store(), ChannelKind::Cos, gate);
+    let started = Home::stored(&orb, store_on(&disk), ChannelKind::Cos, gate);
     let (home, records) = started.expect("a home");
     assert_eq!(records, []);
     record(&home, 1);
     home.end_restoring();
     record(&home, 2);
     drop(home);
-    assert_eq!(disk.recorded(), [2]);
+    assert_eq!(recorded(&disk), [2]);
 }
 
 #[test]
@@ -165,7 +119,7 @@ fn client_that_is_gone_is_forgotten_with_the_next_change_or_at_the_end() {
     assert_eq!(stored(), [3, 4]);
     home.forget_later(3);
     drop(home);
-    assert_eq!(disk.recorded(), [4]);
+    assert_eq!(recorded(&disk), [4]);
 }
 
 #[test]
@@ -179,7 +133,7 @@ fn client_whose_first_connect_failed_is_recorded_once_it_is_connected() {
     record(&home, 1);
     assert_eq!(home.record_suspended(1, true), Ok(()));
     drop(home);
-    let records = disk.store().proxies().expect("records");
+    let records = store_on(&disk).proxies().expect("records");
     assert_eq!(numbers(&records), [1]);
     assert!(records[0].is_suspended);
 }
@@ -210,7 +164,7 @@ fn client_whose_leave_cannot_be_written_stays_and_the_failure_is_counted() {
     assert_eq!(home.store_failures(), 2);
     disk.fill(false);
     drop(home);
-    assert_eq!(disk.recorded(), [1]);
+    assert_eq!(recorded(&disk), [1]);
 }
 
 #[test]
@@ -223,7 +177,7 @@ fn destroyed_channel_forgets_all_its_clients() {
     home.forget_later(1);
     home.forget_all();
     drop(home);
-    assert_eq!(disk.recorded(), [0; 0]);
+    assert_eq!(recorded(&disk), [0; 0]);
 }
 
 #[test]
@@ -231,7 +185,7 @@ fn channel_whose_disk_is_full_connects_nobody_and_counts_that() {
     let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
     let orb = orb.build().expect("an ORB");
     let disk = Disk::default();
-    let channel = EventChannel::start_stored(&orb, ChannelOptions::default(), disk.store());
+    let channel = EventChannel::start_stored(&orb, ChannelOptions::default(), store_on(&disk));
     let channel = channel.expect("a channel");
     let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
     let nobody = nobody.expect("a URL").expect("not nil");
@@ -256,7 +210,7 @@ fn real_time_channel_counts_what_it_could_not_record() {
     let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
     let orb = orb.build().expect("an ORB");
     let disk = Disk::default();
-    let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), disk.store());
+    let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store_on(&disk));
     let channel = channel.expect("a channel");
     let admin = channel
         .reference()

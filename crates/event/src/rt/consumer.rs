@@ -174,7 +174,7 @@ impl Consumer {
         state.map_or(0, |state| state.lock("rt.match").restart())
     }
 
-    /// What was queued for it is lost from now on.
+    /// From now on its queued events are counted as lost.
     pub(super) fn leave(&self) {
         self.is_gone.store(true, Release);
     }

@@ -301,7 +301,7 @@ fn backup_forgets_what_its_primary_has_delivered() {
     member.inner().follow();
     assert_eq!(member.held().1, [3]);
     assert_eq!(primary.script.asked.load(SeqCst), 0);
-    // A primary that has left it out is asked what it is, and joined again.
+    // The primary has excluded this member. The member asks it for its standing, and joins again.
     *locked(&primary.script.delivered) = None;
     primary.admits(|| Snapshot {
         pushes: vec![push(7)],

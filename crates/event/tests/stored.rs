@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::support::{PATIENCE, World, pushed, serving_orb_at, try_pulled, wait_for};
+use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel};
 use deckwatch_event::rtec_event_channel_admin::ProxyPushConsumerRef;
 use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_event::{ChannelOptions, ChannelStore, EventChannel};
@@ -117,20 +118,21 @@ fn process_that_ends_without_a_client_s_leave_notifies_nobody() {
     std::fs::remove_dir_all(&folder).expect("ours");
 }
 
+/// A real-time channel with this store, at this port; 0 is any.
+fn start_real_time(file: &Path, port: u16) -> (Orb, RtEventChannel) {
+    let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
+    let store = ChannelStore::open(file).expect("a store");
+    let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
+    (orb, channel.expect("a channel"))
+}
+
 #[test]
 fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
     use crate::realtime::{self, any_of, event, next};
-    use deckwatch_event::rt::{Loss, RtChannelOptions, RtEventChannel};
     let folder = std::env::temp_dir().join(format!("deckwatch-rt-stored-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("writable");
     let file = folder.join("store");
-    let start = |port: u16| {
-        let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
-        let store = ChannelStore::open(&file).expect("a store");
-        let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
-        (orb, channel.expect("a channel"))
-    };
-    let (orb, channel) = start(0);
+    let (orb, channel) = start_real_time(&file, 0);
     let port = orb.endpoints().iter().find_map(|at| at.port());
     let port = port.expect("TCP");
     let world = realtime::World::serving(orb, channel);
@@ -159,7 +161,7 @@ fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
     server.shutdown(true).expect("it ends");
     drop((served, server));
 
-    let (server, served) = start(port);
+    let (server, served) = start_real_time(&file, port);
     assert_eq!(served.consumers().len(), 2);
     assert_eq!(served.store_failures(), 0);
     let lost = || served.counts().lost[Loss::Suspended as usize];
@@ -175,7 +177,7 @@ fn clients_of_a_real_time_channel_stay_as_they_were_suspended_or_not() {
     drop((served, server));
 
     // What was resumed stays resumed.
-    let (server, served) = start(port);
+    let (server, served) = start_real_time(&file, port);
     supplier.push(&[event(1, 20, "third")]).unwrap();
     assert_eq!(next(&held), ["third"]);
     server.shutdown(true).expect("it ends");
@@ -203,7 +205,6 @@ fn store_that_others_may_read_says_which_rights_it_took() {
 #[test]
 fn changes_that_a_full_disk_does_not_take_are_refused_and_counted() {
     use crate::realtime::{self, any_of};
-    use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
     let disk = Disk::default();
     let opened = disk.clone();
     let store = ChannelStore::on(move || opened.clone()).expect("a store");
@@ -228,16 +229,9 @@ fn changes_that_a_full_disk_does_not_take_are_refused_and_counted() {
 fn of_its_consumers_a_channel_forgets_only_its_own_gateway_at_a_restart() {
     use crate::realtime::{self, any_of};
     use deckwatch_event::deckwatch_federation::GatewayConsumerRef;
-    use deckwatch_event::rt::{RtChannelOptions, RtEventChannel};
     let folder = tempfile::tempdir().expect("writable");
     let file = folder.path().join("store");
-    let start = |port: u16| {
-        let orb = serving_orb_at(&format!("127.0.0.1:{port}"));
-        let store = ChannelStore::open(&file).expect("a store");
-        let channel = RtEventChannel::start_stored(&orb, RtChannelOptions::default(), store);
-        (orb, channel.expect("a channel"))
-    };
-    let (orb, channel) = start(0);
+    let (orb, channel) = start_real_time(&file, 0);
     let port = orb.endpoints().iter().find_map(|at| at.port());
     let port = port.expect("TCP");
     let world = realtime::World::serving(orb, channel);
@@ -270,7 +264,7 @@ fn of_its_consumers_a_channel_forgets_only_its_own_gateway_at_a_restart() {
     } = world;
     server.shutdown(true).expect("it ends");
     drop((served, server));
-    let (server, served) = start(port);
+    let (server, served) = start_real_time(&file, port);
     let after: Vec<_> = served.consumers().iter().map(|each| each.number).collect();
     assert_eq!(after, before[..2]);
     server.shutdown(true).expect("it ends");

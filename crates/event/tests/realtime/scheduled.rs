@@ -19,7 +19,7 @@ use deckwatch_event::rtec_event_channel_admin::{
 use deckwatch_event::rtec_scheduler::SchedulerLookupError;
 use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
 use deckwatch_orb::{
-    NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class,
+    NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class, SystemException,
     SystemExceptionKind as Kind, own_minor,
 };
 use deckwatch_sched::{Operations, RtInfo, Settings, Strategy};
@@ -118,6 +118,16 @@ fn published(all: &[(i32, i32)]) -> SupplierQOS {
         publication.dependency_info.rt_info = *handle;
     }
     qos
+}
+
+/// The exception with which a consumer's connect is refused.
+fn refused<T: std::fmt::Debug>(
+    outcome: Result<T, ProxyPushSupplierConnectPushConsumerError>,
+) -> SystemException {
+    match outcome {
+        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => refused,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The CORBA priority of a native one, by the ORB's mapping.

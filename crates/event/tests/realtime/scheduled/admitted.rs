@@ -6,7 +6,6 @@ use super::*;
 use deckwatch_event::filter::designator::CONJUNCTION;
 use deckwatch_event::rt::RtInfo as Urgency;
 use deckwatch_event::rtec_scheduler::{CriticalityT, ImportanceT, InfoTypeT, SchedulerRef};
-use deckwatch_orb::SystemException;
 
 use crate::realtime::list;
 use crate::realtime::shares::connect as connect_at;
@@ -38,15 +37,6 @@ fn supply(world: &World, events: &[(i32, i32)]) -> ProxyPushConsumerRef {
     let connected = supplier.connect_push_supplier(None, &published(events));
     connected.expect("it connects");
     supplier
-}
-
-fn refused<T: std::fmt::Debug>(
-    outcome: Result<T, ProxyPushSupplierConnectPushConsumerError>,
-) -> SystemException {
-    match outcome {
-        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => refused,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]

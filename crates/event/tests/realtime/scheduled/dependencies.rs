@@ -6,7 +6,7 @@ use super::*;
 use deckwatch_event::rt::RtInfo as Urgency;
 use deckwatch_event::rtec_base::{DependencyEnabledTypeT, DependencyTypeT};
 use deckwatch_event::rtec_scheduler::SchedulerRef;
-use deckwatch_orb::{SystemException, exception_detail};
+use deckwatch_orb::exception_detail;
 
 /// A channel whose schedule is read in this process, or by references.
 fn world_of(service: &SchedulingService, orb: Orb, is_own: bool) -> World {
@@ -18,15 +18,6 @@ fn scheduling_of(service: &SchedulingService, is_own: bool) -> Scheduling {
         Scheduling::of_service(service, RANGE)
     } else {
         Scheduling::of_reference(service.reference().object(), RANGE)
-    }
-}
-
-fn refused<T: std::fmt::Debug>(
-    outcome: Result<T, ProxyPushSupplierConnectPushConsumerError>,
-) -> SystemException {
-    match outcome {
-        Err(ProxyPushSupplierConnectPushConsumerError::System(refused)) => refused,
-        other => panic!("{other:?}"),
     }
 }
 

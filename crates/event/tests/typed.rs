@@ -8,7 +8,7 @@ mod slow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use crate::support::{PATIENCE, Stock, number, serving, serving_orb, wait_for};
+use crate::support::{PATIENCE, Stock, number, serving, serving_orb};
 use deckwatch_cdr::{Any, Parse as _, Write as _, Writer};
 use deckwatch_event::cos_event_channel_admin::{
     ProxyPullConsumerConnectPullSupplierError, ProxyPushConsumerConnectPushSupplierError,
@@ -425,27 +425,6 @@ fn the_untyped_side_is_a_channel_of_its_own() {
     assert!(!reader.try_pull().unwrap().1);
     assert_eq!(try_moved(&pulling), Some(moved(1)));
     assert_eq!(try_moved(&pulling), None);
-    world.end();
-}
-
-#[test]
-fn the_end_of_a_typed_channel_is_told_behind_the_last_call() {
-    let world = World::new();
-    let pushed = world.connected_consumer();
-    let (nav, pulling) = (world.nav(), world.pull_nav());
-    for knots in 0..10 {
-        moved(knots).push(&nav).unwrap();
-    }
-    assert!(!world.served.has_ended());
-    world.channel.destroy().unwrap();
-    for knots in 0..10 {
-        assert_eq!(pushed.recv_timeout(PATIENCE), Ok(moved(knots)));
-    }
-    assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Call::Ended));
-    wait_for(|| world.served.has_ended());
-    assert_eq!(moved(1).push(&nav).unwrap_err().kind, Kind::ObjectNotExist);
-    let pulled = pull_moved(&pulling).unwrap_err();
-    assert_eq!(pulled.kind, Kind::ObjectNotExist);
     world.end();
 }
 

@@ -1,10 +1,11 @@
-//! Typed consumers that are slow or gone: the others go on, and the octets of all events are bounded.
+//! Typed consumers that are slow or gone: the others go on, and the octets of all events are bounded. The end of a
+//! typed channel waits for them.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Call, Consumer, NAV, Nav, World, moved, try_moved};
+use super::{Call, Consumer, NAV, Nav, World, moved, pull_moved, try_moved};
 use crate::raw::Silent;
 use crate::support::{PATIENCE, wait_for};
 use deckwatch_cdr::{Parse as _, Reader};
@@ -12,7 +13,9 @@ use deckwatch_event::cos_event_channel_admin::ProxyPushSupplierRef;
 use deckwatch_event::cos_event_comm::PushConsumerRef;
 use deckwatch_event::cos_typed_event_comm::TypedPushConsumerSkeleton;
 use deckwatch_event::{ChannelOptions, limits};
-use deckwatch_orb::{ObjectRef, Servant, ServerRequest, SystemException};
+use deckwatch_orb::{
+    ObjectRef, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
+};
 
 impl World {
     /// Connects a consumer with this typed object. Returns its proxy, and what it is told of its end.
@@ -220,5 +223,26 @@ fn a_typed_channel_has_not_ended_while_a_consumer_is_called_and_only_the_consume
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(Call::Ended));
     wait_for(|| world.served.has_ended());
     assert_eq!(called(), ["moved"]);
+    world.end();
+}
+
+#[test]
+fn the_end_of_a_typed_channel_is_told_behind_the_last_call() {
+    let world = World::new();
+    let pushed = world.connected_consumer();
+    let (nav, pulling) = (world.nav(), world.pull_nav());
+    for knots in 0..10 {
+        moved(knots).push(&nav).unwrap();
+    }
+    assert!(!world.served.has_ended());
+    world.channel.destroy().unwrap();
+    for knots in 0..10 {
+        assert_eq!(pushed.recv_timeout(PATIENCE), Ok(moved(knots)));
+    }
+    assert_eq!(pushed.recv_timeout(PATIENCE), Ok(Call::Ended));
+    wait_for(|| world.served.has_ended());
+    assert_eq!(moved(1).push(&nav).unwrap_err().kind, Kind::ObjectNotExist);
+    let pulled = pull_moved(&pulling).unwrap_err();
+    assert_eq!(pulled.kind, Kind::ObjectNotExist);
     world.end();
 }

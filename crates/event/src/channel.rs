@@ -192,6 +192,36 @@ impl EventChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cos_event_comm::PullSupplierRef;
+
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+    #[test]
+    fn thread_that_pulls_ends_with_its_channel() {
+        let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+        let orb = orb.build().expect("an ORB");
+        let root = orb.root_poa().expect("a root adapter");
+        root.the_poa_manager().activate().expect("it serves");
+        let channel = EventChannel::start(&orb, ChannelOptions::default()).expect("a channel");
+        let admin = channel.reference().for_suppliers().expect("one");
+        let proxy = admin.expect("one").obtain_pull_consumer().expect("one");
+        let proxy = proxy.expect("one");
+        let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
+        let nobody = PullSupplierRef::unchecked_narrow(nobody.expect("a URL").expect("not nil"));
+        proxy
+            .connect_pull_supplier(Some(&nobody))
+            .expect("a thread");
+        // Without a supplier the thread waits for ever.
+        proxy.disconnect_pull_consumer().expect("it was connected");
+        let sources = Arc::downgrade(&channel.shared.sources);
+        drop(channel);
+        orb.shutdown(true).expect("it ends");
+        let begun = std::time::Instant::now();
+        while sources.strong_count() > 0 {
+            assert!(begun.elapsed() < PATIENCE, "the thread goes on");
+            std::thread::yield_now();
+        }
+    }
 
     #[test]
     fn calls_outwards_take_a_quarter_of_few_threads_and_one_peer_half_of_those() {

@@ -131,13 +131,15 @@ mod tests {
         let counters = Counters::default();
         counters.delivered.store(20, Relaxed);
         counters.displaced.store(30, Relaxed);
+        counters.failed.store(40, Relaxed);
         let outlets = DeliveryCounts {
             delivered: 2,
             dropped: 3,
             failed: 4,
         };
         let counts = counters.read(outlets, &shares);
-        assert_eq!((counts.delivered, counts.displaced), (22, 33));
+        let sums = (counts.delivered, counts.displaced, counts.failed);
+        assert_eq!(sums, (22, 33, 44));
         assert_eq!(counts.failed, counters.failed.load(Relaxed) + 4);
     }
 }

@@ -64,8 +64,12 @@ pub const CHANNEL_MEMORY_SHARE: u64 = 16;
 /// machine.
 #[must_use]
 pub fn channel_size_default() -> usize {
-    let part =
-        deckwatch_orb::memory_for_peers().map_or(u64::MAX, |octets| octets / CHANNEL_MEMORY_SHARE);
+    channel_size(deckwatch_orb::memory_for_peers())
+}
+
+/// The default bound with so many octets of memory; `None` is unlimited.
+fn channel_size(memory: Option<u64>) -> usize {
+    let part = memory.map_or(u64::MAX, |octets| octets / CHANNEL_MEMORY_SHARE);
     let part = usize::try_from(part).unwrap_or(usize::MAX);
     part.clamp(CHANNEL_SIZE_MIN, CHANNEL_SIZE_DEFAULT)
 }
@@ -406,3 +410,18 @@ pub const SCHEDULER_ANALYSES_SHARE: usize = 2;
 /// Times that a change of a scheduling service is examined anew because another client has changed the operations
 /// meanwhile. Each examination may take a second.
 pub const SCHEDULER_ATTEMPTS_MAX: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_bound_of_a_channel_is_its_share_of_the_memory() {
+        let share = CHANNEL_SIZE_DEFAULT / 2;
+        let memory = share as u64 * CHANNEL_MEMORY_SHARE;
+        assert_eq!(channel_size(Some(memory)), share);
+        assert_eq!(channel_size(Some(0)), CHANNEL_SIZE_MIN);
+        assert_eq!(channel_size(Some(u64::MAX)), CHANNEL_SIZE_DEFAULT);
+        assert_eq!(channel_size(None), CHANNEL_SIZE_DEFAULT);
+    }
+}

@@ -204,6 +204,19 @@ pub(crate) struct Scheduled {
     pub(crate) priorities: Vec<i32>,
 }
 
+impl State {
+    /// Keeps what has been computed for these operations. A schedule of earlier operations does not replace that of
+    /// the present ones.
+    fn keep(&mut self, operations: &Arc<Operations>, scheduled: &Arc<Scheduled>) {
+        self.counts.computed += 1;
+        let is_current = Arc::ptr_eq(&self.operations, operations);
+        if is_current || !self.is_current {
+            self.is_current = is_current;
+            self.scheduled = Some(scheduled.clone());
+        }
+    }
+}
+
 impl Scheduled {
     fn new(schedule: Schedule, range: (i32, i32)) -> Result<Self, SchedError> {
         let priorities = schedule.dispatcher_priorities(range.0, range.1)?;
@@ -369,14 +382,9 @@ impl Service {
             return Err(Failure::UtilizationBoundExceeded);
         }
         let scheduled = Arc::new(Scheduled::new(schedule, (least, most))?);
-        let mut state = self.state.lock("event.scheduler");
-        state.counts.computed += 1;
-        let is_current = Arc::ptr_eq(&state.operations, &operations);
-        // A schedule of earlier operations does not replace that of the present ones.
-        if is_current || !state.is_current {
-            state.is_current = is_current;
-            state.scheduled = Some(scheduled.clone());
-        }
+        self.state
+            .lock("event.scheduler")
+            .keep(&operations, &scheduled);
         Ok((operations, scheduled))
     }
 
@@ -444,6 +452,31 @@ mod tests {
 
     fn add(operations: &mut Operations, name: &str, cost_ns: u64) -> Result<Handle, Failure> {
         Ok(operations.add(&info(name, cost_ns, 20))?)
+    }
+
+    #[test]
+    fn schedule_of_earlier_operations_replaces_none_of_the_present_ones() {
+        let mut state = State::default();
+        let earlier = Arc::clone(&state.operations);
+        state.operations = Arc::new(Operations::default());
+        let present = Arc::clone(&state.operations);
+        let scheduled = || {
+            let schedule = Schedule::compute(&earlier, Settings::default()).expect("it fits");
+            Arc::new(Scheduled::new(schedule, (1, 9)).expect("enough priorities"))
+        };
+        for (operations, is_kept, is_current) in [
+            (&earlier, true, false),
+            (&present, true, true),
+            (&earlier, false, true),
+            (&present, true, true),
+        ] {
+            let computed = scheduled();
+            state.keep(operations, &computed);
+            let kept = state.scheduled.as_ref().expect("one is kept");
+            assert_eq!(Arc::ptr_eq(kept, &computed), is_kept);
+            assert_eq!(state.is_current, is_current);
+        }
+        assert_eq!(state.counts.computed, 4);
     }
 
     #[test]

@@ -364,6 +364,66 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
+    /// A queue with so many events of one octet.
+    struct Queued(AtomicUsize);
+
+    impl Pulled for Queued {
+        fn size(&self) -> usize {
+            self.0.load(Relaxed)
+        }
+
+        fn drop_oldest(&self, _: &Counters) -> bool {
+            let left = |size: usize| size.checked_sub(1);
+            self.0.fetch_update(Relaxed, Relaxed, left).is_ok()
+        }
+
+        fn close(&self) {}
+    }
+
+    fn queued(events: usize, called_ns: u64) -> Connected<Queued> {
+        Connected::new(Queued(AtomicUsize::new(events)), Instant64(called_ns))
+    }
+
+    #[test]
+    fn place_of_one_that_gives_way_to_another_peer_counts_for_that_one() {
+        let pullers = Pullers::new(2);
+        let shares = Places::new(2, 0);
+        let quiet = Instant64(0).after(limits::PULLER_QUIET_MIN);
+        let connect = |proxy, user, now: Instant64| {
+            let of = (&shares, Peer::User(user));
+            pullers.connect(proxy, None, &queued(0, now.0), now, of, || Ok(()))
+        };
+        assert_eq!(connect(1, 7, Instant64(0)), Ok(None));
+        assert_eq!(connect(2, 7, quiet), Ok(None));
+        assert!(shares.is_full_for(Peer::User(7)));
+        assert_eq!(connect(3, 8, quiet), Ok(Some(1)));
+        assert!(!shares.is_full_for(Peer::User(7)), "it has left a place");
+        assert_eq!(
+            connect(4, 8, quiet.after(limits::PULLER_QUIET_MIN)),
+            Ok(Some(2))
+        );
+        assert!(shares.is_full_for(Peer::User(8)), "it has both places");
+    }
+
+    #[test]
+    fn largest_queues_lose_their_oldest_event() {
+        let pullers = Pullers::new(2);
+        let shares = Places::new(2, 0);
+        let queues = [3, 2].map(|events| queued(events, 0));
+        for (queue, proxy) in queues.iter().zip(1..) {
+            let of = (&shares, Peer::User(7));
+            let connected = pullers.connect(proxy, None, queue, Instant64(0), of, || Ok(()));
+            assert_eq!(connected, Ok(None));
+        }
+        let sizes = || queues.each_ref().map(|each| each.queue.size());
+        let counters = Counters::default();
+        assert!(pullers.drop_oldest_of(3, &counters));
+        assert_eq!(sizes(), [2, 2]);
+        assert!(pullers.drop_oldest_of(2, &counters));
+        assert_eq!(sizes(), [1, 1]);
+        assert!(!pullers.drop_oldest_of(2, &counters), "none is so large");
+    }
+
     #[test]
     fn waiting_pulls_of_one_peer_leave_room_for_those_of_others() {
         let permits = PullPermits::default();

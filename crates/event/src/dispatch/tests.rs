@@ -208,6 +208,17 @@ fn a_full_queue_drops_by_its_policy_and_tells_whom() {
 }
 
 #[test]
+fn highest_priority_is_that_of_the_most_urgent_lane() {
+    let lanes = [30, 10].map(|priority| lane(priority, QueueOptions::default()));
+    let world = World::new(&Dispatching::Lanes(lanes.to_vec()));
+    assert_eq!(world.dispatcher.highest(), at(30));
+    assert_eq!(
+        World::new(&Dispatching::Reactive).dispatcher.highest(),
+        None
+    );
+}
+
+#[test]
 fn what_is_dropped_for_room_is_of_the_lowest_lane() {
     for (order, low) in [
         (QueueOrder::Arrival, [1, 2, 3]),

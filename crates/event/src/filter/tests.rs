@@ -222,6 +222,12 @@ fn malformed_list_is_refused_with_its_entry() {
 }
 
 #[test]
+fn conjunction_without_operands_emits_nothing() {
+    let list = [entry(CONJUNCTION, 0), entry(DISJUNCTION, 0), of(A)];
+    assert_eq!(emitted(&list, &[B, A]), [[A]]);
+}
+
+#[test]
 fn conjunction_that_emits_forgets_what_those_below_it_had_begun_to_collect() {
     let list = [
         entry(CONJUNCTION, 2),

@@ -181,6 +181,24 @@ fn destroyed_channel_forgets_all_its_clients() {
 }
 
 #[test]
+fn clients_of_a_destroyed_channel_are_not_asked_about_again() {
+    let orb = Orb::builder().build().expect("an ORB");
+    let nobody = Access::new(Table::new(Vec::new()));
+    let home = Home::transient(&orb, Gate::new(&orb, Some(nobody), true)).expect("a home");
+    let stranger = deckwatch_orb::Identity {
+        caller: deckwatch_orb::Caller::Unknown,
+        name: None,
+        is_this_host: false,
+    };
+    let stranger = Known::new(stranger, ProxyKind::PushConsumer);
+    home.clients.set(1, Some(stranger));
+    let refused = || home.refused_clients(|_, _| None);
+    assert_eq!(refused(), [(1, ProxyKind::PushConsumer)]);
+    home.forget_all();
+    assert_eq!(refused(), []);
+}
+
+#[test]
 fn channel_whose_disk_is_full_connects_nobody_and_counts_that() {
     let orb = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
     let orb = orb.build().expect("an ORB");

@@ -100,3 +100,29 @@ fn depend(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Entry;
+
+    #[test]
+    fn one_dependency_more_than_a_channel_admits_is_kept_and_no_other() {
+        let event = Header {
+            event_type: 20,
+            source: 1,
+        };
+        let entry = Entry {
+            event_type: 20,
+            source: 1,
+            time: 0,
+        };
+        let filter = Filter::build(&[entry]).expect("a filter");
+        let last = ADMITTED_PAIRS_MAX as u64;
+        let mut needed: Needed = (1..last).map(|number| ((1, 2), (number, 0))).collect();
+        for (consumer, len) in [(last, last), (last + 1, last + 1), (last + 2, last + 1)] {
+            depend(&mut needed, &filter, &[1], (event, 2), (consumer, 0));
+            assert_eq!(needed.len() as u64, len);
+        }
+    }
+}

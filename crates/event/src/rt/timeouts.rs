@@ -135,3 +135,21 @@ impl Timeouts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumer_that_has_left_has_no_time() {
+        let timeouts = Arc::new(Timeouts::new(true, Box::new(|| Ok(()))));
+        for number in 1..=2 {
+            let watched = timeouts.watch(&Weak::new(), 9, number);
+            watched.expect("without a thread");
+        }
+        timeouts.forget(1);
+        let due = timeouts.due.lock("rt.timeouts");
+        assert_eq!(due.first, BTreeSet::from([(9, 2)]));
+        assert_eq!(due.by_number, HashMap::from([(2, 9)]));
+    }
+}

@@ -132,3 +132,41 @@ impl Shared {
         self.suppliers_told.load(Acquire) && self.clients.lock("rt.clients").consumers.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_orb::Orb;
+
+    use super::*;
+    use crate::gate::Gate;
+    use crate::home::Home;
+    use crate::rt::RtChannelOptions;
+
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+    #[test]
+    fn threads_of_a_channel_end_with_it() {
+        let destroy = |shared: &Shared| shared.destroy().expect("it was alive");
+        let ends: [&dyn Fn(&Shared); 2] = [&Shared::stop, &destroy];
+        for end in ends {
+            let orb = Orb::builder().build().expect("an ORB");
+            let home = Home::transient(&orb, Gate::new(&orb, None, true)).expect("a home");
+            let shared = Shared::new(home, &orb, RtChannelOptions::default());
+            let shared = shared.expect("a channel");
+            let watched = shared.timeouts.watch(&shared.own, u64::MAX, 1);
+            watched.expect("a thread");
+            assert_eq!(shared.check_alive(), Ok(()));
+            end(&shared);
+            assert_eq!(shared.check_alive(), Err(raise(Kind::ObjectNotExist)));
+            // The thread has the other reference.
+            let timeouts = Arc::downgrade(&shared.timeouts);
+            drop(shared);
+            let begun = std::time::Instant::now();
+            while timeouts.strong_count() > 0 {
+                assert!(begun.elapsed() < PATIENCE, "the thread goes on");
+                std::thread::yield_now();
+            }
+            orb.shutdown(true).expect("it ends");
+        }
+    }
+}

@@ -16,8 +16,10 @@ use deckwatch_event::rt::{RtChannelOptions, Scheduling, SchedulingError};
 use deckwatch_event::rtec_event_channel_admin::{
     ConsumerQOS, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError, SupplierQOS,
 };
+use deckwatch_event::rtec_event_comm::PushConsumerRef;
 use deckwatch_event::rtec_scheduler::SchedulerLookupError;
 use deckwatch_event::{SchedulerOptions, SchedulingService, limits};
+use deckwatch_giop::Ior;
 use deckwatch_orb::{
     NativePriority, Orb, Priority, PriorityMapping, Scheduling as Class, SystemException,
     SystemExceptionKind as Kind, own_minor,
@@ -289,6 +291,28 @@ fn priority_of_a_push_chooses_the_lane_of_what_has_no_rt_info() {
     wait_for(|| sent() == [2, 1]);
     assert_eq!(missed(), 1, "no lane has 7");
     orb.shutdown(true).unwrap();
+    world.end();
+}
+
+#[test]
+fn consumer_that_cannot_be_reached_at_all_is_no_fallback_of_its_priority() {
+    let orb = serving_orb();
+    let service = service(&orb, Strategy::Rms, &[("fast", 1, 10)]);
+    let world = scheduled(orb, Scheduling::of_service(&service, RANGE));
+    let (consumer, _sets) = world.consumer();
+    let mut ior: Ior = world
+        .user
+        .object_to_string(consumer.object())
+        .parse()
+        .unwrap();
+    ior.profiles.iter_mut().for_each(|profile| profile.tag = 99);
+    let object = world.user.string_to_object(&ior.to_string()).unwrap();
+    let consumer = PushConsumerRef::unchecked_narrow(object.expect("not nil"));
+    let before = world.served.counts().priority_fallbacks;
+    let proxy = world.proxy_supplier();
+    let refused = proxy.connect_push_consumer(Some(&consumer), &rated(&[(20, 1)]));
+    assert!(refused.is_err());
+    assert_eq!(world.served.counts().priority_fallbacks, before);
     world.end();
 }
 

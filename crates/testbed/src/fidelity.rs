@@ -290,7 +290,16 @@ mod tests {
         }
         let missing = fidelity.not_emulated.join("; ");
         assert!(!missing.contains("transmission time"), "{missing}");
+        assert!(
+            missing.contains("takes some 60 to 100 us through"),
+            "{missing}"
+        );
         assert!(!emulated.contains("jitter"), "{emulated}");
+        network.emulation = Emulation::SpinningRelay;
+        let spinning = Fidelity::of(&network).unwrap();
+        assert_eq!(spinning.emulated, fidelity.emulated);
+        let missing = spinning.not_emulated.join("; ");
+        assert!(missing.contains("takes some 10 us through"), "{missing}");
     }
 
     #[test]

@@ -580,6 +580,14 @@ mod tests {
     }
 
     #[test]
+    fn calls_under_an_attack_come_at_the_period_of_a_high_lane() {
+        for attack in Attack::ALL {
+            let case = Case::under(attack);
+            assert_eq!(case.period_ns, Some(kind::PRIORITY_PERIOD_NS));
+        }
+    }
+
+    #[test]
     fn only_one_ways_and_pushes_without_pause_are_streams() {
         let streams = [
             Operation::StreamOctets,

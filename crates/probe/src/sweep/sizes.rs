@@ -84,6 +84,7 @@ mod tests {
     fn sizes_are_lists_ranges_and_presets_in_ascending_order() {
         assert_eq!(parse_sizes("64"), Ok(vec![64]));
         assert_eq!(parse_sizes("16..64:16,20,32"), Ok(vec![16, 20, 32, 48, 64]));
+        assert_eq!(parse_sizes("64..64:16"), Ok(vec![64]));
         let nttcp = parse_sizes("nttcp").expect("a preset");
         assert_eq!((nttcp.len(), nttcp[0], nttcp[1_023]), (1_024, 16, 16_384));
         let ffi = parse_sizes("ffi").expect("a preset");

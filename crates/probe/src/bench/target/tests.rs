@@ -105,6 +105,17 @@ fn the_table_has_these_bounds_and_one_percent_beyond_each_is_missed() {
 }
 
 #[test]
+fn a_call_is_held_against_what_its_words_say_and_served_as_they_say() {
+    for target in table::all().filter(|target| target.kind != Kind::Events) {
+        let words = target.measure;
+        let over_peer = target.over == Over::Peer(OMNIORB);
+        assert_eq!(over_peer, words.contains("over omniORB's"), "{words}");
+        let is_over_tls = target.variant == Variant::Tls;
+        assert_eq!(is_over_tls, words.contains("over TLS"), "{words}");
+    }
+}
+
+#[test]
 fn a_bound_within_the_interval_leaves_the_target_open() {
     let target = table::all().next().expect("a target");
     let around = [1.05, 1.01, 1.08, 1.03, 1.07, 1.02, 1.09, 1.04, 1.06];
@@ -250,12 +261,43 @@ fn memory_is_judged_by_the_rounds_of_both_and_counts_at_their_bound() {
     }
     let found = samples.measurement(OURS, "here", &[]).expect("values");
     counters.add(About::Counts(Variant::Plain), found);
+    let other = measured("mutex_locks", &[5.0], OMNIORB);
+    counters.add(About::Counts(Variant::Plain), other);
     let all = standings(&[counters]);
     let verdicts: Vec<_> = all.iter().map(|it| it.verdict).collect();
     let (yes, no) = (Some(Met), Some(Missed));
     assert_eq!(verdicts, [yes, no, None, no, None, yes, None]);
     let reason = all[2].reason.as_deref();
     assert_eq!(reason, Some("it was not counted: see what was skipped"));
+    let peers: Vec<_> = all[1].peers.iter().map(|it| &*it.peer).collect();
+    assert_eq!(peers, [OMNIORB], "only it counts mutex locks");
+}
+
+#[test]
+fn events_in_a_mission_are_judged_over_two_calls_each_at_its_own_bound() {
+    let mut samples = Samples::default();
+    for round in 0..9 {
+        let spread = f64::from(round % 3) * 0.001;
+        samples.add_value("event_over_two_calls", 0.85 + spread);
+        samples.add_value("rt_event_over_two_calls", 0.85 + spread);
+    }
+    let found = samples.measurement(OURS, "a mission", &[]).expect("values");
+    let mut events = part(Kind::Events);
+    assert!(of_mission(&events).is_empty(), "it had none");
+    events.add(About::Mission, found);
+    let of = |events: &Part| -> Vec<_> {
+        let all = of_mission(events).into_iter();
+        all.map(|it| (it.measure, it.verdict, it.reason)).collect()
+    };
+    let measure = |carrier| format!("`{carrier}` in a mission, p50 over twice that of `corba`");
+    let judged = [("event", Met), ("rt-event", Missed)];
+    let judged = judged.map(|(carrier, verdict)| (measure(carrier), Some(verdict), None));
+    assert_eq!(of(&events), judged);
+    assert_eq!(standings(&[events.clone()]).len(), 2);
+    events.is_judged = false;
+    let reason = "targets are not judged in this condition".to_owned();
+    let not = ["event", "rt-event"].map(|carrier| (measure(carrier), None, Some(reason.clone())));
+    assert_eq!(of(&events), not);
 }
 
 #[test]
@@ -265,7 +307,7 @@ fn allocations_of_an_event_are_judged_at_channel_supplier_and_consumers() {
     let mut samples = Samples::default();
     for (name, count) in [
         ("allocations", 0.0),
-        ("supplier_allocations", 0.0),
+        ("supplier_allocations", 0.005),
         ("consumer_allocations", 3.0),
         ("mutex_locks", 2.0),
     ] {

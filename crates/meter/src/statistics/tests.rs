@@ -146,6 +146,24 @@ fn a_burst_in_the_run_counts_even_if_none_is_asked_for() {
 }
 
 #[test]
+fn a_fail_holds_for_bursts_whose_chance_at_the_budget_is_at_most_5_percent() {
+    let late: Vec<u64> = (0..40).map(|each| each * 25).collect();
+    let share = LateShare::new(1_000, &late, Asked::by_mission(1));
+    let budget = LateBudget { late: 1, of: 100 };
+    assert_eq!(share.kind(budget), VerdictKind::Fail);
+    let holds_for = share
+        .bursts(budget, VerdictKind::Fail, FAIL_LEVEL)
+        .holds_for;
+    let in_bursts = share.in_bursts();
+    assert_eq!(
+        holds_for,
+        in_bursts.longest(|one| one.chance_at(0.01) <= 0.05)
+    );
+    let holds_for = holds_for.expect("a few");
+    assert!((2..40).contains(&holds_for), "{holds_for}");
+}
+
+#[test]
 fn where_all_late_messages_are_excused_no_burst_of_them_is_left() {
     let late: Vec<u64> = (500..507).collect();
     let share = LateShare::new(100_000, &late, Asked::by_mission(2));

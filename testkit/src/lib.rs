@@ -36,7 +36,7 @@ pub fn skip(what: &str, why: &str) {
 /// As [`skip`].
 pub fn skip_part(what: &str, why: &str) {
     skip(what, why);
-    goes_on();
+    did_a_part();
 }
 
 /// Notes that a test checks something although it has counted a skip, for example in a function that it called. The
@@ -44,8 +44,8 @@ pub fn skip_part(what: &str, why: &str) {
 ///
 /// # Panics
 /// As [`skip`].
-pub fn goes_on() {
-    note("goes on");
+pub fn did_a_part() {
+    note("did a part");
 }
 
 /// Appends a line to the ledger.

@@ -1,6 +1,6 @@
 //! The ledger of skipped tests: a test that cannot run here appends its name and a reason to the file named by
 //! `DECKWATCH_SKIPS` (`deckwatch_testkit::skip`). Each test program has a file of its own. A test that leaves out only a
-//! part appends a second line that says so (`skip_part`, `goes_on`).
+//! part appends a second line that says so (`skip_part`, `did_a_part`).
 //!
 //! `interop/gaps.toml` lists the skips that are allowed, each with its reason; in CI any other fails the run. A skip
 //! that names privileges there is no longer allowed in CI once the run has them. A skip that names no test of its
@@ -109,7 +109,7 @@ impl Ledger {
         let mut noted = self.noted.lock().expect("no panic while it is held");
         noted.passed += passed(printed).unwrap_or(0);
         for line in lines.lines() {
-            if let Some(test) = line.strip_suffix("\tgoes on") {
+            if let Some(test) = line.strip_suffix("\tdid a part") {
                 noted.partly.insert((program.to_owned(), test.to_owned()));
                 continue;
             }
@@ -295,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_goes_on_behind_a_skip_has_left_out_a_part() {
+    fn a_test_that_did_a_part_behind_a_skip_has_left_out_a_part() {
         let ledger = ledger("part");
-        let skips = "a\ttao: not named\na\tgoes on\nb\ttao: not named\nc\tgoes on\n";
+        let skips = "a\ttao: not named\na\tdid a part\nb\ttao: not named\nc\tdid a part\n";
         let printed = "test a ... ok\ntest b ... ok\ntest c ... ok\ntest result: ok. 3 passed;\n";
         note(&ledger, skips, printed);
         assert_eq!(

@@ -27,20 +27,43 @@ use std::path::PathBuf;
 /// Panics if the ledger is named but cannot be written.
 pub fn skip(what: &str, why: &str) {
     eprintln!("skipped: {what}: {why}");
-    if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
-        let mut ledger = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .expect("the skip ledger opens");
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a thread without a name");
-        // One write: other tests append at the same time.
-        let line = format!("{test}\t{what}: {}\n", why.replace('\n', " "));
-        ledger
-            .write_all(line.as_bytes())
-            .expect("the skip ledger takes a line");
-    }
+    note(&format!("{what}: {}", why.replace('\n', " ")));
+}
+
+/// Counts a part that a test leaves out: the test checks something else all the same.
+///
+/// # Panics
+/// As [`skip`].
+pub fn skip_part(what: &str, why: &str) {
+    skip(what, why);
+    did_a_part();
+}
+
+/// Notes that a test checks something although it has counted a skip, for example in a function that it called. The
+/// ledger then counts it as a test that has left out a part.
+///
+/// # Panics
+/// As [`skip`].
+pub fn did_a_part() {
+    note("did a part");
+}
+
+/// Appends a line to the ledger.
+fn note(line: &str) {
+    let Some(path) = std::env::var_os("DECKWATCH_SKIPS") else {
+        return;
+    };
+    let mut ledger = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .expect("the skip ledger opens");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a thread without a name");
+    // One write: other tests append at the same time.
+    ledger
+        .write_all(format!("{test}\t{line}\n").as_bytes())
+        .expect("the skip ledger takes a line");
 }
 
 /// The ids of this process's threads whose name is wanted. The kernel keeps the first 15 octets of a name.

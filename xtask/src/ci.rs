@@ -29,6 +29,27 @@ const BEFORE_TESTS: &[Step] = &[
     },
 ];
 
+const LICENCES: &[Step] = &[
+    Step {
+        name: "sources",
+        command: &["cargo", "fetch", "--locked", "--quiet"],
+    },
+    Step {
+        name: "licences and sources",
+        command: &[
+            "cargo",
+            "deny",
+            "--offline",
+            "--log-level",
+            "error",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ],
+    },
+];
+
 /// Runs tidy and then every step; stops at the first that fails.
 pub(crate) fn run(root: &Path) -> Result<()> {
     crate::tidy::run(root)?;
@@ -36,11 +57,24 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     for step in BEFORE_TESTS {
         step.run(root)?;
     }
+    if has_cargo_deny() {
+        for step in LICENCES {
+            step.run(root)?;
+        }
+    } else {
+        let why = "not installed (cargo install cargo-deny --locked)";
+        skips.leave_out("cargo-deny", "licences and sources", why);
+    }
     let began = Instant::now();
     eprintln!("== lints and tests: every test program of the workspace");
     crate::tests::run(root, &skips)?;
     eprintln!("== lints and tests: {:.0} s", began.elapsed().as_secs_f64());
     skips.settle()
+}
+
+fn has_cargo_deny() -> bool {
+    let tried = Command::new("cargo").args(["deny", "--version"]).output();
+    tried.is_ok_and(|output| output.status.success())
 }
 
 impl Step {

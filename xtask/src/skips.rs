@@ -1,5 +1,6 @@
 //! The ledger of skipped tests: a test that cannot run here appends its name and a reason to the file named by
-//! `DECKWATCH_SKIPS` (`deckwatch_testkit::skip`). Each test program has a file of its own.
+//! `DECKWATCH_SKIPS` (`deckwatch_testkit::skip`). Each test program has a file of its own. A test that leaves out only a
+//! part appends a second line that says so (`skip_part`, `did_a_part`).
 //!
 //! `interop/gaps.toml` lists the skips that are allowed, each with its reason; in CI any other fails the run. A skip
 //! that names privileges there is no longer allowed in CI once the run has them. A skip that names no test of its
@@ -25,7 +26,11 @@ pub(crate) struct Ledger {
 struct Noted {
     passed: usize,
     skips: BTreeSet<Skip>,
+    /// Program and test of those that have left out only a part.
+    partly: BTreeSet<(String, String)>,
     strays: Vec<String>,
+    /// Steps of the run that are no tests.
+    steps: BTreeSet<Skip>,
 }
 
 /// One reason for which one test did not run, or not as a whole.
@@ -48,7 +53,8 @@ struct Gaps {
 struct AllowedSkip {
     what: String,
     reason: String,
-    /// Privileges, in the kernel's names. In CI, a run that has all of them must not skip.
+    /// Privileges, in the kernel's names, and file systems of the kernel. In CI, a run that has all of them must not
+    /// skip.
     #[serde(default)]
     unless: Vec<String>,
 }
@@ -71,9 +77,14 @@ impl Ledger {
             if skip.reason.trim().is_empty() {
                 bail!("interop/gaps.toml: the skip of \"{what}\" has no reason");
             }
-            let known = |name: &String| Capability::ALL.iter().any(|one| one.name() == name);
+            let known = |name: &String| {
+                FILE_SYSTEMS.contains(&name.as_str())
+                    || Capability::ALL.iter().any(|one| one.name() == name)
+            };
             if let Some(name) = skip.unless.iter().find(|name| !known(name)) {
-                bail!("interop/gaps.toml: \"{what}\": {name} is no privilege that is known here");
+                bail!(
+                    "interop/gaps.toml: \"{what}\": {name} is no privilege or file system that is known here"
+                );
             }
         }
         let _ = std::fs::remove_dir_all(&folder); // Absent before the first run.
@@ -98,6 +109,10 @@ impl Ledger {
         let mut noted = self.noted.lock().expect("no panic while it is held");
         noted.passed += passed(printed).unwrap_or(0);
         for line in lines.lines() {
+            if let Some(test) = line.strip_suffix("\tdid a part") {
+                noted.partly.insert((program.to_owned(), test.to_owned()));
+                continue;
+            }
             match parse(program, line) {
                 Some(skip) if printed.contains(&format!("test {} ", skip.test)) => {
                     noted.skips.insert(skip);
@@ -107,9 +122,24 @@ impl Ledger {
         }
     }
 
+    /// Counts a step of the run that cannot run on this machine.
+    pub(crate) fn leave_out(&self, what: &str, step: &str, why: &str) {
+        let mut noted = self.noted.lock().expect("no panic while it is held");
+        noted.steps.insert(Skip {
+            what: what.to_owned(),
+            why: why.to_owned(),
+            program: "cargo xtask ci".to_owned(),
+            test: step.to_owned(),
+        });
+    }
+
     /// Prints the skips and the number of tests. Fails where a skip is not allowed.
     pub(crate) fn settle(&self) -> Result<()> {
+        let file_systems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
         let is_held = |name: &str| {
+            if FILE_SYSTEMS.contains(&name) {
+                return file_systems.split_whitespace().any(|word| word == name);
+            }
             let all = Capability::ALL.iter();
             all.filter(|one| one.name() == name)
                 .all(|one| one.is_held_by_children())
@@ -119,13 +149,12 @@ impl Ledger {
 
     fn judge(&self, in_ci: bool, is_held: &dyn Fn(&str) -> bool) -> Result<()> {
         let noted = self.noted.lock().expect("no panic while it is held");
-        for skip in &noted.skips {
+        let all = || noted.skips.iter().chain(&noted.steps);
+        for skip in all() {
             let (what, why) = (&skip.what, &skip.why);
             eprintln!("skipped: {what}: {} ({}): {why}", skip.test, skip.program);
         }
-        let faults: Vec<String> = noted
-            .skips
-            .iter()
+        let faults: Vec<String> = all()
             .filter_map(|skip| self.fault(&skip.what, is_held))
             .collect::<BTreeSet<_>>()
             .into_iter()
@@ -160,19 +189,26 @@ impl Noted {
     /// A test that leaves early without a counted skip is counted as passed: the ledger cannot know of it. The source is
     /// checked for such tests (`tidy/early.rs`).
     fn sum(&self) -> String {
-        let skipped: BTreeSet<(&str, &str)> = self
+        let skipped = self
             .skips
             .iter()
-            .map(|skip| (skip.program.as_str(), skip.test.as_str()))
-            .collect();
+            .map(|skip| (skip.program.clone(), skip.test.clone()));
+        let skipped: BTreeSet<(String, String)> = skipped.collect();
+        let (partly, wholly): (Vec<_>, Vec<_>) =
+            skipped.iter().partition(|test| self.partly.contains(test));
         format!(
-            "{} tests passed; {} of them were skipped, wholly or in part, each for a reason above \
-             (not counted here: what leaves early without a skip; `cargo xtask tidy` refuses that in the source)",
+            "{} tests passed; {} of them did nothing, {} left out a part, and {} other steps did not run, each for a \
+             reason above (not counted here: what leaves early without a skip; `cargo xtask tidy` refuses that in the source)",
             self.passed,
-            skipped.len()
+            wholly.len(),
+            partly.len(),
+            self.steps.len()
         )
     }
 }
+
+/// File systems of the kernel that `unless` may name.
+const FILE_SYSTEMS: &[&str] = &["tracefs"];
 
 /// Returns the number of passed tests of a program, from its last line of results.
 fn passed(printed: &str) -> Option<usize> {
@@ -219,7 +255,7 @@ mod tests {
 
     fn sum(ledger: &Ledger) -> String {
         let sum = ledger.noted.lock().unwrap().sum();
-        sum.split_once(", wholly").unwrap().0.to_owned()
+        sum.split_once(", and").unwrap().0.to_owned()
     }
 
     #[test]
@@ -236,7 +272,10 @@ mod tests {
             .collect();
         let result = "test result: ok. 15 passed; 0 failed; 0 ignored; 0 measured\n";
         note(&ledger, &skips, &(printed + result));
-        assert_eq!(sum(&ledger), "15 tests passed; 14 of them were skipped");
+        assert_eq!(
+            sum(&ledger),
+            "15 tests passed; 14 of them did nothing, 0 left out a part"
+        );
         ledger.judge(true, &|_| true).unwrap();
     }
 
@@ -249,7 +288,37 @@ mod tests {
             skips,
             "test a ... ok\ntest result: ok. 1 passed; 0 failed\n",
         );
-        assert_eq!(sum(&ledger), "1 tests passed; 1 of them were skipped");
+        assert_eq!(
+            sum(&ledger),
+            "1 tests passed; 1 of them did nothing, 0 left out a part"
+        );
+    }
+
+    #[test]
+    fn a_test_that_did_a_part_behind_a_skip_has_left_out_a_part() {
+        let ledger = ledger("part");
+        let skips = "a\ttao: not named\na\tdid a part\nb\ttao: not named\nc\tdid a part\n";
+        let printed = "test a ... ok\ntest b ... ok\ntest c ... ok\ntest result: ok. 3 passed;\n";
+        note(&ledger, skips, printed);
+        assert_eq!(
+            sum(&ledger),
+            "3 tests passed; 1 of them did nothing, 1 left out a part"
+        );
+        ledger.judge(true, &|_| true).unwrap();
+    }
+
+    #[test]
+    fn a_step_that_is_left_out_is_counted_apart_and_judged_as_a_skip() {
+        let ledger = ledger("step");
+        note(&ledger, "", "test result: ok. 2 passed;\n");
+        ledger.leave_out("tao", "a step", "not installed");
+        let sum = ledger.noted.lock().unwrap().sum();
+        assert!(sum.starts_with(
+            "2 tests passed; 0 of them did nothing, 0 left out a part, and 1 other steps did not run,"
+        ));
+        ledger.judge(true, &|_| true).unwrap();
+        ledger.leave_out("moon", "a step", "below the horizon");
+        assert!(ledger.judge(true, &|_| true).is_err());
     }
 
     #[test]
@@ -292,7 +361,13 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = std::fs::read_to_string(root.join("interop/gaps.toml")).unwrap();
         let ledger = Ledger::parse(&text, folder("committed")).unwrap();
-        for what in ["namespaces", "packet-tap", "real-time-class", "chromium"] {
+        for what in [
+            "namespaces",
+            "packet-tap",
+            "perf events",
+            "real-time-class",
+            "chromium",
+        ] {
             assert!(ledger.fault(what, &|_| true).is_some(), "{what}");
             assert_eq!(ledger.fault(what, &|_| false), None, "{what}");
         }

@@ -19,7 +19,7 @@ const MEASURING: &[&str] = &["carrier", "cli", "load", "probe", "scenario", "tes
 const UNDISTURBED: &[(&str, &str)] = &[("cli", "soak")];
 
 /// Packages whose tests take longest. They start first, so that no processor waits for the last of them.
-const LONG: &[&str] = &["orb", "report", "interop", "examples"];
+const LONG: &[&str] = &["orb", "report", "interop", "examples", "idl"];
 
 /// Test programs whose tests wait more than they compute: more of them at a time than there are processors.
 const WAITING: &[(&str, &str, &str)] = &[("cli", "cli", "3")];

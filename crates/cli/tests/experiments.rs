@@ -32,7 +32,7 @@ fn found(output: &Output, folder: &Path) -> ExperimentDocument {
         } else {
             &skip.what
         };
-        deckwatch_testkit::skip(what, &skip.reason);
+        deckwatch_testkit::skip_part(what, &skip.reason);
     }
     for measurement in &document.measurements {
         let counted: u64 = measurement.histogram.iter().map(|(_, count)| count).sum();
@@ -205,7 +205,7 @@ fn locks_put_into_the_servant_are_counted() {
     };
     let (without, with) = (counted("costs-0", "lock:0"), counted("costs-7", "lock:7"));
     let Some((without, with)) = without.zip(with) else {
-        return deckwatch_testkit::skip("perf events", "locks cannot be counted here");
+        return deckwatch_testkit::skip_part("perf events", "locks cannot be counted here");
     };
     // Each is one of ours and one of the C library. Those of Rust's library are counted by `bench counters` alone.
     let expected = 2.0 * LOCKS;

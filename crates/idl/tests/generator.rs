@@ -76,3 +76,22 @@ fn asynchronous_calls_are_generated_where_they_are_wanted_and_have_names_of_thei
     let plain = generate(&model, &Config::default()).unwrap();
     assert!(!plain.contains("Poller") && !plain.contains("ExceptionHolder"));
 }
+
+#[test]
+fn handler_of_an_interface_that_is_declared_before_its_bases_inherits_from_their_handlers() {
+    let rust = asynchronous(
+        "
+        interface Third; interface Second; interface First;
+        interface Root { long depth(); };
+        interface First : Root { Third last(); };
+        interface Second : First, Root { long two(); };
+        interface Third : Second { long three(); };",
+    );
+    for wanted in [
+        "trait AMIFirstHandler: AMIRootHandler {",
+        "trait AMISecondHandler: AMIFirstHandler + AMIRootHandler {",
+        "trait AMIThirdHandler: AMISecondHandler {",
+    ] {
+        assert!(rust.contains(wanted), "{wanted}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Tests that pass without doing anything: a test leaves early only behind a counted skip or an assertion.
 //!
 //! libtest reports a test that returns early as passed. So a `return` in a test must stand in a block that has called
-//! `deckwatch_testkit::skip` or has asserted something, or in the branch of a condition that calls a function that
-//! skips. A function skips if it calls `skip` or `program` of the testkit, or another function of its crate that
+//! `skip` or `skip_part` of `deckwatch_testkit` or has asserted something, or in the branch of a condition that calls a
+//! function that skips. A function skips if it calls `skip` or `program` of the testkit, or another function of its crate that
 //! skips. A function that skips and returns an `Option` must count a skip for each `None`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,7 +137,7 @@ fn type_name(kind: &syn::Type) -> Option<String> {
 
 /// The functions of a scope that count a skip, or call one that does.
 fn skipping(files: &[(&Source, syn::File)], mut names: BTreeSet<String>) -> BTreeSet<String> {
-    names.extend(["testkit::skip", "testkit::program"].map(str::to_owned));
+    names.extend(["testkit::skip", "testkit::skip_part", "testkit::program"].map(str::to_owned));
     let mut functions = Functions::default();
     for (source, file) in files.iter().filter(|(source, _)| may_skip(source)) {
         functions.visit_file(file);

@@ -51,15 +51,21 @@ pub(crate) fn reply_name(operation: &Operation) -> String {
 pub(crate) fn with_handlers(model: &Model) -> (Model, Handlers) {
     let (mut model, mut handlers) = (model.clone(), Handlers::default());
     let holder = add(&mut model, exception_holder());
-    let interfaces: Vec<DefId> = model.definitions().map(|(id, _)| id).collect();
-    for id in interfaces {
+    let interfaces = model.definitions().filter_map(|(id, definition)| {
+        let DefinitionKind::Interface(interface) = &definition.kind else {
+            return None;
+        };
+        let has_handler = interface.flavour == Flavour::Plain && interface.defined;
+        has_handler.then_some((interface.ancestors.len(), id))
+    });
+    // A forward declaration may put an interface before its bases. A base has fewer ancestors.
+    let mut interfaces: Vec<(usize, DefId)> = interfaces.collect();
+    interfaces.sort_unstable();
+    for (_, id) in interfaces {
         let definition = model.definition(id).clone();
         let DefinitionKind::Interface(interface) = &definition.kind else {
             continue;
         };
-        if interface.flavour != Flavour::Plain || !interface.defined {
-            continue;
-        }
         let made = handler(&model, &definition, interface, &handlers, holder);
         let handler = add(&mut model, made);
         handlers.by_interface.insert(id, handler);

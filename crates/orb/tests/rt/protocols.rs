@@ -133,7 +133,7 @@ fn packets_of_a_lane_have_the_network_priority_of_its_own() {
     let mapped = LinearNetwork.to_network(priority(30_000)).expect("mapped");
     assert_ne!(mapped.dscp, 0);
     if deckwatch_testkit::program("ss").is_none() {
-        return;
+        return deckwatch_testkit::did_a_part();
     }
     let filter = format!("sport = :{}", profile.port);
     let told = Command::new("ss")

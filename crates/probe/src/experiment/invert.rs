@@ -458,4 +458,42 @@ mod tests {
         // Clients that never pause begin at once.
         assert_eq!(phases(2, 0, 1), [Duration::ZERO; 2]);
     }
+
+    /// Returns the 95th percentile of the time from due to done of low-priority calls, in milliseconds, at one server
+    /// that takes them in turn. Work and rate are the defaults of `deckwatch invert`, and the phases those of its rounds.
+    fn theory_p95_ms(count: usize, rounds: std::ops::RangeInclusive<usize>) -> f64 {
+        const PERIOD_NS: u64 = 50_000_000;
+        const WORK_NS: u64 = 500_000;
+        let mut times_ns = Vec::new();
+        for round in rounds {
+            let mut free_ns = 0;
+            // What the first period leaves waits in the second, and so in all later ones.
+            for period in 0..2 {
+                for phase in phases(count, PERIOD_NS, round) {
+                    let due_ns = period * PERIOD_NS + phase.as_nanos() as u64;
+                    free_ns = due_ns.max(free_ns) + WORK_NS;
+                    if period == 1 {
+                        times_ns.push(free_ns - due_ns);
+                    }
+                }
+            }
+        }
+        times_ns.sort_unstable();
+        times_ns[times_ns.len() * 95 / 100] as f64 / 1e6
+    }
+
+    #[test]
+    fn periodic_calls_at_one_server_have_the_percentiles_that_the_book_states() {
+        // Many rounds, and the three of the example.
+        for (count, rounds, expected_ms) in [
+            (50, 20_000, 1.45),
+            (25, 20_000, 0.96),
+            (50, 3, 1.46),
+            (25, 3, 0.99),
+        ] {
+            let p95_ms = theory_p95_ms(count, 1..=rounds);
+            eprintln!("{count} clients, {rounds} rounds: {p95_ms:.3} ms");
+            assert!((p95_ms - expected_ms).abs() < 0.005, "{count}: {p95_ms}");
+        }
+    }
 }

@@ -167,7 +167,8 @@ impl Build<'_, '_> {
         let mut next = 0;
         while let Some(&(member, executions)) = members.get(next) {
             next += 1;
-            work.spend(members.len() + self.graph.out[member].len())?;
+            work.spend(members.len())?;
+            work.spend(self.graph.out[member].len())?;
             for edge in &self.graph.out[member] {
                 if edge.kind == CallKind::TwoWay {
                     members.push((edge.to, mul(executions, edge.calls)?));
@@ -184,14 +185,15 @@ impl Build<'_, '_> {
         before: Option<usize>,
         work: &mut Work,
     ) -> Result<usize, SchedError> {
-        work.spend(self.all.len() - self.from)?;
+        work.spend(self.all[self.from..].len())?;
         let info = &self.graph.infos[position];
         let level = self.placement.level[position].unwrap_or(u32::MAX);
         let deadline_ns = self.placement.deadline_ns[position].unwrap_or(u64::MAX);
         let is_static = self.placement.dispatch[position] == Dispatch::Static;
+        // Asked of segments of this root alone.
         let is_same = |one: &Segment| {
             let is_alike = is_static || one.task.deadline_ns == deadline_ns;
-            one.root == self.root && one.task.level == level && is_alike
+            one.task.level == level && is_alike
         };
         let waits_for = match info.kind {
             InfoKind::Conjunction => self.graph.waited_for(position, self.streams),
@@ -207,6 +209,7 @@ impl Build<'_, '_> {
         let there = self.all[self.from..].iter().position(is_there);
         let segment = match there {
             Some(there) => self.from + there,
+            None if self.all.len() >= STREAMS_MAX => return Err(SchedError::TooManyStreams),
             None => {
                 let root = &self.graph.infos[self.root];
                 let is_first = before.is_none();
@@ -233,9 +236,6 @@ impl Build<'_, '_> {
                 self.all.len() - 1
             }
         };
-        if self.all.len() > STREAMS_MAX {
-            return Err(SchedError::TooManyStreams);
-        }
         let here = &mut self.all[segment];
         here.task.deadline_ns = here.task.deadline_ns.min(deadline_ns);
         if let Some(before) = before.filter(|&before| before != segment)

@@ -318,6 +318,15 @@ mod tests {
         assert_eq!(streams.of[2], [(0, 7 + 1)]);
         assert_eq!(streams.of[3], [(0, 5)]);
         assert_eq!(graph.waited_for(2, &streams), [1]);
+        // The first runs twice every 100, which is 0.02; the second once every 10, which is 0.1.
+        let edges = [(1, 0, OneWay, 2), (3, 1, OneWay, 1), (3, 2, OneWay, 1)];
+        let names = [("timer", 100), ("twice", 0), ("once", 10), ("both", 0)];
+        let mut operations = set(&names, &edges);
+        operations
+            .change(Handle::at(3), |info| info.kind = InfoKind::Conjunction)
+            .unwrap();
+        let streams = Graph::new(&operations).streams().unwrap();
+        assert_eq!(streams.carrier[3], Some(1));
     }
 
     #[test]

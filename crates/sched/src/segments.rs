@@ -209,8 +209,10 @@ impl Build<'_, '_> {
         let there = self.all[self.from..].iter().position(is_there);
         let segment = match there {
             Some(there) => self.from + there,
-            None if self.all.len() >= STREAMS_MAX => return Err(SchedError::TooManyStreams),
             None => {
+                if self.all.len() >= STREAMS_MAX {
+                    return Err(SchedError::TooManyStreams);
+                }
                 let root = &self.graph.infos[self.root];
                 let is_first = before.is_none();
                 self.all.push(Segment {
@@ -244,5 +246,65 @@ impl Build<'_, '_> {
             here.before.push(before);
         }
         Ok(segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::info::{Dependency, Enabled, Handle, RtInfo};
+    use crate::operations::Operations;
+
+    #[test]
+    fn the_segments_are_bounded() {
+        // Each of the timers triggers all eight of a chain, and each of the chain triggers those behind it. All have other
+        // deadlines, so that number `k` of the chain has a segment at each depth from 1 to `k`.
+        let (timers, chain, more) = (1771, 8, 9);
+        assert_eq!(timers * (1 + chain * (chain + 1) / 2) + more, STREAMS_MAX);
+        let mut operations = Operations::default();
+        let mut add = |period_ns, suppliers: usize| {
+            let dependencies = (0..suppliers).map(|on| Dependency {
+                on: Handle::at(on),
+                kind: CallKind::OneWay,
+                calls: 1,
+                enabled: Enabled::Enabled,
+            });
+            let info = RtInfo {
+                entry_point: operations.infos().len().to_string(),
+                period_ns,
+                dependencies: dependencies.collect(),
+                ..RtInfo::default()
+            };
+            operations.add(&info).unwrap();
+            operations.clone()
+        };
+        for _ in 0..timers {
+            add(10, 0);
+        }
+        for number in 0..chain {
+            add(0, timers + number);
+        }
+        for _ in 1..more {
+            add(10, 0);
+        }
+        let (most, too_many) = (add(10, 0), add(10, 0));
+        let count = |operations: &Operations| {
+            let infos = operations.infos().len();
+            let placement = Placement {
+                level: vec![Some(0); infos],
+                dispatch: vec![Dispatch::Deadline; infos],
+                deadline_ns: (0..infos as u64).map(Some).collect(),
+            };
+            let graph = Graph::new(operations);
+            // Without conjunctions the timers of an operation change nothing.
+            let streams = Streams {
+                of: Vec::new(),
+                carrier: vec![None; infos],
+            };
+            let found = segments(&graph, &streams, &placement, 0, &mut Work::new());
+            found.map(|all| all.len())
+        };
+        assert_eq!(count(&most), Ok(STREAMS_MAX));
+        assert_eq!(count(&too_many), Err(SchedError::TooManyStreams));
     }
 }

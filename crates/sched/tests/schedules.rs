@@ -152,6 +152,11 @@ fn a_called_operation_takes_no_priority_and_has_that_of_its_most_urgent_caller()
         criticality: Criticality::VeryHigh,
         ..info("server", 1, 0)
     };
+    let found = schedule(
+        Strategy::Muf,
+        &[server.clone(), caller("caller", 1, 10, &[1])],
+    );
+    assert_eq!(found.levels.len(), 1);
     let urgent = RtInfo {
         criticality: Criticality::High,
         ..caller("urgent", 1, 10, &[1])
@@ -306,22 +311,24 @@ fn a_conjunction_runs_with_its_slowest_supplier_and_waits_for_the_others() {
 #[test]
 fn a_priority_without_a_bound_takes_it_from_all_that_its_events_reach() {
     let at = |criticality, one: RtInfo| RtInfo { criticality, ..one };
-    use Criticality::{High, Low, Medium, VeryHigh};
+    use Criticality::{High, Low, Medium, VeryHigh, VeryLow};
     let infos = [
-        at(High, info("first", 1, 10)),
-        at(VeryHigh, consumer("of first", 1, &[1])),
-        at(Medium, info("second", 1, 10)),
-        at(High, consumer("of second", 1, &[3])),
-        // The tasks above take half of the processor, and this one more than the other half.
-        at(Low, info("third", 6, 10)),
-        at(Medium, consumer("of third", 1, &[5])),
+        at(Medium, info("first", 1, 10)),
+        at(High, consumer("of first", 1, &[1])),
+        at(Low, info("second", 1, 10)),
+        at(Medium, consumer("of second", 1, &[3])),
+        // The priorities above take six tenths of the processor, and this operation half of it.
+        at(VeryLow, info("third", 5, 10)),
+        at(Low, consumer("of third", 1, &[5])),
+        at(VeryHigh, info("above", 1, 10)),
     ];
     let found = schedule(Strategy::Muf, &infos);
     let levels: Vec<u32> = found.segments.iter().map(|one| one.task.level).collect();
-    assert_eq!(levels, [1, 0, 2, 1, 3, 2]);
+    assert_eq!(levels, [2, 1, 3, 2, 4, 3, 0]);
     // `third` has no bound, so its consumer has no bound of its jitter and may take all from the priority of `second`,
-    // whose consumer does so to that of `first`, whose consumer is above all.
-    assert_eq!(found.responses, [Response::UNKNOWN; 6]);
+    // whose consumer does so to that of `first`, whose consumer is below `above` alone.
+    assert_eq!(found.responses[..6], [Response::UNKNOWN; 6]);
+    assert_eq!(found.responses[6], at_most(1));
     // Without `third` all are bounded.
     let found = schedule(Strategy::Muf, &infos[..4]);
     assert!(found.is_feasible());

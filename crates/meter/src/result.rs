@@ -287,7 +287,8 @@ pub struct DestinationResult {
     /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`,
     /// `p99.9`, ...), with `min` and `max`.
     pub latency_ns: BTreeMap<String, u64>,
-    /// Of the percentiles among these, where they lie: one-sided 95% bounds, widened where long latencies cluster.
+    /// Of the percentiles among these, where they lie: one-sided 95% bounds if latencies are independent, widened
+    /// where the run shows that long ones cluster.
     #[serde(default)]
     pub latency_intervals_ns: BTreeMap<String, Interval>,
     /// The same for the gap between arrivals.

@@ -14,6 +14,8 @@ pub(super) struct Behind {
     occupied: Timeline,
     /// When the consumer received messages, ascending.
     received_ns: Vec<i64>,
+    /// When the last message left, or [`NO_STAMP`].
+    last_left_ns: i64,
     /// The times in which a message waited in the supplier's kernel, or behind a call without its reply.
     waiting: Held,
     /// These times, and those in which messages were between the kernel stamps of the two ends.
@@ -58,14 +60,16 @@ impl Behind {
         waiting.extend(for_room.spans());
         waiting.extend(unanswered(road, samples.clone(), seen));
         let handling = Timeline::new(handling(samples.clone()));
-        let occupied = Timeline::new(occupied(samples));
+        let occupied = Timeline::new(occupied(samples.clone()));
         let held_up = waiting.iter().copied().chain(in_flight.spans());
+        let held_up = held_up.chain(never_arrived(samples.clone()));
         Self {
             held_up: Held::new(held_up.collect(), &occupied),
             waiting: Held::new(waiting, &occupied),
             handling,
             occupied,
             received_ns,
+            last_left_ns: last(samples, |sample| sample.kernel_transmit_ns),
         }
     }
 
@@ -94,6 +98,14 @@ impl Behind {
         let mut parts = self.occupied_within(from_ns, to_ns);
         parts.add_all(&self.held_up.within(from_ns, to_ns, to_ns));
         parts
+    }
+
+    /// Returns true if a message was sent after the last one that left, and its call returned: the kernel refused it, or
+    /// accepted it and waited to the end.
+    pub(super) const fn may_wait_to_the_end(&self, sample: &Sample) -> bool {
+        self.last_left_ns != NO_STAMP
+            && sample.sent_ns > self.last_left_ns
+            && sample.returned_ns != NO_STAMP
     }
 
     /// Returns how much of an interval the consumer was behind. Handling is charged to the application; other time is
@@ -156,6 +168,19 @@ fn in_flight<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
     .collect()
 }
 
+/// Returns the span from the transmit stamp of a message that never arrived, without end, if no later one arrived. On a
+/// stream, the later ones wait for it.
+fn never_arrived<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Option<Span> {
+    let has_arrived =
+        |sample: &&Sample| sample.kernel_receive_ns.max(sample.received_ns) != NO_STAMP;
+    let arrived = samples.clone().filter(has_arrived);
+    let last_ns = last(arrived, |sample| sample.kernel_transmit_ns);
+    let under_way = samples.filter(|sample| !has_arrived(sample));
+    let first_ns = under_way.map(|sample| sample.kernel_transmit_ns);
+    let first_ns = first_ns.filter(|&ns| ns > last_ns).min()?;
+    Some((first_ns, i64::MAX, Layer::Network))
+}
+
 /// Returns the spans from the return of a call, if it returned before its message left, to the transmit stamp. The kernel
 /// had accepted the message: it waited for acknowledgements, for the peer's window, or for the queue of its interface.
 fn accepted<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
@@ -184,8 +209,9 @@ fn before_transmit<'a>(
 }
 
 fn last_received<'a>(samples: impl Iterator<Item = &'a Sample>) -> i64 {
-    samples
-        .map(|sample| sample.received_ns)
-        .max()
-        .unwrap_or(NO_STAMP)
+    last(samples, |sample| sample.received_ns)
+}
+
+fn last<'a>(samples: impl Iterator<Item = &'a Sample>, stamp: fn(&Sample) -> i64) -> i64 {
+    samples.map(stamp).max().unwrap_or(NO_STAMP)
 }

@@ -151,7 +151,7 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// Returns the layer after the last stamp of a lost message, with four exceptions:
+    /// Returns the layer after the last stamp of a lost message, with these exceptions:
     ///
     /// * The layer of a message without stamps, because the clock was set meanwhile, is unknown.
     /// * A message that was not sent within a deadline of its due time, because a call had not returned, is charged
@@ -160,7 +160,7 @@ impl<'a> Splitter<'a> {
     ///   channel forwarded no later one either, all of them are charged like the first.
     /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer. If
     ///   earlier messages waited or were in flight instead, it is charged to the network. If the call before had ended
-    ///   without its reply, it is charged like that call.
+    ///   without its reply, it is charged like that call. Else, if nothing left after it, its layer is unknown.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         if sample.flags.clock_step {
@@ -168,8 +168,13 @@ impl<'a> Splitter<'a> {
         }
         let layer = after_furthest_stamp(self.road, sample);
         let within_deadline = |from_ns: i64| (from_ns, from_ns.saturating_add(deadline_ns));
+        let rest = if self.is_refused_or_waits(sample) {
+            Layer::Unknown
+        } else {
+            layer
+        };
         let largest = |mut parts: Parts| {
-            parts.add(layer, deadline_ns.saturating_sub(parts.sum()));
+            parts.add(rest, deadline_ns.saturating_sub(parts.sum()));
             largest_layer(&parts)
         };
         match layer {
@@ -190,6 +195,15 @@ impl<'a> Splitter<'a> {
             Layer::WakeUp if self.is_handling(sample.kernel_receive_ns) => Layer::Application,
             layer => layer,
         }
+    }
+
+    /// Returns true if the call for a message that did not leave returned without a reply, and nothing left after it. It
+    /// is not known whether the kernel had accepted it.
+    fn is_refused_or_waits(&self, sample: &Sample) -> bool {
+        let awaits_reply = self.seen.await_replies(self.road);
+        sample.kernel_transmit_ns == NO_STAMP
+            && !awaits_reply
+            && self.behind.may_wait_to_the_end(sample)
     }
 
     /// Returns true if the consumer was handling a message at this instant.

@@ -211,7 +211,7 @@ fn what_cannot_leave_until_its_consumer_takes_something_is_held_up_by_the_consum
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1 + 150, 0, 1, 0]);
     // A message that never left is charged the same way if the consumer was behind for as long.
     assert_eq!(never_left(first, second, 50 * MS), Layer::WakeUp);
-    assert_eq!(never_left(first, second, 600 * MS), Layer::Stack);
+    assert_eq!(never_left(first, second, 600 * MS), Layer::Unknown);
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn lost_messages_are_blamed_on_the_layer_after_their_furthest_stamp() {
                 kernel_transmit_ns: NO_STAMP,
                 ..lost
             },
-            Layer::Stack,
+            Layer::Unknown,
         ),
         (
             Sample {

@@ -207,3 +207,23 @@ fn what_a_channel_does_not_forward_after_it_gave_a_consumer_up_is_charged_to_wha
     let found = layers(Road::CHANNEL, &samples);
     assert_eq!(found[4..6], [Layer::Channel; 2]);
 }
+
+#[test]
+fn what_never_leaves_behind_a_message_that_never_arrives_waits_for_the_network() {
+    let mut samples = [
+        sent_once("1000.00 1000.05 1000.15 1000.10 1000.20 1000.30"),
+        sent_once("1050.00 1050.05 1050.15 1050.10 - -"),
+        sent_once("1100.00 1100.05 1100.15 1100.10 - -"),
+        sent_once("1150.00 1150.05 1150.15 - - -"),
+    ];
+    assert_eq!(layers(Road::RAW, &samples)[1..], [Layer::Network; 3]);
+    // A datagram arrives after one that did not, so nothing waited for that one.
+    let arrived = sent_once("1100.00 1100.05 1100.15 1100.10 1100.20 1100.30");
+    samples[2] = arrived;
+    let found = layers(Road::RAW, &samples);
+    assert_eq!((found[1], found[3]), (Layer::Network, Layer::Unknown));
+    // A message that was refused before others left did not wait to the end.
+    samples[3] = samples[2];
+    samples[2] = sent_once("1075.00 1075.05 1075.15 - - -");
+    assert_eq!(layers(Road::RAW, &samples)[2], Layer::Stack);
+}

@@ -45,7 +45,7 @@ impl Held {
 }
 
 impl Behind {
-    /// Computes the times from the samples of one destination. `seen` is of the whole flow.
+    /// Computes the times from the samples of one destination. `seen` has at least their stamps.
     pub(super) fn new<'a>(
         road: Road,
         samples: impl Iterator<Item = &'a Sample> + Clone,

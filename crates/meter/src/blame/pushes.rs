@@ -68,8 +68,8 @@ impl GivenUp {
         })
     }
 
-    /// Returns when the channel received the first message that it did not forward, if it received another at an
-    /// instant after it had given the consumer up.
+    /// Returns when the channel received the first message that it did not forward, if `received_ns` is within this
+    /// time.
     pub(super) fn first_ns(&self, received_ns: i64) -> Option<i64> {
         (self.from_ns..self.until_ns)
             .contains(&received_ns)

@@ -51,7 +51,7 @@ pub(super) fn unanswered<'a>(
     spans
 }
 
-/// Returns true if a call that left returned before its reply arrived, or its reply never arrived.
+/// Returns true if a call returned before its reply arrived, or its reply never arrived.
 const fn ends_without_reply(sample: &Sample) -> bool {
     sample.reply_receive_ns == NO_STAMP || sample.reply_receive_ns > sample.returned_ns
 }

@@ -134,7 +134,7 @@ fn a_lost_message_is_late_and_blamed_by_its_furthest_stamp() {
         );
         assert_eq!(
             result.blame,
-            BTreeMap::from([("network".to_owned(), 1), ("stack".to_owned(), 1)])
+            BTreeMap::from([("network".to_owned(), 1), ("unknown".to_owned(), 1)])
         );
     });
 }

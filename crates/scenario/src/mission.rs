@@ -2,6 +2,7 @@
 
 mod checks;
 mod emulation;
+mod entry;
 pub(crate) mod fault;
 mod file;
 pub(crate) mod listed;
@@ -21,6 +22,7 @@ use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{History, Reliability};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_load::{Pace, Pattern, Protocol, StressPlan};
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, LeftOut, Published};
 use deckwatch_testbed::NetworkSpec;
@@ -76,6 +78,8 @@ pub struct Host {
     pub location: Location,
     /// Processors of its machine that the host uses; empty for all.
     pub processors: Vec<u32>,
+    /// Its entry in the file, for remedies.
+    pub entry: HostEntry,
 }
 
 /// Where a host is.
@@ -194,6 +198,8 @@ pub struct Flow {
     pub supplier_scheduling: Scheduling,
     /// Scheduling of the consumer at each destination.
     pub consumer_scheduling: Vec<Scheduling>,
+    /// Its file gives its scheduling and processors, instead of its hosts.
+    pub has_own: OwnKeys,
     /// Priority of its packets.
     pub network_priority: NetworkPriority,
     /// Requested size of the receive buffer, in octets.
@@ -208,6 +214,15 @@ pub struct Flow {
     pub handle_for: Duration,
     /// The declared worst case of that time, if the file gives one.
     pub worst_case: Option<Duration>,
+}
+
+/// Keys of a flow that stand for those of its hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnKeys {
+    /// `scheduling`.
+    pub scheduling: bool,
+    /// `processors`.
+    pub processors: bool,
 }
 
 impl Flow {

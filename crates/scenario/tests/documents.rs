@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
-use deckwatch_meter::disturbance::TakenTime;
+use deckwatch_meter::disturbance::{TakenTime, Taker};
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::judge::InvalidReason;
 use deckwatch_scenario::mission::{LoadWork, Mission};
 
@@ -159,9 +160,12 @@ fn snippet<'r>(remedy: &'r str, from: &str, close: &str) -> &'r str {
 
 #[test]
 fn what_a_remedy_says_to_write_is_read_by_the_mission() {
-    let unkept = |real_time| InvalidReason::ScheduleNotKept {
+    let unkept = |real_time: bool| InvalidReason::ScheduleNotKept {
         messages: 51,
-        host: "SONAR".to_owned(),
+        host: HostEntry {
+            free_processor: real_time.then_some(1),
+            ..HostEntry::named("SONAR")
+        },
         real_time,
     };
     let taken = InvalidReason::TimeWithheld {
@@ -169,7 +173,7 @@ fn what_a_remedy_says_to_write_is_read_by_the_mission() {
         throttled: Duration::ZERO,
         taken: Some(TakenTime {
             part: "consumer".to_owned(),
-            host: "SONAR".to_owned(),
+            host: HostEntry::named("SONAR"),
             thread: "consumer".to_owned(),
             destination: None,
             delays_messages: true,
@@ -195,4 +199,45 @@ fn what_a_remedy_says_to_write_is_read_by_the_mission() {
         let is_real_time = matches!(class, SchedulingClass::Fifo { .. });
         assert_eq!(is_real_time, is_fifo, "{remedy}");
     }
+}
+
+#[test]
+fn an_entry_that_a_remedy_replaces_keeps_its_other_keys() {
+    let hosts = |sonar: &str, rest: &str| {
+        let text = format!(
+            "name = \"remedy\"\nhosts = [{{ name = \"RTS\", address = \"10.0.0.1\" }}, {sonar}]\n{rest}[[flows]]\nname = \"NAV\"\n\
+             from = \"RTS\"\nto = [\"SONAR\"]\nrate_hz = 20\noctets = 384\ndeadline = \"50ms\"\nlate = \"1 in 20\"\n\
+             count = 100\ncarrier = \"udp\"\n"
+        );
+        let path = root().join("scenarios/of-a-remedy.toml");
+        Mission::parse(&path, &text, None).unwrap_or_else(|error| panic!("{sonar}\n{error}"))
+    };
+    let written = "{ name = \"SONAR\", reach = [\"ssh\", \"-p\", \"22\", \"sonar\"], address = \"10.0.0.2\", \
+                   program = \"/opt/dw\", lock_memory = true, processors = [1], \
+                   scheduling = { class = \"round-robin\", native_priority = 80 } }";
+    let mission = hosts(written, "");
+    let taken = TakenTime {
+        host: HostEntry {
+            priority: Some(80),
+            ..mission.hosts[1].entry.clone()
+        },
+        by: Some(Taker {
+            name: "audhog".to_owned(),
+            id: 4711,
+            class: "SCHED_FIFO 90".to_owned(),
+        }),
+        ..TakenTime::default()
+    };
+    let remedy = taken.remedy();
+    let entry = snippet(&remedy, "{ name", " } }");
+    let raised = hosts(entry, "");
+    let expected = written.replace("native_priority = 80", "native_priority = 91");
+    assert_eq!(raised, hosts(&expected, ""), "{remedy}");
+    assert!(!mission.hosts[1].entry.has_loads);
+    let loads = "loads = [{ hosts = [\"RTS\"], share = 0.2 }]\n";
+    assert!(
+        hosts("{ name = \"SONAR\", address = \"10.0.0.2\" }", loads).hosts[1]
+            .entry
+            .has_loads
+    );
 }

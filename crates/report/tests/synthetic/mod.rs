@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use deckwatch_meter::blame::Road;
 use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::experiment::{
     AxisNote, EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, FigureKind, Measurement,
     Point, Skip, time_values,
@@ -128,7 +129,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         },
         road: road_of(&flow.carrier),
         supplier_disturbed: true,
-        supplier_host: "RTS".to_owned(),
+        supplier_host: HostEntry::named("RTS"),
         supplier_real_time: false,
         worst_case: None,
     };

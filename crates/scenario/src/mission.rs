@@ -5,6 +5,7 @@ mod emulation;
 mod entry;
 pub(crate) mod fault;
 mod file;
+mod given;
 pub(crate) mod listed;
 pub(crate) mod schema;
 pub(crate) mod shape;
@@ -311,12 +312,20 @@ impl Mission {
     /// # Errors
     /// [`LoadError`], with all faults of the file that one reading finds.
     pub fn load(path: &Path, variant: Option<&str>) -> Result<Self, LoadError> {
-        Self::resolve(
-            path,
-            read(path)?,
-            variant,
-            &mut types::TypesInFiles::default(),
-        )
+        Self::load_over(path, variant, None)
+    }
+
+    /// As [`Self::load`], for a run over other carriers than the file's: with one of them here, no flow needs its own.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_over(
+        path: &Path,
+        variant: Option<&str>,
+        carrier: Option<CarrierRef>,
+    ) -> Result<Self, LoadError> {
+        let types = &mut types::TypesInFiles::default();
+        Self::resolve(path, read(path)?, (variant, carrier), types)
     }
 
     /// Reads the text of a mission file. IDL files are not opened.
@@ -324,19 +333,23 @@ impl Mission {
     /// # Errors
     /// [`LoadError`], with all faults of the text that one reading finds.
     pub fn parse(path: &Path, text: &str, variant: Option<&str>) -> Result<Self, LoadError> {
-        Self::resolve(path, text.into(), variant, &mut checks::TypesUnseen)
+        Self::resolve(path, text.into(), (variant, None), &mut checks::TypesUnseen)
     }
 
     fn resolve(
         path: &Path,
         text: Arc<str>,
-        variant: Option<&str>,
+        (variant, carrier): (Option<&str>, Option<CarrierRef>),
         types: &mut dyn checks::Types,
     ) -> Result<Self, LoadError> {
         let mut faults = Faults::new(path, text.clone());
         let malformed = |faults| LoadError::Malformed(Box::new(faults));
+        let schema = match carrier {
+            Some(_) => given::schema_without_carrier(),
+            None => schema::schema(),
+        };
         let mut table =
-            shaped_table(&text, schema::schema(), "the mission", &mut faults).map_err(malformed)?;
+            shaped_table(&text, schema, "the mission", &mut faults).map_err(malformed)?;
         let hosts_vary = a_variant_replaces(&table, "hosts");
         let variants =
             choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {
@@ -344,6 +357,9 @@ impl Mission {
                 wanted: variant.unwrap_or_default().to_owned(),
                 known,
             })?;
+        if let Some(carrier) = &carrier {
+            given::give_carrier(&mut table, carrier.name());
+        }
         let network = table.get_ref().get("network").map(Spanned::span);
         let file = match file::MissionFile::deserialize(toml::de::Deserializer::from(table)) {
             Ok(file) => file,

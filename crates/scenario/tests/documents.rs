@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_meter::disturbance::{TakenTime, Taker};
 use deckwatch_meter::host_entry::HostEntry;
@@ -240,4 +241,29 @@ fn an_entry_that_a_remedy_replaces_keeps_its_other_keys() {
             .entry
             .has_loads
     );
+}
+
+#[test]
+fn a_flow_needs_no_carrier_where_the_command_line_gives_one() {
+    let name = format!("deckwatch-carrier-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let text = "name = \"m\"\nhosts = [{ name = \"A\" }, { name = \"B\" }]\n[[flows]]\nname = \"F\"\nfrom = \"A\"\n\
+                to = [\"B\"]\nrate_hz = 20\noctets = 384\ndeadline = \"50ms\"\nlate = \"1 in 20\"\ncount = 100\n";
+    std::fs::write(&path, text).expect("room");
+    let error = Mission::load(&path, None).expect_err("no carrier");
+    assert!(
+        error.to_string().contains("a flow needs `carrier`"),
+        "{error}"
+    );
+    let udp: CarrierRef = "udp".parse().expect("built in");
+    let given = Mission::load_over(&path, None, Some(udp)).expect("the command line gives one");
+    assert_eq!(given.flows[0].carriers, [udp]);
+    let own = format!("{text}carrier = \"tcp\"\n");
+    std::fs::write(&path, &own).expect("room");
+    let kept = Mission::load_over(&path, None, Some(udp)).expect("sound");
+    assert_eq!(kept.flows[0].carriers[0].name(), "tcp");
+    std::fs::write(&path, own.replace("octets", "octet")).expect("room");
+    let malformed = Mission::load_over(&path, None, Some(udp));
+    std::fs::remove_file(&path).expect("it was written");
+    assert!(malformed.is_err(), "the rest of the shape still counts");
 }

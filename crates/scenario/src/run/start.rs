@@ -56,18 +56,20 @@ impl Run<'_> {
 
     /// Starts all processes, and returns when all are ready.
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
-        match self.start_in_order() {
-            Err(RunError::NotReady { process, how }) => {
-                let child = self.crew.children.iter().find(|it| it.label == process);
-                let hosts = child.map_or(Vec::new(), |child| self.hosts_met(child));
-                let how = match flood(self.mission, &hosts) {
-                    Some(flood) => format!("{}; {flood}", how.trim_end_matches('.')),
-                    None => how,
-                };
-                Err(RunError::NotReady { process, how })
+        let mut failed = match self.start_in_order() {
+            Ok(()) => return Ok(()),
+            Err(failed) => failed,
+        };
+        if let RunError::NotReady { process, how }
+        | RunError::CarriersNotReady { process, how, .. } = &mut failed
+        {
+            let child = self.crew.children.iter().find(|it| it.label == *process);
+            let hosts = child.map_or(Vec::new(), |child| self.hosts_met(child));
+            if let Some(flood) = flood(self.mission, &hosts) {
+                *how = format!("{}; {flood}", how.trim_end_matches('.'));
             }
-            other => other,
         }
+        Err(failed)
     }
 
     /// Returns the hosts with which a part exchanges messages while it starts, its own included.

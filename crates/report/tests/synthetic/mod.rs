@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use deckwatch_meter::blame::Road;
 use deckwatch_meter::disturbance::Disturbance;
-use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::experiment::{
     AxisNote, EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, FigureKind, Measurement,
     Point, Skip, time_values,
 };
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::Arrivals;
 use deckwatch_meter::result::{

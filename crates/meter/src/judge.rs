@@ -5,6 +5,7 @@ mod asked;
 mod handler;
 mod invalid;
 mod marks;
+mod remedies;
 mod sentences;
 mod together;
 mod verdict;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use invalid::InvalidReason;
 pub use marks::mark;
+pub use remedies::add_remedies;
 use together::Promise;
 pub use together::{fail_after_death, invalidate, judge_together};
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
@@ -22,6 +24,7 @@ use warnings::Noted;
 
 use crate::blame::{Calls, Parts, Road, Splitter, calls, excess_layer, medians};
 use crate::disturbance::Disturbance;
+use crate::host_entry::HostEntry;
 use crate::limits::SENDER_DEADLINE_DIVISOR;
 use crate::pacing::Arrivals;
 use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Warning};
@@ -46,7 +49,7 @@ pub struct Terms {
     /// supplier sends late count as late. Otherwise a run is INVALID if its verdict depends on them.
     pub supplier_disturbed: bool,
     /// The supplier's host, for the remedy of an INVALID run.
-    pub supplier_host: String,
+    pub supplier_host: HostEntry,
     /// The supplier's threads have a real-time class.
     pub supplier_real_time: bool,
     /// The declared worst-case execution time of the consumers' handlers, if the mission declares one.

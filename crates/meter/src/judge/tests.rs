@@ -19,10 +19,18 @@ pub(in crate::judge) fn terms() -> Terms {
         },
         road: Road::RAW,
         supplier_disturbed: false,
-        supplier_host: "RTS".to_owned(),
+        supplier_host: HostEntry::named("RTS"),
         supplier_real_time: false,
         worst_case: None,
     }
+}
+
+/// The result at one destination of a flow without a fault.
+pub(in crate::judge) fn at_one() -> DestinationResult {
+    let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
+    let mut one = None;
+    at("SONAR", &mut samples, |result| one = Some(result));
+    one.expect("one destination")
 }
 
 fn at(host: &str, samples: &mut [Sample], found: impl FnOnce(DestinationResult)) {

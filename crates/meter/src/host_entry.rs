@@ -67,7 +67,7 @@ impl HostEntry {
             own => match own.max(theirs).unwrap_or_default() {
                 highest @ ..PRIORITY_MAX => {
                     let higher = self.with_priority((highest + 1).max(PRIORITY_USUAL));
-                    format!("S{stop}. Or give it a higher priority: {higher}.")
+                    format!("S{stop}. Or give the host a higher priority: {higher}.")
                 }
                 highest => format!("S{stop}. No priority above {highest} is left for {name}."),
             },
@@ -209,7 +209,7 @@ mod tests {
         let against = fifo(80).against(Some(&taker("SCHED_FIFO 90")));
         assert_eq!(
             against,
-            "Stop audhog (process 4711), or keep it off the processors of B (taskset). Or give it a higher priority: \
+            "Stop audhog (process 4711), or keep it off the processors of B (taskset). Or give the host a higher priority: \
              { name = \"B\", lock_memory = true, processors = [1], scheduling = { class = \"fifo\", native_priority = 91 } } \
              in place of the host's entry in `hosts` (needs CAP_SYS_NICE). If it is part of the mission, declare it: \
              loads = [{ hosts = [\"B\"], processes = 1, count = 500_000, sleep = \"1ms\" }] above the first [[flows]]."

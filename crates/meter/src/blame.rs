@@ -14,7 +14,7 @@
 //!   messages behind it: the connection waits for acknowledgements, for the peer's window, or for the queue of its own
 //!   interface. Time for room in the send buffer is the network's while earlier messages are between the two kernels.
 //! * Time that a message waited to leave after a two-way call that ended without its reply is charged to the layer in
-//!   which that call ended ([`unanswered`]).
+//!   which that call ended (`unanswered.rs`).
 //!
 //! If no message has a stamp, the layers around it are merged: their time is charged to the first of them, and
 //! [`Road::merged`] names them. If only this message lacks it, the layer of that time is *unknown*. The parts of a

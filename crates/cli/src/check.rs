@@ -128,9 +128,13 @@ fn print(forecast: &Forecast) -> anyhow::Result<()> {
     outln!("{BURSTS}")?;
     let is_root = deckwatch_os::process::effective_user() == 0;
     for privilege in &forecast.privileges {
-        let held = if privilege.held { "held" } else { "NOT held" };
+        let held = match (privilege.held, privilege.in_user_namespace) {
+            (true, _) => "held",
+            (false, true) => "not held, but the run has it in a user namespace of its own",
+            (false, false) => "NOT held",
+        };
         outln!("{} ({held}): {}.", privilege.capability, privilege.purpose)?;
-        if !privilege.held {
+        if !privilege.is_there() {
             let remedy = if is_root {
                 "This user is root, and the container withholds it: docker run --cap-add"
             } else {

@@ -60,7 +60,7 @@ impl MissionArgs {
     /// As [`Self::load`], for each of these variants of the file; for all of them, if the only name is `all`.
     pub(crate) fn load_each(&self, names: &[String]) -> anyhow::Result<Vec<Mission>> {
         carriers::find_in(&self.adapters);
-        let all = Mission::load(&self.file, None)?.variants;
+        let all = Mission::load_over(&self.file, None, self.first_carrier()?)?.variants;
         if all.is_empty() {
             bail!("{} has no variants at all.", self.file.display());
         }
@@ -97,6 +97,10 @@ impl MissionArgs {
         Ok(Some(carriers?))
     }
 
+    fn first_carrier(&self) -> anyhow::Result<Option<CarrierRef>> {
+        Ok(self.carriers()?.and_then(|all| all.first().copied()))
+    }
+
     /// Returns the adapters that `all` does not include, each with the reason.
     fn left_out(&self) -> Option<Vec<LeftOut>> {
         let is_all = self.carriers.iter().flatten().any(|name| name == ALL);
@@ -105,7 +109,7 @@ impl MissionArgs {
 
     fn load_variant(&self, variant: Option<&str>) -> anyhow::Result<Mission> {
         carriers::find_in(&self.adapters);
-        let mission = Mission::load(&self.file, variant)?;
+        let mission = Mission::load_over(&self.file, variant, self.first_carrier()?)?;
         let network = self.network.as_ref().unwrap_or(&mission.network);
         if network.layout.is_some()
             && self.emulation == Some(EmulationChoice::Named(Emulation::Shaper))

@@ -299,6 +299,11 @@ fn ctrl_c_ends_the_run_and_keeps_what_was_measured() {
             .iter()
             .any(|warning| warning.kind == "interrupted")
     );
+    let beside = "The run was ended early: the confidence holds only if its result was not the reason to end it.";
+    let reasons = &document.verdict.reasons;
+    assert!(reasons.iter().any(|reason| reason == beside), "{reasons:?}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains(beside), "{printed}");
     assert!(folder.result().join("report.html").is_file());
 }
 

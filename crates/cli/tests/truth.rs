@@ -504,6 +504,11 @@ fn messages_held_up_by_their_own_saturated_link_are_blamed_on_the_network() {
 }
 
 #[test]
+fn messages_whose_acknowledgements_are_lost_are_blamed_on_the_network() {
+    on_emulated_hosts(ways::unacknowledged::check);
+}
+
+#[test]
 fn a_call_held_up_on_its_way_back_is_blamed_on_what_held_up_the_reply() {
     on_emulated_hosts(ways::check_returns);
 }

@@ -1,4 +1,5 @@
-//! A measurement by a user without SCHED_FIFO contains a warning in each result, and judges nothing.
+//! A measurement by a user without SCHED_FIFO contains a warning in each result, and judges nothing; what a run by such a
+//! user will do is told before it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +19,7 @@ const NOBODY: u32 = 65_534;
 
 impl Unprivileged {
     /// Returns `None`, and counts a skip, if such a user may have the real-time class too.
-    fn new() -> Option<Self> {
+    fn new(test: &str) -> Option<Self> {
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
         let limits = std::fs::read_to_string("/proc/self/limits").expect("the kernel tells");
         let limit = limits
@@ -30,7 +31,7 @@ impl Unprivileged {
             deckwatch_testkit::skip("real-time-class-refused", "every user may have it here");
             return None;
         }
-        let name = format!("deckwatch-unprivileged-{}", std::process::id());
+        let name = format!("deckwatch-unprivileged-{test}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).expect("a fresh folder");
         std::fs::copy(env!("CARGO_BIN_EXE_deckwatch"), folder.join("deckwatch"))
@@ -41,18 +42,30 @@ impl Unprivileged {
         Some(Self { folder, is_root })
     }
 
-    /// Returns the result of a command whose ends should be in the real-time class.
-    fn result(&self, name: &str, words: &[&str]) -> Value {
-        let output = self.folder.join(name);
+    fn command(&self) -> Command {
         let mut command = Command::new(self.folder.join("deckwatch"));
-        command
-            .args(words)
-            .args(["--condition", "pinned", "--output"])
-            .arg(&output)
-            .current_dir(&self.folder);
+        command.current_dir(&self.folder);
         if self.is_root {
             command.uid(NOBODY).gid(NOBODY);
         }
+        command
+    }
+
+    /// Returns what a command prints, on both outputs.
+    fn says(&self, words: &[&str]) -> String {
+        let said = self.command().args(words).output().expect("it runs");
+        let [out, complaints] = [said.stdout, said.stderr].map(String::from_utf8);
+        out.expect("text") + &complaints.expect("text")
+    }
+
+    /// Returns the result of a command whose ends should be in the real-time class.
+    fn result(&self, name: &str, words: &[&str]) -> Value {
+        let output = self.folder.join(name);
+        let mut command = self.command();
+        command
+            .args(words)
+            .args(["--condition", "pinned", "--output"])
+            .arg(&output);
         let said = command.output().expect("it runs");
         let complaints = String::from_utf8_lossy(&said.stderr);
         assert!(said.status.success(), "{complaints}");
@@ -85,7 +98,7 @@ fn is_told(condition: &Value) -> bool {
 
 #[test]
 fn every_result_says_that_the_real_time_class_was_not_to_be_had_and_none_is_judged() {
-    let Some(unprivileged) = Unprivileged::new() else {
+    let Some(unprivileged) = Unprivileged::new("measures") else {
         return;
     };
     let words = ["bench", "call", "--octets", "64", "--rounds", "1"];
@@ -107,4 +120,45 @@ fn every_result_says_that_the_real_time_class_was_not_to_be_had_and_none_is_judg
     let invoke = unprivileged.result("invoke", &words);
     assert!(is_warned(&invoke), "{}", invoke["warnings"]);
     assert!(is_told(&invoke["condition"]), "{}", invoke["condition"]);
+}
+
+const SMALL: &str = r#"
+name = "small"
+network = { preset = "fast-ethernet" }
+hosts = [{ name = "A" }, { name = "B" }]
+[[flows]]
+name = "F"
+from = "A"
+to = ["B"]
+carrier = "udp"
+rate_hz = 20
+octets = 64
+deadline = "50ms"
+late = "1 in 2"
+count = 10
+"#;
+
+#[test]
+fn check_and_doctor_say_what_the_run_of_the_same_user_does() {
+    let Some(unprivileged) = Unprivileged::new("runs") else {
+        return;
+    };
+    std::fs::write(unprivileged.folder.join("small.toml"), SMALL).expect("room");
+    let run = unprivileged.says(&["run", "small.toml", "--output", "small"]);
+    let is_isolated = run.contains("in a user namespace of this process");
+    let on_loopback = run.contains("NOT on emulated hosts");
+    assert!(is_isolated != on_loopback, "{run}");
+    let check = unprivileged.says(&["check", "small.toml"]);
+    let for_hosts = check.lines().find(|line| line.starts_with("CAP_SYS_ADMIN"));
+    let doctor = unprivileged.says(&["doctor"]);
+    let emulated = doctor.lines().find(|line| line.contains("emulated hosts"));
+    for said in [for_hosts, emulated] {
+        let said = said.expect("a line");
+        assert_eq!(
+            said.contains("user namespace"),
+            is_isolated,
+            "{said}\n{run}"
+        );
+    }
+    assert_eq!(check.contains("on plain loopback"), on_loopback, "{check}");
 }

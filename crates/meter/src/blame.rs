@@ -10,9 +10,11 @@
 //!   is charged the same way.
 //! * Time that a message waited to leave while its consumer was behind with earlier ones is the consumer's: a peer that
 //!   does not read stops its sender, and messages are received in order.
-//! * Time that a message waited to leave, accepted by the supplier's kernel or for room in its send buffer, while
-//!   earlier ones were between the two kernels is the *network's*: the connection waits for acknowledgements, or for the
-//!   queue of its own interface.
+//! * Time that a message waited to leave, accepted by the supplier's kernel, is the *network's*, and so is that of the
+//!   messages behind it: the connection waits for acknowledgements, for the peer's window, or for the queue of its own
+//!   interface. Time for room in the send buffer is the network's while earlier messages are between the two kernels.
+//! * Time that a message waited to leave after a two-way call that ended without its reply is charged to the layer in
+//!   which that call ended (`unanswered.rs`).
 //!
 //! If no message has a stamp, the layers around it are merged: their time is charged to the first of them, and
 //! [`Road::merged`] names them. If only this message lacks it, the layer of that time is *unknown*. The parts of a
@@ -34,6 +36,7 @@ mod calls;
 mod pushes;
 mod split;
 mod timeline;
+mod unanswered;
 
 pub use calls::{Calls, calls};
 pub use split::{Parts, Splitter, excess_layer, largest_layer, medians};

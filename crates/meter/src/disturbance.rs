@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::caution::Caution;
+use crate::host_entry::HostEntry;
 use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
 use crate::result::Warning;
 use crate::words;
@@ -42,8 +43,8 @@ pub struct Disturbance {
 pub struct TakenTime {
     /// The process of the run, for example `consumer of NAV over udp at SONAR`.
     pub part: String,
-    /// Its host.
-    pub host: String,
+    /// Its host, with the scheduling of the thread.
+    pub host: HostEntry,
     /// The thread's name.
     pub thread: String,
     /// The destination whose messages the thread handles; `None` for those of all destinations.
@@ -69,6 +70,16 @@ pub struct Taker {
     pub class: String,
 }
 
+impl Taker {
+    /// Returns its priority in a real-time class; `None` in another class.
+    #[must_use]
+    pub fn priority(&self) -> Option<u8> {
+        let (class, priority) = self.class.split_once(' ')?;
+        let is_real_time = ["SCHED_FIFO", "SCHED_RR"].contains(&class);
+        priority.parse().ok().filter(|_| is_real_time)
+    }
+}
+
 impl fmt::Display for Taker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (process {}, {})", self.name, self.id, self.class)
@@ -89,17 +100,9 @@ impl TakenTime {
     }
 
     /// Returns what to do about it.
-    pub(crate) fn remedy(&self) -> String {
-        let host = &self.host;
-        let process = self
-            .by
-            .as_ref()
-            .map_or("the other processes".to_owned(), |by| {
-                format!("{} (process {})", by.name, by.id)
-            });
-        format!(
-            "Stop {process}, keep it off the processors of {host} (taskset), or give the host a higher real-time class in the mission's file: {{ name = \"{host}\", scheduling = {{ class = \"fifo\", native_priority = 80 }} }}. If it is part of the mission, declare it: loads = [{{ hosts = [\"{host}\"], processes = 1, count = 500_000, sleep = \"1ms\" }}]."
-        )
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        self.host.against(self.by.as_ref())
     }
 }
 
@@ -121,6 +124,21 @@ impl Disturbance {
         self.taken.iter().max_by_key(key)
     }
 
+    /// Returns the thread of each host that lost the most, of those that messages pass, the worst first.
+    #[must_use]
+    pub fn most_taken_by_host(&self) -> Vec<&TakenTime> {
+        let mut worst: BTreeMap<&str, &TakenTime> = BTreeMap::new();
+        for taken in self.taken.iter().filter(|taken| taken.delays_messages) {
+            let known = worst.entry(&taken.host.name).or_insert(taken);
+            if taken.time > known.time {
+                *known = taken;
+            }
+        }
+        let mut worst: Vec<&TakenTime> = worst.into_values().collect();
+        worst.sort_by_key(|taken| std::cmp::Reverse(taken.time));
+        worst
+    }
+
     /// Returns the disturbance of the messages to one destination: without what was taken from threads that handle
     /// messages to others.
     #[must_use]
@@ -132,6 +150,11 @@ impl Disturbance {
                 .is_none_or(|concerned| concerned == destination)
         });
         here
+    }
+
+    /// Whether the hypervisor took so much that the run warns of it.
+    pub(crate) fn stolen_is_warned_of(&self) -> bool {
+        self.stolen > self.capacity().mul_f64(STOLEN_SHARE_WARNED)
     }
 
     /// Returns the processor time that the machine had available.
@@ -161,11 +184,10 @@ impl Disturbance {
         let pressure = self.processor_pressure.unwrap_or_default();
         let overflows = self.udp_receive_overflows.unwrap_or(0);
         let send_errors = self.udp_send_errors.unwrap_or(0);
-        let stolen_warned = self.capacity().mul_f64(STOLEN_SHARE_WARNED);
         let pressure_warned = self.duration.mul_f64(PRESSURE_SHARE_WARNED);
         let all = [
             (
-                self.stolen > stolen_warned,
+                self.stolen_is_warned_of(),
                 Caution::StolenProcessor(self.stolen),
             ),
             (
@@ -319,7 +341,7 @@ pub(crate) mod tests {
     pub(crate) fn taken(destination: Option<u16>, ms: u64) -> TakenTime {
         TakenTime {
             part: "consumer of NAV over udp at SONAR".to_owned(),
-            host: "SONAR".to_owned(),
+            host: HostEntry::named("SONAR"),
             thread: "receive".to_owned(),
             destination,
             delays_messages: true,

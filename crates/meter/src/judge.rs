@@ -5,6 +5,7 @@ mod asked;
 mod handler;
 mod invalid;
 mod marks;
+mod remedies;
 mod sentences;
 mod together;
 mod verdict;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use invalid::InvalidReason;
 pub use marks::mark;
+pub use remedies::add_remedies;
 use together::Promise;
 pub use together::{fail_after_death, invalidate, judge_together};
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
@@ -22,6 +24,7 @@ use warnings::Noted;
 
 use crate::blame::{Calls, Parts, Road, Splitter, calls, excess_layer, medians};
 use crate::disturbance::Disturbance;
+use crate::host_entry::HostEntry;
 use crate::limits::SENDER_DEADLINE_DIVISOR;
 use crate::pacing::Arrivals;
 use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Warning};
@@ -46,7 +49,7 @@ pub struct Terms {
     /// supplier sends late count as late. Otherwise a run is INVALID if its verdict depends on them.
     pub supplier_disturbed: bool,
     /// The supplier's host, for the remedy of an INVALID run.
-    pub supplier_host: String,
+    pub supplier_host: HostEntry,
     /// The supplier's threads have a real-time class.
     pub supplier_real_time: bool,
     /// The declared worst-case execution time of the consumers' handlers, if the mission declares one.
@@ -244,6 +247,13 @@ fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
     }
 }
 
+/// Returns true if the stamps at both hosts show that the network held the message up.
+fn is_in_network(sample: &Sample) -> bool {
+    sample.blame == Some(Layer::Network)
+        && sample.kernel_transmit_ns != NO_STAMP
+        && sample.kernel_receive_ns != NO_STAMP
+}
+
 fn conclude(
     destination: &Destination<'_>,
     terms: &Terms,
@@ -256,21 +266,19 @@ fn conclude(
         .filter(|sample| !sample.flags.warm_up)
         .collect();
     let counts = count(destination, &judged);
-    let late_and = |holds: fn(&Sample) -> bool| -> Vec<u64> {
-        (0..)
-            .zip(&judged)
-            .filter(|(_, sample)| sample.flags.late && holds(sample))
-            .map(|(position, _)| position)
-            .collect()
+    // As if the late messages of one cause had been in time, and those that the same stops held up with them.
+    let share_without = |is_cause: fn(&Sample) -> bool| {
+        let held = asked::with_their_tails(terms, &judged, is_cause);
+        let others = (0..).zip(&judged);
+        let others = others.filter(|(_, sample)| sample.flags.late && !is_cause(sample));
+        let others: Vec<u64> = others.map(|(position, _)| position).collect();
+        let asked = asked::asked(terms, &judged, |sample| held.contains(&sample.sequence));
+        LateShare::new(counts.due, &others, asked)
     };
-    let asked = asked::asked(terms, &judged, |_| false);
-    let share = LateShare::new(counts.due, &late_and(|_| true), asked);
-    let by_sender = |sample: &Sample| sample.blame == Some(Layer::Sender);
-    let share_without_sender = LateShare::new(
-        counts.due,
-        &late_and(|sample| sample.blame != Some(Layer::Sender)),
-        asked::asked(terms, &judged, by_sender),
-    );
+    let share_without_sender = share_without(|sample| sample.blame == Some(Layer::Sender));
+    let share = share_without(|_| false);
+    let share_without_held =
+        share_without(|sample| sample.flags.late && !sample.flags.lost && !is_in_network(sample));
     let latencies: Vec<i64> = judged
         .iter()
         .filter(|sample| !sample.flags.lost)
@@ -283,6 +291,7 @@ fn conclude(
         share: &share,
         latencies: &latencies,
         share_without_sender: &share_without_sender,
+        share_without_held: &share_without_held,
     };
     let mut blame = BTreeMap::new();
     for layer in judged.iter().filter_map(|sample| sample.blame) {

@@ -10,6 +10,7 @@ pub mod experiment;
 #[cfg(test)]
 mod foreign;
 pub mod histogram;
+pub mod host_entry;
 pub mod judge;
 pub mod limits;
 pub mod metrics;

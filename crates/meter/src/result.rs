@@ -287,7 +287,8 @@ pub struct DestinationResult {
     /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`,
     /// `p99.9`, ...), with `min` and `max`.
     pub latency_ns: BTreeMap<String, u64>,
-    /// Of the percentiles among these, where they lie: one-sided 95% bounds, widened where long latencies cluster.
+    /// Of the percentiles among these, where they lie: one-sided 95% bounds if latencies are independent, widened
+    /// where the run shows that long ones cluster.
     #[serde(default)]
     pub latency_intervals_ns: BTreeMap<String, Interval>,
     /// The same for the gap between arrivals.
@@ -422,7 +423,7 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// In whole sentences, why.
     pub reasons: Vec<String>,
-    /// For INVALID: in whole sentences, what to do before the next run.
+    /// For INVALID, and for UNPROVEN where processor time was withheld: in whole sentences, what to do before the next run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<String>,
     /// For UNPROVEN: how many messages more would prove it, if none or as many as now are late.

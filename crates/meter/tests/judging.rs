@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use deckwatch_meter::blame::{Road, Splitter, calls};
 use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::judge::{Destination, FlowJudgement, Terms, judge};
 use deckwatch_meter::pacing::Arrivals;
 use deckwatch_meter::result::{DestinationResult, LateBudget, VerdictKind};
@@ -117,7 +118,7 @@ fn terms() -> impl Strategy<Value = Terms> {
                     channel,
                 },
                 supplier_disturbed,
-                supplier_host: "RTS".to_owned(),
+                supplier_host: HostEntry::named("RTS"),
                 supplier_real_time: false,
                 worst_case: Some(Duration::from_millis(1)),
             },

@@ -2,8 +2,10 @@
 
 mod checks;
 mod emulation;
+mod entry;
 pub(crate) mod fault;
 mod file;
+mod given;
 pub(crate) mod listed;
 pub(crate) mod schema;
 pub(crate) mod shape;
@@ -21,6 +23,7 @@ use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::{History, Reliability};
 use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_load::{Pace, Pattern, Protocol, StressPlan};
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::{LateBudget, LeftOut, Published};
 use deckwatch_testbed::NetworkSpec;
@@ -76,6 +79,8 @@ pub struct Host {
     pub location: Location,
     /// Processors of its machine that the host uses; empty for all.
     pub processors: Vec<u32>,
+    /// Its entry in the file, for remedies.
+    pub entry: HostEntry,
 }
 
 /// Where a host is.
@@ -194,6 +199,8 @@ pub struct Flow {
     pub supplier_scheduling: Scheduling,
     /// Scheduling of the consumer at each destination.
     pub consumer_scheduling: Vec<Scheduling>,
+    /// Its file gives its scheduling and processors, instead of its hosts.
+    pub has_own: OwnKeys,
     /// Priority of its packets.
     pub network_priority: NetworkPriority,
     /// Requested size of the receive buffer, in octets.
@@ -208,6 +215,15 @@ pub struct Flow {
     pub handle_for: Duration,
     /// The declared worst case of that time, if the file gives one.
     pub worst_case: Option<Duration>,
+}
+
+/// Keys of a flow that stand for those of its hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnKeys {
+    /// `scheduling`.
+    pub scheduling: bool,
+    /// `processors`.
+    pub processors: bool,
 }
 
 impl Flow {
@@ -296,12 +312,20 @@ impl Mission {
     /// # Errors
     /// [`LoadError`], with all faults of the file that one reading finds.
     pub fn load(path: &Path, variant: Option<&str>) -> Result<Self, LoadError> {
-        Self::resolve(
-            path,
-            read(path)?,
-            variant,
-            &mut types::TypesInFiles::default(),
-        )
+        Self::load_over(path, variant, None)
+    }
+
+    /// As [`Self::load`], for a run over other carriers than the file's: with one of them here, no flow needs its own.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_over(
+        path: &Path,
+        variant: Option<&str>,
+        carrier: Option<CarrierRef>,
+    ) -> Result<Self, LoadError> {
+        let types = &mut types::TypesInFiles::default();
+        Self::resolve(path, read(path)?, (variant, carrier), types)
     }
 
     /// Reads the text of a mission file. IDL files are not opened.
@@ -309,19 +333,23 @@ impl Mission {
     /// # Errors
     /// [`LoadError`], with all faults of the text that one reading finds.
     pub fn parse(path: &Path, text: &str, variant: Option<&str>) -> Result<Self, LoadError> {
-        Self::resolve(path, text.into(), variant, &mut checks::TypesUnseen)
+        Self::resolve(path, text.into(), (variant, None), &mut checks::TypesUnseen)
     }
 
     fn resolve(
         path: &Path,
         text: Arc<str>,
-        variant: Option<&str>,
+        (variant, carrier): (Option<&str>, Option<CarrierRef>),
         types: &mut dyn checks::Types,
     ) -> Result<Self, LoadError> {
         let mut faults = Faults::new(path, text.clone());
         let malformed = |faults| LoadError::Malformed(Box::new(faults));
+        let schema = match carrier {
+            Some(_) => given::schema_without_carrier(),
+            None => schema::schema(),
+        };
         let mut table =
-            shaped_table(&text, schema::schema(), "the mission", &mut faults).map_err(malformed)?;
+            shaped_table(&text, schema, "the mission", &mut faults).map_err(malformed)?;
         let hosts_vary = a_variant_replaces(&table, "hosts");
         let variants =
             choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {
@@ -329,6 +357,9 @@ impl Mission {
                 wanted: variant.unwrap_or_default().to_owned(),
                 known,
             })?;
+        if let Some(carrier) = &carrier {
+            given::give_carrier(&mut table, carrier.name());
+        }
         let network = table.get_ref().get("network").map(Spanned::span);
         let file = match file::MissionFile::deserialize(toml::de::Deserializer::from(table)) {
             Ok(file) => file,

@@ -2,6 +2,7 @@
 
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_os::namespace::Capability;
+use deckwatch_testbed::Testbed;
 use serde::Serialize;
 
 use crate::mission::Mission;
@@ -17,16 +18,31 @@ pub struct Privilege {
     pub otherwise: &'static str,
     /// Whether this process has it.
     pub held: bool,
+    /// Whether the run will have it, without root, in a user namespace of its own, into which it moves.
+    pub in_user_namespace: bool,
+}
+
+impl Privilege {
+    /// Whether the run will have it.
+    #[must_use]
+    pub const fn is_there(&self) -> bool {
+        self.held || self.in_user_namespace
+    }
 }
 
 /// Returns the privileges that `mission` needs.
 #[must_use]
 pub fn needed(mission: &Mission) -> Vec<Privilege> {
-    let privilege = |capability: Capability, purpose, otherwise| Privilege {
-        capability: capability.name(),
-        purpose,
-        otherwise,
-        held: capability.is_held(),
+    let isolates = mission.stays_here() && Testbed::will_isolate();
+    let privilege = |capability: Capability, purpose, otherwise| {
+        let held = capability.is_held();
+        Privilege {
+            capability: capability.name(),
+            purpose,
+            otherwise,
+            held,
+            in_user_namespace: !held && isolates && IN_USER_NAMESPACE.contains(&capability),
+        }
     };
     let scheduling = |wants: fn(&Scheduling) -> bool| {
         mission.flows.iter().any(|flow| {
@@ -67,3 +83,10 @@ pub fn needed(mission: &Mission) -> Vec<Privilege> {
     }
     needed
 }
+
+/// What the kernel grants over the network of a user namespace. It grants no real-time class there.
+const IN_USER_NAMESPACE: [Capability; 3] = [
+    Capability::SysAdmin,
+    Capability::NetAdmin,
+    Capability::NetRaw,
+];

@@ -11,6 +11,7 @@ mod clocks;
 mod conclude;
 mod crew;
 mod document;
+mod entries;
 mod environment;
 mod folder;
 mod loads;

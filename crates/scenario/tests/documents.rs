@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
-use deckwatch_meter::disturbance::TakenTime;
+use deckwatch_meter::disturbance::{TakenTime, Taker};
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::judge::InvalidReason;
 use deckwatch_scenario::mission::{LoadWork, Mission};
 
@@ -159,9 +161,12 @@ fn snippet<'r>(remedy: &'r str, from: &str, close: &str) -> &'r str {
 
 #[test]
 fn what_a_remedy_says_to_write_is_read_by_the_mission() {
-    let unkept = |real_time| InvalidReason::ScheduleNotKept {
+    let unkept = |real_time: bool| InvalidReason::ScheduleNotKept {
         messages: 51,
-        host: "SONAR".to_owned(),
+        host: HostEntry {
+            free_processor: real_time.then_some(1),
+            ..HostEntry::named("SONAR")
+        },
         real_time,
     };
     let taken = InvalidReason::TimeWithheld {
@@ -169,7 +174,7 @@ fn what_a_remedy_says_to_write_is_read_by_the_mission() {
         throttled: Duration::ZERO,
         taken: Some(TakenTime {
             part: "consumer".to_owned(),
-            host: "SONAR".to_owned(),
+            host: HostEntry::named("SONAR"),
             thread: "consumer".to_owned(),
             destination: None,
             delays_messages: true,
@@ -195,4 +200,70 @@ fn what_a_remedy_says_to_write_is_read_by_the_mission() {
         let is_real_time = matches!(class, SchedulingClass::Fifo { .. });
         assert_eq!(is_real_time, is_fifo, "{remedy}");
     }
+}
+
+#[test]
+fn an_entry_that_a_remedy_replaces_keeps_its_other_keys() {
+    let hosts = |sonar: &str, rest: &str| {
+        let text = format!(
+            "name = \"remedy\"\nhosts = [{{ name = \"RTS\", address = \"10.0.0.1\" }}, {sonar}]\n{rest}[[flows]]\nname = \"NAV\"\n\
+             from = \"RTS\"\nto = [\"SONAR\"]\nrate_hz = 20\noctets = 384\ndeadline = \"50ms\"\nlate = \"1 in 20\"\n\
+             count = 100\ncarrier = \"udp\"\n"
+        );
+        let path = root().join("scenarios/of-a-remedy.toml");
+        Mission::parse(&path, &text, None).unwrap_or_else(|error| panic!("{sonar}\n{error}"))
+    };
+    let written = "{ name = \"SONAR\", reach = [\"ssh\", \"-p\", \"22\", \"sonar\"], address = \"10.0.0.2\", \
+                   program = \"/opt/dw\", lock_memory = true, processors = [1], \
+                   scheduling = { class = \"round-robin\", native_priority = 80 } }";
+    let mission = hosts(written, "");
+    let taken = TakenTime {
+        host: HostEntry {
+            priority: Some(80),
+            ..mission.hosts[1].entry.clone()
+        },
+        by: Some(Taker {
+            name: "audhog".to_owned(),
+            id: 4711,
+            class: "SCHED_FIFO 90".to_owned(),
+        }),
+        ..TakenTime::default()
+    };
+    let remedy = taken.remedy();
+    let entry = snippet(&remedy, "{ name", " } }");
+    let raised = hosts(entry, "");
+    let expected = written.replace("native_priority = 80", "native_priority = 91");
+    assert_eq!(raised, hosts(&expected, ""), "{remedy}");
+    assert!(!mission.hosts[1].entry.has_loads);
+    let loads = "loads = [{ hosts = [\"RTS\"], share = 0.2 }]\n";
+    assert!(
+        hosts("{ name = \"SONAR\", address = \"10.0.0.2\" }", loads).hosts[1]
+            .entry
+            .has_loads
+    );
+}
+
+#[test]
+fn a_flow_needs_no_carrier_where_the_command_line_gives_one() {
+    let name = format!("deckwatch-carrier-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let text = "name = \"m\"\nhosts = [{ name = \"A\" }, { name = \"B\" }]\n[[flows]]\nname = \"F\"\nfrom = \"A\"\n\
+                to = [\"B\"]\nrate_hz = 20\noctets = 384\ndeadline = \"50ms\"\nlate = \"1 in 20\"\ncount = 100\n";
+    std::fs::write(&path, text).expect("room");
+    let error = Mission::load(&path, None).expect_err("no carrier");
+    assert!(
+        error.to_string().contains("a flow needs `carrier`"),
+        "{error}"
+    );
+    let udp: CarrierRef = "udp".parse().expect("built in");
+    let given = Mission::load_over(&path, None, Some(udp)).expect("the command line gives one");
+    assert_eq!(given.flows[0].carriers, [udp]);
+    let own = format!("{text}carrier = \"tcp\"\n");
+    std::fs::write(&path, &own).expect("room");
+    let kept = Mission::load_over(&path, None, Some(udp)).expect("sound");
+    assert_eq!(kept.flows[0].carriers[0].name(), "tcp");
+    std::fs::write(&path, own.replace("octets", "octet")).expect("room");
+    let malformed = Mission::load_over(&path, None, Some(udp));
+    std::fs::remove_file(&path).expect("it was written");
+    assert!(malformed.is_err(), "the rest of the shape still counts");
 }

@@ -166,6 +166,84 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_that_was_there_is_no_reason_to_refuse_and_another_is() {
+        let settings = Settings::default();
+        // The deadline of `late` is below its own cost.
+        let late = RtInfo {
+            deadline_ns: Some(1),
+            ..info("late", 2, 10)
+        };
+        let mut set = Operations::default();
+        set.add(&late).unwrap();
+        let (set, schedule) = admit(&set, &info("fits", 3, 20), settings).unwrap();
+        assert!(!schedule.is_feasible());
+        // The same fact, of another operation.
+        let too = RtInfo {
+            deadline_ns: Some(3),
+            ..info("too", 2, 30)
+        };
+        let refusal = admit(&set, &too, settings).unwrap_err();
+        assert_eq!(refusal.of.map(Handle::number), Some(3));
+        // Another fact, of the same operation.
+        let refusal = admit_change(&set, settings, |set| {
+            let late = set.lookup("late").unwrap();
+            let itself = Dependency {
+                on: late,
+                kind: CallKind::TwoWay,
+                calls: 1,
+                enabled: Enabled::Enabled,
+            };
+            set.add_dependency(late, itself)
+        })
+        .unwrap_err();
+        let fact = RefusalFact::Anomaly(AnomalyFact::Cycle);
+        assert_eq!(
+            (refusal.of.map(Handle::number), refusal.fact),
+            (Some(1), fact)
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_fail_and_the_shares() {
+        let mut set = Operations::default();
+        let draw = set.add(&info("draw", 6, 20)).unwrap();
+        let fact = AnomalyFact::MissesDeadline {
+            worst_ns: Some(22),
+            deadline_ns: 20,
+        };
+        let refusal = Refusal {
+            of: Some(draw),
+            fact: RefusalFact::Anomaly(fact),
+            utilisation_before: 0.25,
+            utilisation_after: 0.5,
+        };
+        let rest = "its response can take 22 ns; its deadline is 20 ns; the utilisation would be \
+                    0.500 after 0.250.";
+        assert_eq!(refusal.describe(&set), format!("draw: {rest}"));
+        assert_eq!(refusal.to_string(), format!("Operation 1: {rest}"));
+        let stranger = Refusal {
+            of: Handle::new(2),
+            ..refusal
+        };
+        assert_eq!(stranger.describe(&set), format!("Operation 2: {rest}"));
+        let whole = Refusal {
+            of: None,
+            fact: RefusalFact::Anomaly(AnomalyFact::UtilisationAboveOne),
+            ..refusal
+        };
+        let expected = "All operations: all executions together take more time than there is; the \
+                        utilisation would be 0.500 after 0.250.";
+        assert_eq!(whole.describe(&set), expected);
+        let error = SchedError::DuplicateEntryPoint(draw);
+        let refused = Refusal {
+            fact: RefusalFact::Error(error),
+            ..whole
+        };
+        let expected = "Operation 1 has the same entry point.";
+        assert_eq!(refused.describe(&set), expected);
+    }
+
+    #[test]
     fn a_dependency_that_makes_another_late_or_closes_a_cycle_is_refused() {
         let settings = Settings::default();
         let mut set = Operations::default();

@@ -145,7 +145,7 @@ impl fmt::Display for AnomalyFact {
                 deadline_ns,
             } => write!(
                 f,
-                "its response time has no bound; its deadline is {}",
+                "no bound of its response time was found; its deadline is {}",
                 in_words(deadline_ns)
             ),
             Self::RateMismatch {

@@ -24,11 +24,13 @@ pub fn compare_with_one(tasks: impl IntoIterator<Item = (u64, u64)>) -> Ordering
         high += first / period;
         let second = (first % period) << 64;
         low += second / period;
-        cut += u128::from(second % period != 0);
+        // A share that ends has at most 63 digits: its period is then a power of two below 2^64. What is left after 64
+        // digits never ends.
+        cut += u128::from(second != 0);
     }
     high += low >> 64;
     whole += high >> 64;
-    let fraction = ((high & u128::from(u64::MAX)) << 64) | (low & u128::from(u64::MAX));
+    let fraction = (high << 64) + (low & u128::from(u64::MAX));
     match whole {
         0 if u128::MAX - fraction < cut => Ordering::Equal,
         0 => Ordering::Less,
@@ -124,6 +126,17 @@ mod tests {
         );
         assert_eq!(compare_with_one([(2, 2), (1, u64::MAX)]), Ordering::Greater);
         assert_eq!(compare_with_one([(u64::MAX, 1); 3]), Ordering::Greater);
+    }
+
+    #[test]
+    fn a_sum_that_lacks_more_than_the_digits_of_its_shares_is_less_than_one() {
+        // The sum is 1 - 1 / (p q), with p = 2^63 + 29 and q = 2^64 - 1. Cut off after 128 digits, the shares sum up to
+        // 1 - 3 * 2^-128; what is cut off of both is less than 2 * 2^-128.
+        let shares = [
+            (4_533_521_848_623_533_886, (1 << 63) + 29),
+            (9_379_700_376_462_483_872, u64::MAX),
+        ];
+        assert_eq!(compare_with_one(shares), Ordering::Less);
     }
 
     #[test]

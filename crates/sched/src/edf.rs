@@ -448,4 +448,38 @@ mod tests {
         tasks[0].blocking_ns = 3;
         assert_eq!(level(&tasks).demand(), Ok(Demand::Fits));
     }
+
+    #[test]
+    fn a_section_or_a_handler_of_a_task_with_an_equal_deadline_delays_once() {
+        // Both deadlines are 10. The section that blocks the first task takes 3, then the two jobs take 2 and 3.
+        let mut tasks = [with_deadline(2, 10, 20), with_deadline(3, 10, 20)];
+        tasks[0].blocking_ns = 3;
+        assert_eq!(worst_of(level(&tasks)), [Some(8), Some(8)]);
+        // A handler that has begun is the other task's one job of the window: it is not counted twice.
+        tasks[0].blocking_ns = 0;
+        let queue = Level {
+            runs_to_completion: true,
+            ..level(&tasks)
+        };
+        assert_eq!(worst_of(queue), [Some(5), Some(5)]);
+    }
+
+    #[test]
+    fn an_analysis_spends_one_more_than_the_terms_of_each_sum() {
+        let own = [Task::new(0, 1, 10); 3];
+        let higher = [Task::new(0, 1, 10)];
+        let below = Level {
+            higher: &higher,
+            ..level(&own)
+        };
+        // The busy period is 4, found by one sum of four terms. Until 4 there is one window, with four terms of demand
+        // and three of the next deadline.
+        let demand = |terms| below.test_demand(&mut Work::of(terms));
+        assert_eq!(demand(5 + 8), Ok(Demand::Fits));
+        assert_eq!(demand(5 + 8 - 1), Err(SchedError::TooLong));
+        // Two sums lead from 1 to 4 and no further. The next due time, of three terms, is beyond the busy period.
+        let worst = |terms| below.worst(0, 4, &mut Work::of(terms));
+        assert_eq!(worst(2 * 5 + 4).map(|found| found.worst_ns), Ok(Some(4)));
+        assert_eq!(worst(2 * 5 + 4 - 1), Err(SchedError::TooLong));
+    }
 }

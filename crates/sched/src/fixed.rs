@@ -158,23 +158,19 @@ impl<'t> Analysis<'t> {
     }
 
     fn run(&self, work: &mut Work) -> Result<Worst, SchedError> {
-        let mut best: Option<(u64, usize, Vec<usize>)> = None;
+        let (mut worst_ns, mut starters) = (0, Vec::new());
         for &starter in self.own.iter().chain([&self.index]) {
             let mut choice = vec![0; if self.tries_all { self.others.len() } else { 0 }];
             loop {
                 let response = self.in_busy_period(starter, &choice, work)?;
-                if best.as_ref().is_none_or(|&(most, ..)| response > most) {
-                    best = Some((response, starter, choice.clone()));
+                if response >= worst_ns {
+                    worst_ns = response;
+                    starters = self.starters(starter, &choice);
                 }
                 if !self.advance(&mut choice) {
                     break;
                 }
             }
-        }
-        let (worst_ns, starter, choice) = best.expect("the task itself is a starter");
-        let mut starters = vec![(self.index, starter)];
-        for (group, chosen) in self.others.iter().zip(choice) {
-            starters.push((group[0], group[chosen]));
         }
         Ok(Worst {
             response: Response {
@@ -183,6 +179,15 @@ impl<'t> Analysis<'t> {
             },
             starters,
         })
+    }
+
+    /// Returns the first position of each transaction and that of its starter.
+    fn starters(&self, starter: usize, choice: &[usize]) -> Vec<(usize, usize)> {
+        let others = self.others.iter().zip(choice);
+        let others = others.map(|(group, &chosen)| (group[0], group[chosen]));
+        std::iter::once((self.index, starter))
+            .chain(others)
+            .collect()
     }
 
     /// Steps to the next combination of starters. Returns false after the last.
@@ -238,13 +243,11 @@ impl<'t> Analysis<'t> {
                 window.saturating_sub(due)
             };
             worst = worst.max(response);
-            let next_due = if jobs < at_once {
-                0
-            } else {
-                add(phase_ns, mul(jobs - at_once, under.period_ns)?)?
-            };
-            if jobs >= at_once && (window <= next_due || jobs - at_once >= self.jobs_max) {
-                return Ok(worst);
+            if let Some(later) = jobs.checked_sub(at_once) {
+                let next_due = add(phase_ns, mul(later, under.period_ns)?)?;
+                if window <= next_due || later >= self.jobs_max {
+                    return Ok(worst);
+                }
             }
         }
     }
@@ -302,7 +305,7 @@ fn is_one_transaction(a: &Task, b: &Task) -> bool {
 /// equation 17).
 fn phase(starter: &Task, task: &Task) -> u64 {
     let period = u128::from(task.period_ns);
-    let start = (u128::from(starter.offset_ns) + u128::from(starter.jitter_ns)) % period;
+    let start = u128::from(starter.offset_ns) + u128::from(starter.jitter_ns);
     let since = (start + period - u128::from(task.offset_ns) % period) % period;
     (period - since) as u64
 }

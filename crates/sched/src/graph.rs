@@ -299,6 +299,85 @@ mod tests {
     }
 
     #[test]
+    fn the_slowest_supplier_is_the_one_of_the_fewest_events_and_only_those_count() {
+        // The first makes an event every 4, which is 0.25; the second three every 10, which is 0.3.
+        let edges = [
+            (2, 0, OneWay, 1),
+            (2, 1, OneWay, 3),
+            (3, 0, OneWay, 5),
+            (0, 2, TwoWay, 7),
+        ];
+        let mut operations = set(&[("a", 4), ("b", 10), ("both", 0), ("log", 0)], &edges);
+        // Two-way calls reach the conjunction beside the events that it combines.
+        operations
+            .change(Handle::at(2), |info| info.kind = InfoKind::Conjunction)
+            .unwrap();
+        let graph = Graph::new(&operations);
+        let streams = graph.streams().unwrap();
+        assert_eq!(streams.carrier, [None, None, Some(0), None]);
+        assert_eq!(streams.of[2], [(0, 7 + 1)]);
+        assert_eq!(streams.of[3], [(0, 5)]);
+        assert_eq!(graph.waited_for(2, &streams), [1]);
+        // The first runs twice every 100, which is 0.02; the second once every 10, which is 0.1.
+        let edges = [(1, 0, OneWay, 2), (3, 1, OneWay, 1), (3, 2, OneWay, 1)];
+        let names = [("timer", 100), ("twice", 0), ("once", 10), ("both", 0)];
+        let mut operations = set(&names, &edges);
+        operations
+            .change(Handle::at(3), |info| info.kind = InfoKind::Conjunction)
+            .unwrap();
+        let streams = Graph::new(&operations).streams().unwrap();
+        assert_eq!(streams.carrier[3], Some(1));
+    }
+
+    #[test]
+    fn threads_give_a_consumer_its_own_timer() {
+        let mut operations = set(&[("timer", 10), ("consumer", 25)], &[(1, 0, OneWay, 1)]);
+        operations
+            .change(Handle::at(1), |info| info.threads = 1)
+            .unwrap();
+        let graph = Graph::new(&operations);
+        assert!(graph.is_timed(1));
+        assert_eq!(graph.streams().unwrap().of[1], [(0, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn the_pairs_of_operations_and_timers_are_bounded() {
+        // 256 timers have a stream each. A hub and 254 consumers of its events have those of all timers.
+        let (timers, consumers) = (256, 254);
+        let mut operations = Operations::default();
+        let mut add = |period_ns: u64, on: std::ops::Range<usize>| {
+            let info = RtInfo {
+                entry_point: operations.infos().len().to_string(),
+                period_ns,
+                dependencies: on
+                    .map(|on| Dependency {
+                        on: Handle::at(on),
+                        kind: OneWay,
+                        calls: 1,
+                        enabled: Enabled::Enabled,
+                    })
+                    .collect(),
+                ..RtInfo::default()
+            };
+            operations.add(&info).unwrap();
+            operations.clone()
+        };
+        for _ in 0..timers {
+            add(10, 0..0);
+        }
+        add(0, 0..timers);
+        for _ in 1..consumers {
+            add(0, timers..timers + 1);
+        }
+        let most = add(0, timers..timers + 1);
+        assert_eq!(timers * (1 + 1 + consumers), STREAMS_MAX);
+        assert!(Graph::new(&most).streams().is_ok());
+        let one_more = add(10, 0..0);
+        let found = Graph::new(&one_more).streams();
+        assert_eq!(found.err(), Some(SchedError::TooManyStreams));
+    }
+
+    #[test]
     fn operations_on_a_cycle_are_found_and_those_behind_it_are_not() {
         let edges = [
             (1, 0, OneWay, 1),

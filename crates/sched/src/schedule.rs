@@ -317,7 +317,7 @@ fn analyse(
             return Ok(finished(segments, responses, lost_level));
         }
     }
-    Ok(segments.iter().map(|_| Response::UNBOUNDED).collect())
+    Ok(vec![Response::UNKNOWN; segments.len()])
 }
 
 /// Jitter that events pass on, in periods of the slowest timer. Beyond it, the jitter grows without end.
@@ -356,10 +356,7 @@ fn finished(segments: &[Segment], mut responses: Vec<Response>, lost_level: u32)
     let has_chains = segments.iter().any(|segment| segment.depth > 0);
     for (segment, response) in segments.iter().zip(&mut responses) {
         if segment.task.level >= lost_level {
-            *response = Response {
-                worst_ns: None,
-                is_exact: false,
-            };
+            *response = Response::UNKNOWN;
         } else if has_chains {
             response.is_exact = false;
         }
@@ -426,9 +423,8 @@ fn assign(
                 deadline_ns: graph.infos[position].deadline_ns.unwrap_or(period_ns),
                 response,
             });
-            if segment.task.level < here.level {
-                (here.level, here.dispatch) = (segment.task.level, dispatch);
-            }
+            here.level = here.level.min(segment.task.level);
+            here.dispatch = levels[here.level as usize].dispatch;
             here.response = worse(here.response, response);
         }
     }
@@ -454,7 +450,7 @@ fn of_member(
     position: usize,
     dispatch: Dispatch,
 ) -> Response {
-    let is_alone = segment.dispatched.len() == 1 && segment.members.len() == 1;
+    let is_alone = segment.members.len() == 1;
     let is_first = segment.depth == 0
         && segment.dispatched.first() == Some(&(position, 1))
         && dispatch != Dispatch::Laxity;

@@ -167,7 +167,8 @@ impl Build<'_, '_> {
         let mut next = 0;
         while let Some(&(member, executions)) = members.get(next) {
             next += 1;
-            work.spend(members.len() + self.graph.out[member].len())?;
+            work.spend(members.len())?;
+            work.spend(self.graph.out[member].len())?;
             for edge in &self.graph.out[member] {
                 if edge.kind == CallKind::TwoWay {
                     members.push((edge.to, mul(executions, edge.calls)?));
@@ -184,14 +185,15 @@ impl Build<'_, '_> {
         before: Option<usize>,
         work: &mut Work,
     ) -> Result<usize, SchedError> {
-        work.spend(self.all.len() - self.from)?;
+        work.spend(self.all[self.from..].len())?;
         let info = &self.graph.infos[position];
         let level = self.placement.level[position].unwrap_or(u32::MAX);
         let deadline_ns = self.placement.deadline_ns[position].unwrap_or(u64::MAX);
         let is_static = self.placement.dispatch[position] == Dispatch::Static;
+        // Asked of segments of this root alone.
         let is_same = |one: &Segment| {
             let is_alike = is_static || one.task.deadline_ns == deadline_ns;
-            one.root == self.root && one.task.level == level && is_alike
+            one.task.level == level && is_alike
         };
         let waits_for = match info.kind {
             InfoKind::Conjunction => self.graph.waited_for(position, self.streams),
@@ -208,6 +210,9 @@ impl Build<'_, '_> {
         let segment = match there {
             Some(there) => self.from + there,
             None => {
+                if self.all.len() >= STREAMS_MAX {
+                    return Err(SchedError::TooManyStreams);
+                }
                 let root = &self.graph.infos[self.root];
                 let is_first = before.is_none();
                 self.all.push(Segment {
@@ -233,9 +238,6 @@ impl Build<'_, '_> {
                 self.all.len() - 1
             }
         };
-        if self.all.len() > STREAMS_MAX {
-            return Err(SchedError::TooManyStreams);
-        }
         let here = &mut self.all[segment];
         here.task.deadline_ns = here.task.deadline_ns.min(deadline_ns);
         if let Some(before) = before.filter(|&before| before != segment)
@@ -244,5 +246,65 @@ impl Build<'_, '_> {
             here.before.push(before);
         }
         Ok(segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::info::{Dependency, Enabled, Handle, RtInfo};
+    use crate::operations::Operations;
+
+    #[test]
+    fn the_segments_are_bounded() {
+        // Each of the timers triggers all eight of a chain, and each of the chain triggers those behind it. All have other
+        // deadlines, so that number `k` of the chain has a segment at each depth from 1 to `k`.
+        let (timers, chain, more) = (1771, 8, 9);
+        assert_eq!(timers * (1 + chain * (chain + 1) / 2) + more, STREAMS_MAX);
+        let mut operations = Operations::default();
+        let mut add = |period_ns, suppliers: usize| {
+            let dependencies = (0..suppliers).map(|on| Dependency {
+                on: Handle::at(on),
+                kind: CallKind::OneWay,
+                calls: 1,
+                enabled: Enabled::Enabled,
+            });
+            let info = RtInfo {
+                entry_point: operations.infos().len().to_string(),
+                period_ns,
+                dependencies: dependencies.collect(),
+                ..RtInfo::default()
+            };
+            operations.add(&info).unwrap();
+            operations.clone()
+        };
+        for _ in 0..timers {
+            add(10, 0);
+        }
+        for number in 0..chain {
+            add(0, timers + number);
+        }
+        for _ in 1..more {
+            add(10, 0);
+        }
+        let (most, too_many) = (add(10, 0), add(10, 0));
+        let count = |operations: &Operations| {
+            let infos = operations.infos().len();
+            let placement = Placement {
+                level: vec![Some(0); infos],
+                dispatch: vec![Dispatch::Deadline; infos],
+                deadline_ns: (0..infos as u64).map(Some).collect(),
+            };
+            let graph = Graph::new(operations);
+            // Without conjunctions the timers of an operation change nothing.
+            let streams = Streams {
+                of: Vec::new(),
+                carrier: vec![None; infos],
+            };
+            let found = segments(&graph, &streams, &placement, 0, &mut Work::new());
+            found.map(|all| all.len())
+        };
+        assert_eq!(count(&most), Ok(STREAMS_MAX));
+        assert_eq!(count(&too_many), Err(SchedError::TooManyStreams));
     }
 }

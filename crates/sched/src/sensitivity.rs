@@ -197,7 +197,7 @@ fn largest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::info::RtInfo;
+    use crate::info::{CallKind, Dependency, Enabled, RtInfo};
 
     fn set(tasks: &[(u64, u64)]) -> Operations {
         let mut operations = Operations::default();
@@ -244,6 +244,30 @@ mod tests {
             assert!(fits_every(least) && !fits_every(least - 1), "{change:?}");
         }
         assert_eq!(found[2].period_ns, Some(21));
+        let draw = found[2].of;
+        assert_eq!(largest_worst_case(&operations, RMS, draw), Ok(Some(5)));
+        assert_eq!(smallest_period(&operations, RMS, draw), Ok(Some(21)));
+    }
+
+    #[test]
+    fn a_period_that_releases_nothing_can_be_any_and_without_one_there_is_none() {
+        let mut operations = set(&[(3, 7), (1, 20), (1, 0)]);
+        let timer = Handle::at(0);
+        for consumer in [1, 2] {
+            let dependency = Dependency {
+                on: timer,
+                kind: CallKind::OneWay,
+                calls: 1,
+                enabled: Enabled::Enabled,
+            };
+            operations
+                .add_dependency(Handle::at(consumer), dependency)
+                .unwrap();
+        }
+        let found = changes(&operations, RMS).unwrap();
+        let periods: Vec<_> = found.iter().map(|change| change.period_ns).collect();
+        // One timer releases all three, 5 in each of its periods.
+        assert_eq!(periods, [Some(5), Some(1), None]);
     }
 
     #[test]

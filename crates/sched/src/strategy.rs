@@ -111,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn the_orders_of_queues_have_names() {
+        let all = [Dispatch::Static, Dispatch::Deadline, Dispatch::Laxity];
+        let names = all.map(Dispatch::name);
+        assert_eq!(names, ["static", "deadline", "laxity"]);
+    }
+
+    #[test]
     fn a_strategy_is_found_by_its_name() {
         for strategy in Strategy::ALL {
             assert_eq!(Strategy::named(strategy.name()), Some(strategy));

@@ -61,6 +61,12 @@ impl Response {
         is_exact: true,
     };
 
+    /// No bound was found, and nothing shows that there is none.
+    pub const UNKNOWN: Self = Self {
+        worst_ns: None,
+        is_exact: false,
+    };
+
     /// Whether every job ends within `deadline_ns`.
     #[must_use]
     pub fn meets(self, deadline_ns: u64) -> bool {
@@ -139,5 +145,19 @@ pub(crate) fn fixed_point(
             return Ok(None);
         }
         window = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_solution_is_found_up_to_the_end_and_not_beyond() {
+        // From 1 on, `w = 2 + 3 ceil(w / 4)` leads to 5, 8 and no further.
+        let demand = |window: u64| Ok(2 + 3 * window.div_ceil(4));
+        assert_eq!(fixed_point(1, 8, demand), Ok(Some(8)));
+        assert_eq!(fixed_point(1, 7, demand), Ok(None));
+        assert_eq!(fixed_point(8, 8, demand), Ok(Some(8)));
     }
 }

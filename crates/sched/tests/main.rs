@@ -7,3 +7,4 @@ mod found;
 mod operations;
 mod prosa;
 mod random;
+mod schedules;

@@ -153,8 +153,7 @@ impl Testbed {
     /// # Errors
     /// [`TestbedError::System`], [`TestbedError::ToolFailed`] if it has moved and cannot emulate hosts there either.
     pub fn isolate_if_needed() -> Result<bool, TestbedError> {
-        let tools = Tool::ALL.into_iter().all(|tool| tool.path().is_some());
-        if lacking().is_none() || !tools || !may_isolate() {
+        if !Self::will_isolate() {
             return Ok(false);
         }
         isolate().map_err(TestbedError::system("Making a user namespace"))?;
@@ -162,6 +161,13 @@ impl Testbed {
         // The stamps of the kernel are asked for on it.
         Tool::Ip.run(None, &["link", "set", "lo", "up"], "")?;
         Ok(true)
+    }
+
+    /// Whether [`Self::isolate_if_needed`] would move this process now. Tries it in a child.
+    #[must_use]
+    pub fn will_isolate() -> bool {
+        let tools = Tool::ALL.into_iter().all(|tool| tool.path().is_some());
+        lacking().is_some() && tools && may_isolate()
     }
 
     /// Whether [`Self::isolate_if_needed`] has moved this process.

@@ -1,6 +1,8 @@
 //! Ways of a message that a stamp in the wrong place blames on the wrong layer: out of a host whose own link is
 //! saturated, and back to the caller of a two-way call.
 
+pub(super) mod unacknowledged;
+
 use std::net::UdpSocket;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};

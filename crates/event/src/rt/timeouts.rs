@@ -138,7 +138,41 @@ impl Timeouts {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use deckwatch_orb::Orb;
+
     use super::*;
+    use crate::gate::Gate;
+    use crate::home::Home;
+    use crate::rt::RtChannelOptions;
+
+    fn wait_for(what: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !what() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "it does not come"
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn thread_that_waits_for_nothing_ends_when_it_is_closed() {
+        let orb = Orb::builder().build().expect("an ORB");
+        let home = Home::transient(&orb, Gate::new(&orb, None, true)).expect("a home");
+        let shared = Shared::new(home, &orb, RtChannelOptions::default()).expect("a channel");
+        let timeouts = Arc::new(Timeouts::new(false, Box::new(|| Ok(()))));
+        let watched = timeouts.watch(&shared.own(), 0, 1);
+        watched.expect("a thread");
+        // It has taken the one time that there was, and holds the timeouts.
+        wait_for(|| timeouts.due.lock("rt.timeouts").first.is_empty());
+        assert_eq!(Arc::strong_count(&timeouts), 2);
+        timeouts.close();
+        wait_for(|| Arc::strong_count(&timeouts) == 1);
+        orb.shutdown(true).expect("it ends");
+    }
 
     #[test]
     fn consumer_that_has_left_has_no_time() {

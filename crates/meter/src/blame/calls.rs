@@ -45,7 +45,7 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
     let seen = Seen::of(samples.iter().copied());
     let behind = by_destination
         .into_iter()
-        .map(|(destination, of)| (destination, Behind::new(of.iter().copied())))
+        .map(|(destination, of)| (destination, Behind::new(road, of.iter().copied(), &seen)))
         .collect();
     for &sample in samples.iter().filter(|sample| sample.sent_ns != NO_STAMP) {
         let thread = if thread_for_each {
@@ -95,7 +95,12 @@ fn calls_of_thread(
 ///
 /// If a reply never arrived before the call returned, the time since the last stamp belongs to the layer after it, as
 /// for a lost message. If no reply is stamped, the layer of the way back is unknown.
-fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>, seen: &Seen) -> Parts {
+pub(super) fn call_parts(
+    road: Road,
+    sample: &Sample,
+    behind: Option<&Behind>,
+    seen: &Seen,
+) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);
     let awaits_reply = seen.await_replies(road);

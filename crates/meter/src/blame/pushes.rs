@@ -40,6 +40,43 @@ pub(super) fn pushes(road: Road, samples: &[Sample], seen: &Seen) -> Timeline {
     Timeline::new(pushed.iter().zip(next_ns).map(span).collect())
 }
 
+/// The time in which a channel forwarded nothing more to a consumer but still answered its supplier: it had given the
+/// consumer up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenUp {
+    /// When the channel received the first message that it did not forward.
+    from_ns: i64,
+    /// When it received the first message that it did not answer.
+    until_ns: i64,
+}
+
+impl GivenUp {
+    pub(super) fn find(samples: &[Sample]) -> Option<Self> {
+        let forwarded = |sample: &&Sample| sample.channel_transmit_ns != NO_STAMP;
+        let last = samples.iter().filter(forwarded).map(|one| one.sequence);
+        let last = last.max()?;
+        let kept = samples
+            .iter()
+            .filter(|sample| sample.sequence > last && sample.channel_receive_ns != NO_STAMP);
+        let not_answered = kept
+            .clone()
+            .filter(|sample| sample.channel_reply_ns == NO_STAMP);
+        let first_ns = |sample: &Sample| sample.channel_receive_ns;
+        Some(Self {
+            from_ns: kept.map(first_ns).min()?,
+            until_ns: not_answered.map(first_ns).min().unwrap_or(i64::MAX),
+        })
+    }
+
+    /// Returns when the channel received the first message that it did not forward, if `received_ns` is within this
+    /// time.
+    pub(super) fn first_ns(&self, received_ns: i64) -> Option<i64> {
+        (self.from_ns..self.until_ns)
+            .contains(&received_ns)
+            .then_some(self.from_ns)
+    }
+}
+
 /// Returns the time of each layer in a push.
 fn push_parts(road: Road, sample: &Sample, end_ns: i64, seen: &Seen) -> Parts {
     let mut parts = Parts::default();

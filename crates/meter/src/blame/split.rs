@@ -1,7 +1,7 @@
 //! Splits a message's latency into the parts of its layers.
 
 use super::behind::Behind;
-use super::pushes::pushes;
+use super::pushes::{GivenUp, pushes};
 use super::{Calls, Milestone, Road, Seen, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
@@ -90,6 +90,7 @@ pub struct Splitter<'a> {
     behind: Behind,
     /// The channel's pushes to the consumer, each charged to the layer that delayed it.
     pushes: Timeline,
+    given_up: Option<GivenUp>,
     seen: Seen,
 }
 
@@ -102,8 +103,9 @@ impl<'a> Splitter<'a> {
         Self {
             road,
             calls,
-            behind: Behind::new(samples.iter()),
+            behind: Behind::new(road, samples.iter(), &seen),
             pushes: pushes(road, samples, &seen),
+            given_up: GivenUp::find(samples),
             seen,
         }
     }
@@ -149,14 +151,16 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// Returns the layer after the last stamp of a lost message, with four exceptions:
+    /// Returns the layer after the last stamp of a lost message, with these exceptions:
     ///
     /// * The layer of a message without stamps, because the clock was set meanwhile, is unknown.
     /// * A message that was not sent within a deadline of its due time, because a call had not returned, is charged
     ///   like that call.
-    /// * A message that a channel held that long and did not forward is charged like the push that it waited for.
+    /// * A message that a channel held that long and did not forward is charged like the push that it waited for. If the
+    ///   channel forwarded no later one either, all of them are charged like the first.
     /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer. If
-    ///   earlier messages were in flight instead, it is charged to the network.
+    ///   earlier messages waited or were in flight instead, it is charged to the network. If the call before had ended
+    ///   without its reply, it is charged like that call. Else, if nothing left after it, its layer is unknown.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         if sample.flags.clock_step {
@@ -164,8 +168,13 @@ impl<'a> Splitter<'a> {
         }
         let layer = after_furthest_stamp(self.road, sample);
         let within_deadline = |from_ns: i64| (from_ns, from_ns.saturating_add(deadline_ns));
+        let rest = if self.is_refused_or_waits(sample) {
+            Layer::Unknown
+        } else {
+            layer
+        };
         let largest = |mut parts: Parts| {
-            parts.add(layer, deadline_ns.saturating_sub(parts.sum()));
+            parts.add(rest, deadline_ns.saturating_sub(parts.sum()));
             largest_layer(&parts)
         };
         match layer {
@@ -174,7 +183,9 @@ impl<'a> Splitter<'a> {
                 largest(self.calls.within(from_ns, to_ns))
             }
             Layer::Channel if sample.channel_receive_ns != NO_STAMP => {
-                let (from_ns, to_ns) = within_deadline(sample.channel_receive_ns);
+                let received_ns = sample.channel_receive_ns;
+                let given_up = self.given_up.and_then(|since| since.first_ns(received_ns));
+                let (from_ns, to_ns) = within_deadline(given_up.unwrap_or(received_ns));
                 largest(self.pushes.within(from_ns, to_ns))
             }
             layer if self.road.is_paced_by_consumer(layer) => {
@@ -184,6 +195,15 @@ impl<'a> Splitter<'a> {
             Layer::WakeUp if self.is_handling(sample.kernel_receive_ns) => Layer::Application,
             layer => layer,
         }
+    }
+
+    /// Returns true if the call for a message that did not leave returned without a reply, and nothing left after it. It
+    /// is not known whether the kernel had accepted it.
+    fn is_refused_or_waits(&self, sample: &Sample) -> bool {
+        let awaits_reply = self.seen.await_replies(self.road);
+        sample.kernel_transmit_ns == NO_STAMP
+            && !awaits_reply
+            && self.behind.may_wait_to_the_end(sample)
     }
 
     /// Returns true if the consumer was handling a message at this instant.

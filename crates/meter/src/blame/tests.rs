@@ -1,5 +1,6 @@
 //! Blame of synthetic samples, for which the right layer is known.
 
+mod acknowledgements;
 mod calls;
 mod lost;
 
@@ -199,14 +200,18 @@ fn what_cannot_leave_until_its_consumer_takes_something_is_held_up_by_the_consum
     hold_up(&mut second, Layer::Stack, 150 * MS);
     second.returned_ns = 52 * MS;
     // The first is unread from 3 to 200 ms; the second is sent at 51 ms and leaves at 202 ms.
-    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 2, 1, 0, 1 + 149, 0]);
+    // From 200 to 202 ms the consumer's kernel may still have had to open its window.
+    assert_eq!(
+        ms(&split(&[first, second], 1)),
+        [1, 0, 0, 1 + 2, 0, 1 + 149, 0]
+    );
     // The second left while the first was still unread, so it had not waited for the consumer to read.
     first.received_ns = 300 * MS;
     first.handled_ns = 301 * MS;
-    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 151, 1, 0, 1, 0]);
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1 + 150, 0, 1, 0]);
     // A message that never left is charged the same way if the consumer was behind for as long.
     assert_eq!(never_left(first, second, 50 * MS), Layer::WakeUp);
-    assert_eq!(never_left(first, second, 600 * MS), Layer::Stack);
+    assert_eq!(never_left(first, second, 600 * MS), Layer::Unknown);
 }
 
 #[test]
@@ -265,7 +270,8 @@ fn a_reply_that_never_arrived_before_the_call_returned_was_lost_in_the_network()
     let mut samples = behind_a_slow_way_back(|_, _| {});
     samples[0].reply_receive_ns = NO_STAMP;
     let parts = split_on(Road::MIDDLEWARE, &samples, 1);
-    assert_eq!(ms(&parts), [1, 1, 0, 1 + 150, 0, 1, 0]);
+    // Until the second has left, nothing shows that the connection works again.
+    assert_eq!(ms(&parts), [1, 0, 0, 1 + 1 + 150, 0, 1, 0]);
 }
 
 #[test]
@@ -333,8 +339,11 @@ fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_ne
         (153, 153)
     );
     assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 0, 1 + 102, 0, 0, 1]);
-    // If nothing is in flight, the stack itself held it back.
-    assert_eq!(ms(&split(&[prompt(0), second], 1)), [1, 0, 102, 1, 0, 1, 0]);
+    // If nothing is in flight, the acknowledgements may be.
+    assert_eq!(
+        ms(&split(&[prompt(0), second], 1)),
+        [1, 0, 0, 1 + 102, 0, 1, 0]
+    );
     // If the call has not returned, the kernel may not have had it.
     let blocked = Sample {
         returned_ns: second.kernel_transmit_ns,
@@ -367,7 +376,7 @@ fn what_waits_in_the_suppliers_kernel_behind_messages_in_flight_waits_for_the_ne
         ..first
     };
     // It is not known when the kernel had it, or whether the first was in flight.
-    for samples in [[first, never_returned], [unstamped, second]] {
+    for samples in [[first, never_returned], [unstamped, for_room]] {
         assert_eq!(ms(&split(&samples, 1)), [1, 0, 102, 1, 0, 0, 1]);
     }
     // A message that never left behind one that took long is charged the same way.
@@ -435,6 +444,7 @@ fn a_missing_stamp_leaves_layers_together_under_the_first() {
 fn stamps_that_run_back_are_held_to_the_one_before() {
     let sample = Sample {
         kernel_transmit_ns: 3 * MS + 100,
+        returned_ns: 4 * MS,
         ..prompt(0)
     };
     let parts = split(&[sample], 0);
@@ -464,7 +474,7 @@ fn lost_messages_are_blamed_on_the_layer_after_their_furthest_stamp() {
                 kernel_transmit_ns: NO_STAMP,
                 ..lost
             },
-            Layer::Stack,
+            Layer::Unknown,
         ),
         (
             Sample {

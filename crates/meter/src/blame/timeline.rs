@@ -55,6 +55,12 @@ impl Timeline {
         }
     }
 
+    /// Returns the spans: start, end, layer.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (i64, i64, Layer)> {
+        let spans = self.spans.iter();
+        spans.map(|span| (span.from_ns, span.to_ns, span.layer))
+    }
+
     /// Returns the times that are in spans of both timelines, charged as here.
     pub(super) fn common(&self, other: &Self) -> Self {
         let mut common = Vec::new();

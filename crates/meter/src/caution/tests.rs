@@ -1,12 +1,13 @@
 //! Words of cautions, and the groups of facts.
 
 use super::*;
+use crate::host_entry::HostEntry;
 
 #[test]
 fn a_clock_part_that_was_kept_from_its_processor_is_named_with_its_thread() {
     let starved = TakenTime {
         part: "clock part on RTS".to_owned(),
-        host: "RTS".to_owned(),
+        host: HostEntry::named("RTS"),
         thread: "part-clock".to_owned(),
         time: Duration::from_secs(2),
         ..TakenTime::default()

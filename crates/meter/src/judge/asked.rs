@@ -1,5 +1,7 @@
 //! The largest burst of late messages for which a verdict must hold.
 
+use std::collections::BTreeSet;
+
 use super::{Terms, nanoseconds};
 use crate::limits::NEAR_MISSES;
 use crate::result::AskedBy;
@@ -34,6 +36,36 @@ pub(super) fn asked(terms: &Terms, judged: &[&Sample], excused: impl Fn(&Sample)
             by: AskedBy::Deadline,
         }
     }
+}
+
+/// Returns the sequence numbers of the messages that were `late` for a cause, and of those behind each of them that the
+/// same stop still held up: up to the first that was as prompt as most.
+pub(super) fn with_their_tails(
+    terms: &Terms,
+    judged: &[&Sample],
+    late: impl Fn(&Sample) -> bool,
+) -> BTreeSet<u64> {
+    let received = judged.iter().filter(|sample| !sample.flags.lost);
+    let latency_ns = |sample: &Sample| sample.received_ns.saturating_sub(sample.due_ns);
+    let mut latencies: Vec<i64> = received.map(|sample| latency_ns(sample)).collect();
+    if latencies.is_empty() {
+        return BTreeSet::new();
+    }
+    let middle = latencies.len() / 2;
+    let median_ns = *latencies.select_nth_unstable(middle).1;
+    let slack_ns = nanoseconds(terms.deadline).saturating_sub(median_ns);
+    let prompt_ns =
+        median_ns.saturating_add(slack_ns.max(0) / NEAR_MISSES[NEAR_MISSES.len() - 1].0);
+    let mut is_held = false;
+    let mut held = BTreeSet::new();
+    for sample in judged {
+        let (is_late, is_slow) = (late(sample), latency_ns(sample) > prompt_ns);
+        is_held = is_late || (is_held && is_slow && !sample.flags.late);
+        if is_held {
+            held.insert(sample.sequence);
+        }
+    }
+    held
 }
 
 /// Returns the longest burst, beyond chance, of messages whose latency exceeds a threshold below the deadline. The

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::disturbance::TakenTime;
+use crate::host_entry::HostEntry;
 use crate::words;
 
 /// Why a run cannot be judged.
@@ -18,7 +19,7 @@ pub enum InvalidReason {
         /// Number of late messages blamed on the supplier.
         messages: u64,
         /// The supplier's host.
-        host: String,
+        host: HostEntry,
         /// The supplier's threads already have a real-time class.
         real_time: bool,
     },
@@ -126,13 +127,15 @@ impl InvalidReason {
             Self::NoMessage => {
                 "Let the flow last longer than its warm-up: count = 10_000, or duration = \"20s\".".to_owned()
             }
-            Self::ScheduleNotKept { host, real_time, .. } => schedule_remedy(host, *real_time),
+            Self::ScheduleNotKept { host, real_time, .. } => {
+                host.to_keep_its_schedule(*real_time)
+            }
             Self::TimeWithheld { stolen, throttled, taken, .. } => match taken {
                 Some(taken) if taken.time >= (*stolen).max(*throttled) => taken.remedy(),
                 _ if throttled > stolen => {
-                    "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=).".to_owned()
+                    AGAINST_A_QUOTA.to_owned()
                 }
-                _ => "Run on a machine whose hypervisor does not share its processors; `deckwatch doctor` shows the share that is stolen.".to_owned(),
+                _ => AGAINST_A_HYPERVISOR.to_owned(),
             },
             Self::ClocksDecide { .. } => {
                 "Run both ends on one machine, where they read one clock, or synchronise the clocks to much less than the slack.".to_owned()
@@ -144,24 +147,14 @@ impl InvalidReason {
                 "Run it again; if it happens again, look at the memory of the machine, and at what else writes to the run's folder.".to_owned()
             }
             Self::CaptureDropped { .. } => {
-                "Give the hosts processors of their own (processors = [1] at the host), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()
+                "Give each host processors of its own (`processors` in its entry in `hosts`), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()
             }
         }
     }
 }
 
-/// Returns what helps a supplier to keep its schedule.
-fn schedule_remedy(host: &str, real_time: bool) -> String {
-    let first = if real_time {
-        format!(
-            "{host} has a real-time class already: give it a processor that nothing else uses, {{ name = \"{host}\", processors = [1] }}, or run on a quieter machine"
-        )
-    } else {
-        format!(
-            "Give the host a real-time class in the mission's file: {{ name = \"{host}\", scheduling = {{ class = \"fifo\", native_priority = 20 }} }} (needs CAP_SYS_NICE)"
-        )
-    };
-    format!(
-        "{first}. If work on that host is part of the mission, declare it: loads = [{{ hosts = [\"{host}\"], processes = 1, count = 500_000, sleep = \"1ms\" }}]. `deckwatch doctor` shows what disturbs this machine."
-    )
-}
+/// What to do where the control group's quota withheld processor time.
+pub(super) const AGAINST_A_QUOTA: &str =
+    "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=).";
+/// What to do where the hypervisor withheld processor time.
+pub(super) const AGAINST_A_HYPERVISOR: &str = "Run on a machine whose hypervisor does not share its processors; `deckwatch doctor` shows the share that is stolen.";

@@ -100,7 +100,7 @@ fn holds_sentence(facts: &Facts<'_>, bursts: &Bursts) -> Option<String> {
         AskedBy::Mission => "the mission asks for them",
         AskedBy::Deadline => "a stall as long as the deadline holds up so many",
         AskedBy::Disturbance => {
-            "a disturbance of the run delayed so many, though not beyond the deadline"
+            "a disturbance of the run delayed so many, beyond the deadline or nearly"
         }
     };
     match (facts.kind, bursts.holds_for) {

@@ -28,6 +28,8 @@ pub struct Evidence<'a> {
     pub latencies: &'a [i64],
     /// The share of late messages, without those blamed on the supplier itself.
     pub share_without_sender: &'a LateShare,
+    /// The share of late messages, without those that processor time taken from the run can have made late.
+    pub share_without_held: &'a LateShare,
 }
 
 /// Returns the verdict on one destination.
@@ -162,7 +164,9 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
         });
     }
     let excusable = excusable_by_withheld(evidence);
-    if excusable > 0 && would_differ(&share.without(excusable)) {
+    let left = share.late.saturating_sub(excusable);
+    // What has made the excused messages late is no reason to assume long bursts of the others.
+    if excusable > 0 && would_differ(&evidence.share_without_held.with_late(left)) {
         reasons.push(InvalidReason::TimeWithheld {
             stolen: disturbance.stolen,
             throttled: disturbance.throttled,
@@ -183,26 +187,31 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     reasons
 }
 
-/// Returns how many received late messages the withheld processor time can explain, at most. A delay beyond the
-/// deadline takes at least the slack (deadline less median latency). A stop of that length delays one message, and each
-/// further period one more.
+/// Returns how many received late messages the withheld processor time can explain, at most. What the stamps show in
+/// the network was not held up by a thread of the run: only time that was withheld from the whole machine explains it.
 fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
-    let Evidence {
-        terms,
-        disturbance,
-        counts,
-        latencies,
-        ..
-    } = *evidence;
-    let slack_ns = nanoseconds(terms.deadline).saturating_sub(median(latencies));
-    let withheld_ns = nanoseconds(disturbance.withheld());
+    let (disturbance, counts) = (evidence.disturbance, evidence.counts);
+    let received = counts.late.saturating_sub(counts.lost);
+    let left = evidence.share_without_held.late;
+    let in_network = left.saturating_sub(counts.lost).min(received);
+    let of_machine = disturbance.stolen.saturating_add(disturbance.throttled);
+    let all = explained(evidence, disturbance.withheld()).min(received);
+    all.min(received - in_network + in_network.min(explained(evidence, of_machine)))
+}
+
+/// Returns how many late messages so much withheld processor time can explain, at most. A delay beyond the deadline takes
+/// at least the slack (deadline less median latency). A stop of that length delays one message, and each further period
+/// one more.
+fn explained(evidence: &Evidence<'_>, withheld: Duration) -> u64 {
+    let terms = evidence.terms;
+    let slack_ns = nanoseconds(terms.deadline).saturating_sub(median(evidence.latencies));
+    let withheld_ns = nanoseconds(withheld);
     if slack_ns <= 0 || withheld_ns < slack_ns {
         return 0;
     }
     let one_each = withheld_ns as f64 / slack_ns as f64;
-    let further =
-        Duration::from_nanos(withheld_ns.unsigned_abs()).as_secs_f64() * terms.arrivals.rate_hz();
-    ((one_each + further) as u64).min(counts.late.saturating_sub(counts.lost))
+    let further = withheld.as_secs_f64() * terms.arrivals.rate_hz();
+    (one_each + further) as u64
 }
 
 /// Returns true if the verdict would differ with all latencies shorter, or longer, by the error bound of the clocks.

@@ -65,6 +65,9 @@ fn tap(root: &Root, trials: &Trials) -> Finding {
         )
     };
     match &trials.tap {
+        Err(_) if trials.isolates => finding(
+            "permitted on emulated hosts, in the run's user namespace".to_owned(),
+        ),
         Ok(()) => finding("permitted".to_owned()),
         Err(error) => finding(format!("refused: {error}")).note_if(
             true,
@@ -85,6 +88,9 @@ fn emulation(root: &Root, trials: &Trials) -> Finding {
         )
     };
     match &trials.emulation {
+        Err(_) if trials.isolates => {
+            finding("can be made without root, in the run's user namespace".to_owned())
+        }
         Ok(()) => finding("can be made".to_owned()),
         Err(error) => finding(error.clone()).note_if(
             true,

@@ -79,6 +79,7 @@ impl Machine {
                 stamps: Ok(()),
                 tap: Ok(()),
                 emulation: Ok(()),
+                isolates: false,
             },
         };
         HEALTHY
@@ -448,6 +449,23 @@ fn what_takes_layers_from_the_blame_is_a_note() {
     Machine::healthy()
         .tried(|trials| trials.emulation = refused())
         .shows("emulated hosts", Judgement::Note);
+}
+
+#[test]
+fn what_a_run_does_in_a_user_namespace_is_no_fault() {
+    let refused = || Err("not permitted".to_owned());
+    let diagnosis = Machine::healthy()
+        .tried(|trials| {
+            (trials.tap, trials.emulation) = (refused(), refused());
+            trials.isolates = true;
+        })
+        .diagnosis();
+    for name in ["packet taps", "emulated hosts"] {
+        let mut findings = diagnosis.findings.iter();
+        let finding = findings.find(|finding| finding.name == name).unwrap();
+        assert_eq!(finding.judgement, Judgement::Ok, "{finding:?}");
+        assert!(finding.value.contains("user namespace"), "{finding:?}");
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Trials {
     pub tap: Result<(), String>,
     /// A host on a shaped network can be created.
     pub emulation: Result<(), String>,
+    /// A run of this user emulates its hosts in a user namespace, into which it moves, and taps packets there.
+    pub isolates: bool,
 }
 
 /// Lateness of a thread that sleeps until absolute times, one millisecond apart.
@@ -61,6 +63,7 @@ impl Trials {
             stamps: stamps().map_err(|error| error.to_string()),
             tap: open_tap().map_err(|error| error.to_string()),
             emulation: emulation(),
+            isolates: Testbed::will_isolate(),
         }
     }
 }

@@ -11,6 +11,7 @@ use deckwatch_meter::experiment::{
     AxisNote, EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, FigureKind, Measurement,
     Point, Skip, time_values,
 };
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::Arrivals;
 use deckwatch_meter::result::{
@@ -128,7 +129,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         },
         road: road_of(&flow.carrier),
         supplier_disturbed: true,
-        supplier_host: "RTS".to_owned(),
+        supplier_host: HostEntry::named("RTS"),
         supplier_real_time: false,
         worst_case: None,
     };

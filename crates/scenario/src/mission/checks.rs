@@ -286,6 +286,7 @@ impl<'m> Checks<'m> {
                     .processors
                     .as_ref()
                     .map_or(Vec::new(), |list| list.get_ref().clone()),
+                entry: host.entry(!file.loads.is_empty()),
             })
             .collect();
         self.joined_by_a_network(&hosts);

@@ -10,7 +10,8 @@ use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::judge::{
-    Destination, InvalidReason, Terms, fail_after_death, invalidate, judge, judge_together,
+    Destination, InvalidReason, Terms, add_remedies, fail_after_death, invalidate, judge,
+    judge_together,
 };
 use deckwatch_meter::pacing::{Extent, Schedule};
 use deckwatch_meter::result::{FlowResult, Warning};
@@ -52,6 +53,7 @@ impl Run<'_> {
         let worst = errors.max_by_key(|error| error.rigorous);
         set_clock_error(&mut disturbance, worst.unwrap_or_default());
         let mut judged = Vec::new();
+        let mut disturbances = Vec::new();
         for stream in self.streams {
             let index = usize::from(stream.plan.flow);
             let of_stream = measured
@@ -73,10 +75,14 @@ impl Run<'_> {
             let mut one = self.judge_stream(stream, measured, &disturbance)?;
             self.judge_unread(measured, &mut one);
             judged.push(one);
+            disturbances.push(disturbance);
         }
         judge_together(judged.iter_mut().map(|judged| &mut judged.result));
         self.judge_deaths(measured, &mut judged);
         self.judge_loads(&mut judged);
+        for (judged, disturbance) in judged.iter_mut().zip(&disturbances) {
+            add_remedies(&mut judged.result, disturbance);
+        }
         let document = self.document(&judged, measured, &disturbance, started_at);
         let written = write(folder, &document, &judged, started_at, measured.start_ns)
             .and_then(|()| self.write_beside(folder));
@@ -252,7 +258,7 @@ impl Run<'_> {
             arrivals: flow.arrivals.clone(),
             road: stream.plan.carrier.road(),
             supplier_disturbed: is_loaded(self.mission, flow.from),
-            supplier_host: self.mission.hosts[flow.from].name.clone(),
+            supplier_host: self.supplier_entry(stream),
             supplier_real_time: self.supplier_is_real_time(stream),
             worst_case: flow.worst_case,
         };

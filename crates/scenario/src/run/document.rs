@@ -11,7 +11,8 @@ use deckwatch_meter::histogram::{LogHead, write_log};
 use deckwatch_meter::judge::worst_of_flows;
 use deckwatch_meter::provenance::{self, provenance};
 use deckwatch_meter::result::{
-    ClockNote, FlowResult, FlowSettings, LeftOut, ResultDocument, SCHEMA_VERSION, Warning,
+    ClockNote, FlowResult, FlowSettings, LeftOut, ResultDocument, SCHEMA_VERSION, VerdictKind,
+    Warning,
 };
 use deckwatch_meter::samples::SampleWriter;
 use deckwatch_report::{RESULT_FILE, SAMPLES_FILE};
@@ -149,6 +150,10 @@ impl Run<'_> {
             let reason = reason.clone();
             warnings.insert(0, Caution::Loopback { reason }.into());
         }
+        let mut verdict = worst_of_flows(&flows);
+        if measured.interrupted_by.is_some() && verdict.kind != VerdictKind::Invalid {
+            verdict.reasons.push(ENDED_EARLY.to_owned());
+        }
         ResultDocument {
             schema_version: SCHEMA_VERSION,
             mission: self.mission.title(),
@@ -156,7 +161,7 @@ impl Run<'_> {
             published: self.mission.published.clone(),
             provenance: provenance(run, started_at, disturbance),
             environment,
-            verdict: worst_of_flows(&flows),
+            verdict,
             flows,
             warnings,
             deaths: measured.deaths.clone(),
@@ -216,6 +221,9 @@ pub(super) fn leave_nothing_whole(folder: &Path) {
         let _ = std::fs::rename(folder.join(name), folder.join(format!("{name}.partial")));
     }
 }
+
+/// Whoever watches the progress and ends at the best moment gets a PASS that the whole run would not have had.
+const ENDED_EARLY: &str = "The run was ended early: the confidence holds only if its result was not the reason to end it.";
 
 const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
     The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";

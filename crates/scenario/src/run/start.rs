@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_carrier::plan::PartPlan;
+use deckwatch_load::Pace;
 use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 
@@ -13,6 +14,7 @@ use super::observe::Phase;
 use super::plans::Planner;
 use super::{Run, RunError};
 use crate::limits::{READY_PATIENCE, READY_PATIENCE_EACH};
+use crate::mission::{Load, LoadWork, Mission};
 use crate::part::ProcessPlan;
 use crate::stream::length;
 
@@ -54,6 +56,37 @@ impl Run<'_> {
 
     /// Starts all processes, and returns when all are ready.
     pub(super) fn start_all(&mut self) -> Result<(), RunError> {
+        let mut failed = match self.start_in_order() {
+            Ok(()) => return Ok(()),
+            Err(failed) => failed,
+        };
+        if let RunError::NotReady { process, how }
+        | RunError::CarriersNotReady { process, how, .. } = &mut failed
+        {
+            let child = self.crew.children.iter().find(|it| it.label == *process);
+            let hosts = child.map_or(Vec::new(), |child| self.hosts_met(child));
+            if let Some(flood) = flood(self.mission, &hosts) {
+                *how = format!("{}; {flood}", how.trim_end_matches('.'));
+            }
+        }
+        Err(failed)
+    }
+
+    /// Returns the hosts with which a part exchanges messages while it starts, its own included.
+    fn hosts_met(&self, child: &Child) -> Vec<usize> {
+        let mut hosts = vec![child.host];
+        if let Role::Channel { stream }
+        | Role::Consumer { stream, .. }
+        | Role::Supplier { stream } = child.role
+        {
+            let flow = self.planner.flow(&self.streams[stream]);
+            hosts.push(flow.from);
+            hosts.extend(&flow.to);
+        }
+        hosts
+    }
+
+    fn start_in_order(&mut self) -> Result<(), RunError> {
         self.start_loads()?;
         self.start_clocks()?;
         self.start_services()?;
@@ -309,6 +342,22 @@ impl Run<'_> {
     }
 }
 
+/// Returns words on the first load of the mission that fills a link of one of these hosts; `None` if none does.
+fn flood(mission: &Mission, hosts: &[usize]) -> Option<String> {
+    let floods = |load: &Load| match &load.work {
+        LoadWork::Net { to, messages } if messages.pace == Pace::Flood => {
+            let ends = [load.host, *to];
+            ends.iter().any(|end| hosts.contains(end)).then_some(ends)
+        }
+        _ => None,
+    };
+    let [from, to] = mission.loads.iter().find_map(floods)?;
+    let [from, to] = [from, to].map(|host| &mission.hosts[host].name);
+    Some(format!(
+        "the load from {from} to {to} floods the link and is the likely cause: give it `rate_mbit_s`, or a `link_share` below 1"
+    ))
+}
+
 pub(super) fn of_part(plan: PartPlan) -> ProcessPlan {
     ProcessPlan::Part(Box::new(plan))
 }
@@ -316,4 +365,37 @@ pub(super) fn of_part(plan: PartPlan) -> ProcessPlan {
 /// Returns the maximum time until `count` processes are ready, when they start at the same time.
 pub(super) fn patience(count: usize) -> Duration {
     READY_PATIENCE + READY_PATIENCE_EACH * count as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_load_that_floods_a_link_of_the_hosts_is_named() {
+        let named = |load: &str, hosts: &[usize]| {
+            let text = format!(
+                "name = \"m\"\nnetwork = {{ preset = \"fast-ethernet\" }}\nloads = [{load}]\n\
+                 hosts = [{{ name = \"A\" }}, {{ name = \"B\" }}, {{ name = \"C\" }}]\n\
+                 [[flows]]\nname = \"F\"\nfrom = \"A\"\nto = [\"B\"]\noctets = 64\nrate_hz = 20\n\
+                 deadline = \"50ms\"\nlate = \"1 in 20\"\ncount = 100\ncarrier = \"udp\"\n"
+            );
+            let mission = Mission::parse(Path::new("m.toml"), &text, None).expect("sound");
+            flood(&mission, hosts)
+        };
+        let flooding = "{ hosts = [\"A\"], to = \"B\" }";
+        for hosts in [[0], [1]] {
+            let words = named(flooding, &hosts).expect("it floods");
+            assert!(
+                words.contains("the load from A to B floods the link"),
+                "{words}"
+            );
+        }
+        assert_eq!(named(flooding, &[2]), None, "another link");
+        let share = "{ hosts = [\"A\"], to = \"B\", link_share = 0.5 }";
+        assert_eq!(named(share, &[0, 1]), None);
+        assert_eq!(named("{ hosts = [\"A\"], share = 0.5 }", &[0, 1]), None);
+    }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use deckwatch_meter::disturbance::{TakenTime, Taker};
+use deckwatch_meter::host_entry::HostEntry;
 use deckwatch_meter::limits::{TAKEN_DEADLINE_DIVISOR, TAKEN_INTERVAL, TAKEN_SHARE_MIN};
 use deckwatch_os::schedule::{Class, affinity_of};
 use deckwatch_os::task::{self, ProcessTimes};
@@ -21,8 +22,8 @@ pub(super) struct WatchedPart {
     pub(super) is_program: bool,
     /// Its name in messages.
     pub(super) label: String,
-    /// Its host.
-    pub(super) host: String,
+    /// Its host, with the scheduling of its threads.
+    pub(super) host: HostEntry,
     /// The stream that it belongs to.
     pub(super) stream: Option<usize>,
     /// The destination whose messages it handles.

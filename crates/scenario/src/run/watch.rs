@@ -215,7 +215,7 @@ impl Run<'_> {
                 process: child.program().unwrap_or(child.id()),
                 is_program: child.program().is_some(),
                 label: child.label.clone(),
-                host: self.mission.hosts[child.host].name.clone(),
+                host: self.entry_of(child),
                 stream,
                 destination,
                 deadline: deadline.or(strictest).unwrap_or_default(),

@@ -214,3 +214,25 @@ impl TypedPullSupplier for TypedPullSupplierProxy {
 }
 
 impl TypedProxyPullSupplier for TypedPullSupplierProxy {}
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_sync::Popped;
+
+    use super::*;
+    use crate::ChannelOptions;
+
+    #[test]
+    fn consumer_that_leaves_ends_the_pulls_of_each_operation() {
+        let queue = || PullQueue::new(&ChannelOptions::default());
+        let queues = TypedQueues {
+            interface: 0,
+            queues: vec![queue(), queue()],
+        };
+        queues.close();
+        for queue in &queues.queues {
+            let pulled = queue.take_until(deckwatch_orb::transport::Instant64(0));
+            assert!(matches!(pulled, Popped::Closed));
+        }
+    }
+}

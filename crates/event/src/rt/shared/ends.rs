@@ -141,6 +141,7 @@ mod tests {
     use crate::gate::Gate;
     use crate::home::Home;
     use crate::rt::RtChannelOptions;
+    use crate::rtec_event_channel_admin::ObserverRef;
 
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -155,15 +156,26 @@ mod tests {
             let shared = shared.expect("a channel");
             let watched = shared.timeouts.watch(&shared.own, u64::MAX, 1);
             watched.expect("a thread");
+            let nobody = orb.string_to_object("corbaloc::127.0.0.1:1/nobody");
+            let nobody = nobody.expect("a URL").expect("not nil");
+            let observer = ObserverRef::unchecked_narrow(nobody);
+            let place = shared.shares.observers.take(Peer::ThisProcess);
+            let place = place.expect("a place");
+            let observers = &shared.observers;
+            let appended = observers.append(&shared.own, (&observer, None), place);
+            let handle = appended.expect("a thread").expect("few");
+            // Without an observer the thread waits for ever.
+            assert!(observers.remove(handle));
             assert_eq!(shared.check_alive(), Ok(()));
             end(&shared);
             assert_eq!(shared.check_alive(), Err(raise(Kind::ObjectNotExist)));
-            // The thread has the other reference.
+            // The threads have the other references.
             let timeouts = Arc::downgrade(&shared.timeouts);
+            let observers = Arc::downgrade(&shared.observers);
             drop(shared);
             let begun = std::time::Instant::now();
-            while timeouts.strong_count() > 0 {
-                assert!(begun.elapsed() < PATIENCE, "the thread goes on");
+            while timeouts.strong_count() + observers.strong_count() > 0 {
+                assert!(begun.elapsed() < PATIENCE, "a thread goes on");
                 std::thread::yield_now();
             }
             orb.shutdown(true).expect("it ends");

@@ -17,8 +17,8 @@ fn a_message_that_arrived_after_the_last_received_one_is_unread_and_an_earlier_o
     // The consumer received the first message at 4 ms and was stopped then.
     for (arrived_ns, layer) in [
         (4 * MS + 1, Layer::WakeUp),
-        (4 * MS, Layer::Stack),
-        (4 * MS - 1, Layer::Stack),
+        (4 * MS, Layer::Unknown),
+        (4 * MS - 1, Layer::Unknown),
     ] {
         let second = Sample {
             kernel_receive_ns: arrived_ns,

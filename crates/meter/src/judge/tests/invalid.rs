@@ -229,6 +229,87 @@ fn time_taken_from_a_consumer_invalidates_its_own_destination_and_names_the_proc
 }
 
 #[test]
+fn stops_that_hold_up_many_messages_in_a_row_are_no_reason_for_long_bursts_once_excused() {
+    // 20 s at 100 messages a second. Four times 150 ms: each stop holds up fifteen, the last of them for 10 ms.
+    let terms = Terms {
+        budget: LateBudget { late: 1, of: 100 },
+        arrivals: Arrivals::Periodic {
+            period: Duration::from_millis(10),
+        },
+        ..terms()
+    };
+    for layer in [Layer::WakeUp, Layer::Sender] {
+        let mut samples: Vec<Sample> = (0..2_000).map(prompt).collect();
+        for (sample, left) in samples.iter_mut().zip(0..) {
+            sample.due_ns -= left * 40 * MS;
+            for stamp in [
+                &mut sample.sent_ns,
+                &mut sample.returned_ns,
+                &mut sample.kernel_transmit_ns,
+                &mut sample.kernel_receive_ns,
+                &mut sample.received_ns,
+                &mut sample.handled_ns,
+            ] {
+                *stamp -= left * 40 * MS;
+            }
+        }
+        for (stop, place) in (0..4).flat_map(|stop| (0..15).map(move |place| (stop, place))) {
+            let held = &mut samples[900 + stop * 95 + place];
+            hold_up(held, layer, (150 - 10 * place as i64) * MS);
+        }
+        let quiet = Disturbance::default();
+        let theft = Disturbance {
+            taken: vec![taken(Some(0), 600)],
+            ..Disturbance::default()
+        };
+        let (kind, _) = kind_under(&samples, &terms, &quiet);
+        let expected = match layer {
+            Layer::Sender => VerdictKind::Invalid,
+            _ => VerdictKind::Unproven,
+        };
+        assert_eq!(kind, expected);
+        let (kind, reasons) = kind_under(&samples, &terms, &theft);
+        assert_eq!(kind, VerdictKind::Invalid, "{reasons:?}");
+    }
+}
+
+#[test]
+fn time_taken_from_a_consumer_excuses_nothing_that_the_network_held_up() {
+    let samples = held_up(Layer::Network, 50);
+    let theft = Disturbance {
+        taken: vec![taken(Some(0), 2_000)],
+        ..Disturbance::default()
+    };
+    assert_eq!(kind_under(&samples, &terms(), &theft).0, VerdictKind::Fail);
+    // Without stamps nobody knows where they were held up.
+    let mut unstamped = samples.clone();
+    for sample in &mut unstamped {
+        sample.kernel_receive_ns = NO_STAMP;
+    }
+    let (kind, reasons) = kind_under(&unstamped, &terms(), &theft);
+    assert_eq!(kind, VerdictKind::Invalid, "{reasons:?}");
+    let stolen = Disturbance {
+        stolen: Duration::from_secs(2),
+        ..Disturbance::default()
+    };
+    let (kind, reasons) = kind_under(&samples, &terms(), &stolen);
+    assert_eq!(
+        kind,
+        VerdictKind::Invalid,
+        "a virtual network stands still, too: {reasons:?}"
+    );
+    let mut both = samples;
+    for sample in both.iter_mut().skip(13).step_by(50) {
+        hold_up(sample, Layer::WakeUp, 60 * MS);
+    }
+    assert_eq!(
+        kind_under(&both, &terms(), &theft).0,
+        VerdictKind::Fail,
+        "half of them"
+    );
+}
+
+#[test]
 fn an_invalid_run_says_what_to_do_next() {
     let remedies = |samples: &[Sample], terms: &Terms, disturbance: &Disturbance| {
         let mut samples = samples.to_vec();

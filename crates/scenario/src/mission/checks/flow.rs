@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use super::{Checks, TypeKey, Types};
 use crate::limits::{CLUSTERS_MAX, DEADLINE_MAX, PERIOD_MIN, WARM_UP_DEFAULT};
-use crate::mission::{Flow, file};
+use crate::mission::{Flow, OwnKeys, file};
 
 impl<'m> Checks<'m> {
     pub(super) fn flow(
@@ -58,6 +58,10 @@ impl<'m> Checks<'m> {
             priority: flow.priority,
             supplier_scheduling,
             consumer_scheduling,
+            has_own: OwnKeys {
+                scheduling: flow.scheduling.is_some(),
+                processors: flow.processors.is_some(),
+            },
             network_priority: NetworkPriority {
                 dscp: flow.dscp,
                 socket_priority: flow.socket_priority,

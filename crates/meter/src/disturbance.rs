@@ -356,6 +356,33 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn of_each_host_the_thread_that_lost_most_is_named_and_the_worst_host_first() {
+        let at = |host: &str, thread: &str, ms| TakenTime {
+            host: HostEntry::named(host),
+            thread: thread.to_owned(),
+            ..taken(None, ms)
+        };
+        let tap = TakenTime {
+            delays_messages: false,
+            ..at("NAV", "tap", 900)
+        };
+        let run = Disturbance {
+            taken: vec![
+                at("SONAR", "receive", 150),
+                at("NAV", "send", 100),
+                at("NAV", "first", 300),
+                at("NAV", "second", 300),
+                at("NAV", "third", 200),
+                tap,
+            ],
+            ..Disturbance::default()
+        };
+        let worst = run.most_taken_by_host();
+        let threads: Vec<_> = worst.iter().map(|taken| &*taken.thread).collect();
+        assert_eq!(threads, ["first", "receive"]);
+    }
+
+    #[test]
     fn time_taken_at_a_destination_is_withheld_from_its_messages_alone() {
         let ms = Duration::from_millis;
         let both = Disturbance {

@@ -165,6 +165,32 @@ mod tests {
     }
 
     #[test]
+    fn a_stop_holds_up_the_messages_behind_a_late_one_until_one_is_prompt() {
+        // Two messages take 1 ms, most 4 ms. The slack is 46 ms, its eighth 5.75 ms.
+        let mut samples: Vec<Sample> = (0..21).map(prompt).collect();
+        for sample in &mut samples[..2] {
+            sample.received_ns = sample.due_ns + MS;
+        }
+        let mut hold = |index: usize, ns: i64, is_late: bool| {
+            hold_up(&mut samples[index], Layer::WakeUp, ns);
+            samples[index].flags.late = is_late;
+        };
+        hold(5, 60 * MS, true);
+        hold(6, 5_750_001, false);
+        hold(7, 5_750_000, false);
+        hold(8, 30 * MS, false);
+        hold(10, 60 * MS, true);
+        // Late for another cause.
+        hold(11, 70 * MS, true);
+        hold(12, 30 * MS, false);
+        let judged: Vec<&Sample> = samples.iter().collect();
+        let held = with_their_tails(&terms(50, None), &judged, |sample| {
+            sample.flags.late && sample.sequence != 11
+        });
+        assert_eq!(held, BTreeSet::from([5, 6, 10]));
+    }
+
+    #[test]
     fn the_slack_begins_at_the_median_and_not_at_the_shortest_latency() {
         let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
         for sample in &mut samples[..2] {

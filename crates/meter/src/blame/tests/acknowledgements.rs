@@ -227,3 +227,44 @@ fn what_never_leaves_behind_a_message_that_never_arrives_waits_for_the_network()
     samples[2] = sent_once("1075.00 1075.05 1075.15 - - -");
     assert_eq!(layers(Road::RAW, &samples)[2], Layer::Stack);
 }
+
+#[test]
+fn a_wait_behind_a_call_without_its_reply_ends_when_the_next_message_leaves() {
+    let samples = [
+        call("100.00 100.05 1100.00 100.10 - - - -"),
+        call("150.00 1100.05 1105.00 1103.00 1103.10 1103.20 1103.30 1104.90"),
+        call("200.00 1106.00 1107.00 1106.10 1106.20 1106.30 1106.40 1106.90"),
+    ];
+    let seen = Seen::of(samples.iter());
+    let spans = unanswered::unanswered(Road::MIDDLEWARE, samples.iter(), &seen);
+    assert_eq!(spans, [(1_100 * MS, 1_103 * MS, Layer::Network)]);
+}
+
+#[test]
+fn messages_that_never_left_and_nothing_that_arrived_are_no_proof_of_the_network() {
+    let samples = [
+        sent_once("100.00 100.05 - - - -"),
+        sent_once("150.00 150.05 - - - -"),
+    ];
+    let seen = Seen::of(samples.iter());
+    let behind = behind::Behind::new(Road::RAW, samples.iter(), &seen);
+    assert_eq!(behind.without_leaving(0, 1_000 * MS).sum(), 0);
+}
+
+#[test]
+fn a_channel_has_given_a_consumer_up_from_the_first_message_that_it_did_not_forward() {
+    let kept = |sequence: u64, forwards: bool| {
+        let received_ns = i64::try_from(sequence).expect("small") * 50 * MS;
+        Sample {
+            sequence,
+            channel_receive_ns: received_ns,
+            channel_transmit_ns: if forwards { received_ns + MS } else { NO_STAMP },
+            channel_reply_ns: received_ns + 2 * MS,
+            ..Sample::NONE
+        }
+    };
+    let samples = [kept(1, true), kept(2, true), kept(3, false), kept(4, false)];
+    let given_up = pushes::GivenUp::find(&samples).expect("it forwards nothing more");
+    assert_eq!(given_up.first_ns(200 * MS), Some(150 * MS));
+    assert_eq!(given_up.first_ns(100 * MS), None, "it was forwarded");
+}

@@ -205,6 +205,11 @@ mod tests {
     }
 
     #[test]
+    fn a_host_is_named_in_sentences() {
+        assert_eq!(format!("at {}", HostEntry::named("SONAR")), "at SONAR");
+    }
+
+    #[test]
     fn a_proposed_priority_is_above_the_takers_and_the_hosts_own_and_keeps_the_entry() {
         let against = fifo(80).against(Some(&taker("SCHED_FIFO 90")));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The ledger of skipped tests: a test that cannot run here appends its name and a reason to the file named by
-//! `DECKWATCH_SKIPS` (`deckwatch_testkit::skip`). Each test program has a file of its own. A test that leaves out only a
-//! part appends a second line that says so (`skip_part`, `did_a_part`).
+//! `DECKWATCH_SKIPS` (`deckwatch_testkit::skip`). Each test program has a file of its own. A test that leaves out only
+//! a part appends the line `did a part` as well (`skip_part`, `did_a_part`).
 //!
 //! `interop/gaps.toml` lists the skips that are allowed, each with its reason; in CI any other fails the run. A skip
 //! that names privileges there is no longer allowed in CI once the run has them. A skip that names no test of its
@@ -198,7 +198,8 @@ impl Noted {
             skipped.iter().partition(|test| self.partly.contains(test));
         format!(
             "{} tests passed; {} of them did nothing, {} left out a part, and {} other steps did not run, each for a \
-             reason above (not counted here: what leaves early without a skip; `cargo xtask tidy` refuses that in the source)",
+             reason above (not counted here: what leaves early without a skip; `cargo xtask tidy` refuses that in the \
+             source)",
             self.passed,
             wholly.len(),
             partly.len(),

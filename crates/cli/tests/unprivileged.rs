@@ -1,5 +1,5 @@
-//! A measurement by a user without SCHED_FIFO contains a warning in each result, and judges nothing; what a run by such a
-//! user will do is told before it.
+//! A measurement by a user without SCHED_FIFO contains a warning in each result, and judges nothing; what a run by such
+//! a user will do is told before it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;

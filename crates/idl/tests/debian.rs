@@ -1,5 +1,5 @@
-//! The IDL files of Debian's package `omniorb-idl`, as they are: no macro is defined. Each compiles, and so does the Rust
-//! that is generated from all of them. The tests are skipped, with a message, if the package is not installed.
+//! The IDL files of Debian's package `omniorb-idl`, without a defined macro. Each file compiles, and rustc compiles the
+//! Rust of all files. Without the package, the tests count a skip.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -91,7 +91,8 @@ impl HostEntry {
                     None => String::new(),
                 };
                 format!(
-                    "{name} has a real-time class already: {move_it}end what else runs on its processors, look for what stopped the supplier, or run on a quieter machine"
+                    "{name} has a real-time class already: {move_it}end what else runs on its processors, look for \
+                     what stopped the supplier, or run on a quieter machine"
                 )
             }
             (false, Some(_)) => {
@@ -104,7 +105,8 @@ impl HostEntry {
             }
         };
         format!(
-            "{first}. If work on that host is part of the mission, declare it: {}. `deckwatch doctor` shows what disturbs this machine.",
+            "{first}. If work on that host is part of the mission, declare it: {}. `deckwatch doctor` shows what \
+             disturbs this machine.",
             self.load()
         )
     }

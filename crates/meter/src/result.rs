@@ -423,7 +423,8 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// In whole sentences, why.
     pub reasons: Vec<String>,
-    /// For INVALID, and for UNPROVEN where processor time was withheld: in whole sentences, what to do before the next run.
+    /// For INVALID, and for UNPROVEN where processor time was withheld: in whole sentences, what to do before the next
+    /// run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<String>,
     /// For UNPROVEN: how many messages more would prove it, if none or as many as now are late.

@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_sum_that_lacks_more_than_the_digits_of_its_shares_is_less_than_one() {
-        // The sum is 1 - 1 / (p q), with p = 2^63 + 29 and q = 2^64 - 1. Cut off after 128 digits, the shares sum up to
-        // 1 - 3 * 2^-128; what is cut off of both is less than 2 * 2^-128.
+        // With p = 2^63 + 29 and q = 2^64 - 1, the sum is 1 - 1 / (p q). The first 128 digits of both shares sum up to
+        // 1 - 3 * 2^-128. The other digits of both are less than 2 * 2^-128.
         let shares = [
             (4_533_521_848_623_533_886, (1 << 63) + 29),
             (9_379_700_376_462_483_872, u64::MAX),

@@ -455,7 +455,7 @@ mod tests {
         let mut tasks = [with_deadline(2, 10, 20), with_deadline(3, 10, 20)];
         tasks[0].blocking_ns = 3;
         assert_eq!(worst_of(level(&tasks)), [Some(8), Some(8)]);
-        // A handler that has begun is the other task's one job of the window: it is not counted twice.
+        // The other task has one job in the window. If it has begun, it counts once, not as a blocking too.
         tasks[0].blocking_ns = 0;
         let queue = Level {
             runs_to_completion: true,

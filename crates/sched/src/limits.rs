@@ -27,8 +27,9 @@ pub const WORK_MAX: u64 = 50_000_000;
 /// transaction is used.
 pub const COMBINATIONS_MAX: u64 = 4096;
 
-/// Rounds in which release jitter is passed along chains of events, each from one priority to the next. A set that needs
-/// more has a response time that grows slowly and without end, or a chain of more changes of priority than any mission.
+/// Rounds in which release jitter is passed along chains of events, each from one priority to the next. A set that
+/// needs more has a response time that grows slowly and without end, or a chain of more changes of priority than any
+/// mission.
 pub const ROUNDS_MAX: u32 = 256;
 
 /// Execution intervals of one picture of a critical instant. A picture of 1,000 pixels cannot show more.

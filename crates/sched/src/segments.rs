@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn the_segments_are_bounded() {
-        // Each of the timers triggers all eight of a chain, and each of the chain triggers those behind it. All have other
-        // deadlines, so that number `k` of the chain has a segment at each depth from 1 to `k`.
+        // Each of the timers triggers all eight of a chain, and each of the chain triggers those behind it. All have
+        // other deadlines, so that number `k` of the chain has a segment at each depth from 1 to `k`.
         let (timers, chain, more) = (1771, 8, 9);
         assert_eq!(timers * (1 + chain * (chain + 1) / 2) + more, STREAMS_MAX);
         let mut operations = Operations::default();

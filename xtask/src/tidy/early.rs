@@ -2,8 +2,8 @@
 //!
 //! libtest reports a test that returns early as passed. So a `return` in a test must stand in a block that has called
 //! `skip` or `skip_part` of `deckwatch_testkit` or has asserted something, or in the branch of a condition that calls a
-//! function that skips. A function skips if it calls `skip` or `program` of the testkit, or another function of its crate that
-//! skips. A function that skips and returns an `Option` must count a skip for each `None`.
+//! function that skips. A function skips if it calls `skip` or `program` of the testkit, or another function of its
+//! crate that skips. A function that skips and returns an `Option` must count a skip for each `None`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Typed consumers that are slow or gone: the others go on, and the octets of all events are bounded. The end of a
-//! typed channel waits for them.
+//! Typed consumers that are slow or gone. The other consumers get their events all the same, and the octets of all
+//! events have a bound. A typed channel ends behind their last call.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};

@@ -37,7 +37,8 @@ impl Held {
         Self { all, occupied }
     }
 
-    /// Returns how much of an interval these times fill, without those up to `until_ns` in which the consumer was behind.
+    /// Returns how much of an interval these times fill, without those up to `until_ns` in which the consumer was
+    /// behind.
     fn within(&self, from_ns: i64, to_ns: i64, until_ns: i64) -> Parts {
         let all = self.all.within(from_ns, to_ns);
         all.less(&self.occupied.within(from_ns, until_ns))
@@ -81,8 +82,8 @@ impl Behind {
     /// Returns what kept a message from leaving in an interval that ends when it left:
     ///
     /// * The consumer was behind. Only time before the consumer's last receive counts: that receive made room.
-    /// * The connection could send nothing: it had messages that the kernel had accepted, or that waited for room in the
-    ///   send buffer behind messages in flight, or the call before had ended without its reply.
+    /// * The connection could send nothing: it had messages that the kernel had accepted, or that waited for room in
+    ///   the send buffer behind messages in flight, or the call before had ended without its reply.
     pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
         let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
         let made_room_ns = taken
@@ -100,8 +101,8 @@ impl Behind {
         parts
     }
 
-    /// Returns true if a message was sent after the last one that left, and its call returned: the kernel refused it, or
-    /// accepted it and waited to the end.
+    /// Returns true if a message was sent after the last one that left, and its call returned: the kernel refused it,
+    /// or accepted it and waited to the end.
     pub(super) const fn may_wait_to_the_end(&self, sample: &Sample) -> bool {
         self.last_left_ns != NO_STAMP
             && sample.sent_ns > self.last_left_ns
@@ -181,8 +182,9 @@ fn never_arrived<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Optio
     Some((first_ns, i64::MAX, Layer::Network))
 }
 
-/// Returns the spans from the return of a call, if it returned before its message left, to the transmit stamp. The kernel
-/// had accepted the message: it waited for acknowledgements, for the peer's window, or for the queue of its interface.
+/// Returns the spans from the return of a call, if it returned before its message left, to the transmit stamp. The
+/// kernel had accepted the message: it waited for acknowledgements, for the peer's window, or for the queue of its
+/// interface.
 fn accepted<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Span> {
     before_transmit(samples, |sample| {
         (!sample.flags.waited_for_room).then_some(sample.returned_ns)

@@ -156,8 +156,8 @@ impl<'a> Splitter<'a> {
     /// * The layer of a message without stamps, because the clock was set meanwhile, is unknown.
     /// * A message that was not sent within a deadline of its due time, because a call had not returned, is charged
     ///   like that call.
-    /// * A message that a channel held that long and did not forward is charged like the push that it waited for. If the
-    ///   channel forwarded no later one either, all of them are charged like the first.
+    /// * A message that a channel held that long and did not forward is charged like the push that it waited for. If
+    ///   the channel forwarded no later one either, all of them are charged like the first.
     /// * A message that never left because its consumer was behind is charged to the layer that delayed the consumer. If
     ///   earlier messages waited or were in flight instead, it is charged to the network. If the call before had ended
     ///   without its reply, it is charged like that call. Else, if nothing left after it, its layer is unknown.
@@ -197,8 +197,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Returns true if the call for a message that did not leave returned without a reply, and nothing left after it. It
-    /// is not known whether the kernel had accepted it.
+    /// Returns true if the call for a message that did not leave returned without a reply, and nothing left after it.
+    /// It is not known whether the kernel had accepted it.
     fn is_refused_or_waits(&self, sample: &Sample) -> bool {
         let awaits_reply = self.seen.await_replies(self.road);
         sample.kernel_transmit_ns == NO_STAMP

@@ -147,7 +147,9 @@ impl InvalidReason {
                 "Run it again; if it happens again, look at the memory of the machine, and at what else writes to the run's folder.".to_owned()
             }
             Self::CaptureDropped { .. } => {
-                "Give each host processors of its own (`processors` in its entry in `hosts`), or send less in one run: fewer carriers, a lower rate, a smaller count.".to_owned()
+                "Give each host processors of its own (`processors` in its entry in `hosts`), or send less in one run: \
+                 fewer carriers, a lower rate, a smaller count."
+                    .to_owned()
             }
         }
     }
@@ -157,4 +159,5 @@ impl InvalidReason {
 pub(super) const AGAINST_A_QUOTA: &str =
     "Take the quota off the container or service (docker run without --cpus; systemd: CPUQuota=).";
 /// What to do where the hypervisor withheld processor time.
-pub(super) const AGAINST_A_HYPERVISOR: &str = "Run on a machine whose hypervisor does not share its processors; `deckwatch doctor` shows the share that is stolen.";
+pub(super) const AGAINST_A_HYPERVISOR: &str = "Run on a machine whose hypervisor does not share its processors; \
+    `deckwatch doctor` shows the share that is stolen.";

@@ -165,7 +165,7 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     }
     let excusable = excusable_by_withheld(evidence);
     let left = share.late.saturating_sub(excusable);
-    // What has made the excused messages late is no reason to assume long bursts of the others.
+    // The excused messages are no bursts of the others.
     if excusable > 0 && would_differ(&evidence.share_without_held.with_late(left)) {
         reasons.push(InvalidReason::TimeWithheld {
             stolen: disturbance.stolen,
@@ -199,9 +199,9 @@ fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
     all.min(received - in_network + in_network.min(explained(evidence, of_machine)))
 }
 
-/// Returns how many late messages so much withheld processor time can explain, at most. A delay beyond the deadline takes
-/// at least the slack (deadline less median latency). A stop of that length delays one message, and each further period
-/// one more.
+/// Returns how many late messages so much withheld processor time can explain, at most. A delay beyond the deadline
+/// takes at least the slack (deadline less median latency). A stop of that length delays one message, and each further
+/// period one more.
 fn explained(evidence: &Evidence<'_>, withheld: Duration) -> u64 {
     let terms = evidence.terms;
     let slack_ns = nanoseconds(terms.deadline).saturating_sub(median(evidence.latencies));

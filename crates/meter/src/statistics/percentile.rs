@@ -34,8 +34,8 @@ pub struct Percentile {
 /// The interval's ends are order statistics (H. A. David and H. N. Nagaraja, "Order Statistics", 3rd edition, 2003,
 /// section 7.1). Each end misses the true percentile of independent values with a probability of at most 5%, for every
 /// sample size: the number of samples beyond the true percentile is binomial. If the samples beyond the percentile
-/// [cluster](clustering), the effective sample size is used in its place. That is an estimate: a short run that holds few
-/// clusters, or none, promises too much.
+/// [cluster](clustering), the effective sample size is used in its place. That is an estimate: a short run that holds
+/// few clusters, or none, promises too much.
 #[must_use]
 pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
     let mut sorted = values.to_vec();

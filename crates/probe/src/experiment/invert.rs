@@ -460,7 +460,8 @@ mod tests {
     }
 
     /// Returns the 95th percentile of the time from due to done of low-priority calls, in milliseconds, at one server
-    /// that takes them in turn. Work and rate are the defaults of `deckwatch invert`, and the phases those of its rounds.
+    /// that takes them in turn. Work and rate are the defaults of `deckwatch invert`, and the phases those of its
+    /// rounds.
     fn theory_p95_ms(count: usize, rounds: std::ops::RangeInclusive<usize>) -> f64 {
         const PERIOD_NS: u64 = 50_000_000;
         const WORK_NS: u64 = 500_000;

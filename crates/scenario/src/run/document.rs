@@ -223,7 +223,8 @@ pub(super) fn leave_nothing_whole(folder: &Path) {
 }
 
 /// Whoever watches the progress and ends at the best moment gets a PASS that the whole run would not have had.
-const ENDED_EARLY: &str = "The run was ended early: the confidence holds only if its result was not the reason to end it.";
+const ENDED_EARLY: &str = "The run was ended early: the confidence holds only if its result was not the \
+    reason to end it.";
 
 const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
     The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";

@@ -354,7 +354,8 @@ fn flood(mission: &Mission, hosts: &[usize]) -> Option<String> {
     let [from, to] = mission.loads.iter().find_map(floods)?;
     let [from, to] = [from, to].map(|host| &mission.hosts[host].name);
     Some(format!(
-        "the load from {from} to {to} floods the link and is the likely cause: give it `rate_mbit_s`, or a `link_share` below 1"
+        "the load from {from} to {to} floods the link and is the likely cause: give it `rate_mbit_s`, or a \
+         `link_share` below 1"
     ))
 }
 

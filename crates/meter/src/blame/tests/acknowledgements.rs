@@ -87,7 +87,8 @@ fn calls_behind_one_whose_reply_is_lost_are_charged_to_the_network() {
         call("5750.00 5807.78 5807.87 5807.79 5807.80 5807.83 5807.84 5807.85"),
     ];
     assert_eq!(layers(Road::MIDDLEWARE, &samples)[2..], [Layer::Network; 4]);
-    // Without its late reply the network is not proved to have had it for so long, but the call was there when it ended.
+    // Without its late reply the network is not proved to have had it for so long, but the call was there when it
+    // ended.
     let mut never = samples;
     never[1].reply_receive_ns = NO_STAMP;
     assert_eq!(layers(Road::MIDDLEWARE, &never)[2..], [Layer::Network; 4]);
